@@ -10,6 +10,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
+mod schedule;
+
+pub use schedule::{RateSchedule, Schedule};
+
 /// Largest packet of a link that says nothing else, in bytes (Ethernet's).
 pub const DEFAULT_MTU: u64 = 1500;
 /// Links that a packet may cross, as its time to live has it in Linux (RFC 1700); more is a loop.
@@ -139,8 +143,11 @@ pub struct Link {
     pub one_way: bool,
     /// How fast bits go onto it.
     pub rate: Rate,
-    /// Propagation delay one way.
+    /// Propagation delay one way; its mean in the long run where it changes.
     pub delay: Duration,
+    /// How the delay changes in time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delays: Option<Schedule<Duration>>,
     /// What is added to the delay of each packet.
     #[serde(default)]
     pub jitter: Option<Jitter>,
@@ -164,6 +171,13 @@ impl Link {
     #[must_use]
     pub fn mtu(&self) -> u64 {
         self.mtu_bytes.unwrap_or(DEFAULT_MTU)
+    }
+
+    /// The least that its propagation delay comes to.
+    #[must_use]
+    pub fn least_delay(&self) -> Duration {
+        let steps = self.delays.iter().flat_map(|delays| &delays.steps);
+        steps.map(|(_, delay)| *delay).min().unwrap_or(self.delay)
     }
 }
 
@@ -192,7 +206,7 @@ impl Rate {
         match self {
             Self::Unlimited => None,
             Self::Constant(rate) => Some(*rate),
-            Self::Schedule(schedule) => Some(schedule.mean_bit_s()),
+            Self::Schedule(schedule) => Some(schedule.mean(|rate| *rate)),
             Self::Trace(trace) => {
                 let period_s = f64::from(trace.opportunities_ms.last().copied().unwrap_or(0)) / 1e3;
                 let bits = trace.opportunities_ms.iter().fold(0.0, |bits, _| bits + OPPORTUNITY_BITS);
@@ -200,30 +214,6 @@ impl Rate {
             }
         }
     }
-}
-
-impl RateSchedule {
-    fn mean_bit_s(&self) -> f64 {
-        // Without a period the last rate goes on for ever, so in the long run it is all there is.
-        let Some(period) = self.period else { return self.steps.last().map_or(0.0, |(_, rate)| *rate) };
-        let ends = self.steps.iter().skip(1).map(|(at, _)| *at).chain([period]);
-        let bits: f64 = self
-            .steps
-            .iter()
-            .zip(ends)
-            .map(|((at, rate), end)| rate * (end.min(period).seconds() - at.seconds()).max(0.0))
-            .sum();
-        if period.0 == 0 { 0.0 } else { bits / period.seconds() }
-    }
-}
-
-/// A rate that changes in steps.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct RateSchedule {
-    /// From this time since the beginning on, this many bit/s (0: nothing leaves); the first at 0, times ascending.
-    pub steps: Vec<(Duration, f64)>,
-    /// After this time it begins again; the last rate goes on for ever when absent.
-    pub period: Option<Duration>,
 }
 
 /// Moments at which up to 1504 bytes may leave, as Mahimahi writes them: one number of milliseconds a line, repeated for
@@ -272,6 +262,8 @@ pub enum Loss {
     List(Vec<u64>),
     /// Every n-th packet in each direction.
     Every(u64),
+    /// Changes in time; none of the steps is a schedule itself.
+    Schedule(Schedule<Self>),
 }
 
 /// Whose bytes a link's rate is spent on.

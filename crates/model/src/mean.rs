@@ -23,6 +23,7 @@ pub fn loss(loss: &Loss, bytes: u64, packets: Option<u64>) -> f64 {
             _ => 0.0,
         },
         Loss::Every(n) => 1.0 / real((*n).max(1)),
+        Loss::Schedule(schedule) => schedule.mean(|step| self::loss(step, bytes, packets)),
     };
     p.clamp(0.0, 1.0)
 }
@@ -30,7 +31,7 @@ pub fn loss(loss: &Loss, bytes: u64, packets: Option<u64>) -> f64 {
 /// Whether losses come in bursts, of which their mean says nothing.
 pub(crate) const fn in_bursts(loss: &Loss) -> bool {
     match loss {
-        Loss::GilbertElliott { .. } => true,
+        Loss::GilbertElliott { .. } | Loss::Schedule(_) => true,
         Loss::None | Loss::Independent(_) | Loss::BitErrors(_) | Loss::List(_) | Loss::Every(_) => false,
     }
 }

@@ -109,6 +109,7 @@ impl Path {
         let notes = [
             (link.jitter.is_some(), "jitter counts with its mean; what it does to order and to timers does not"),
             (link.duplicate > 0.0, "packets that arrive twice are not in the forms"),
+            (link.delays.is_some(), "a delay that changes counts with its mean"),
             (mean::in_bursts(&link.loss), "bursts of loss count as their mean"),
             (discipline, "the drops of the queue's discipline are not in the forms"),
         ];

@@ -18,7 +18,7 @@ use crate::tap::{Counters, Reason};
 use crate::transmitter::Transmitter;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use stackline_core::network::{Charge, Discipline, Interface, Link, Queue};
+use stackline_core::network::{Charge, Discipline, Interface, Link, Queue, Schedule};
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
 
@@ -76,7 +76,9 @@ pub(crate) enum Offer {
 /// One direction of a link.
 #[derive(Debug)]
 pub(crate) struct Direction {
-    pub(crate) delay: Duration,
+    delay: Duration,
+    /// How that changes in time: rare, so boxed.
+    delays: Option<Box<Schedule<Duration>>>,
     pub(crate) mtu: u64,
     /// Frames go over it in cells.
     pub(crate) cells: Option<Cells>,
@@ -132,9 +134,10 @@ impl Direction {
             (least(queue.limit_bytes, port_config.port_bytes), queue.limit_packets.unwrap_or(u64::MAX));
         let queue_kind = queue_kind(queue, link.mtu(), seed);
         let bounded = limit_bytes != u64::MAX || limit_packets != u64::MAX || port_config.shared_buffer.is_some();
-        let wanders = link.jitter.is_some() || link.duplicate > 0.0;
+        let wanders = link.jitter.is_some() || link.duplicate > 0.0 || link.delays.is_some();
         Self {
-            delay: link.delay,
+            delay: link.least_delay(),
+            delays: link.delays.clone().map(Box::new),
             mtu: link.mtu(),
             cells: port_config.cells,
             loss: Some(LossProcess::new(&link.loss, seed.child("loss"))).filter(|loss| !loss.is_none()).map(Box::new),
@@ -452,7 +455,7 @@ impl Direction {
     /// earlier ones.
     #[inline]
     pub(crate) fn arrival(&mut self, departure: Span) -> Span {
-        let undelayed = departure.later(self.delay);
+        let undelayed = departure.later(self.delay_at(departure.last));
         let Some(jitter) = &mut self.jitter else { return undelayed };
         let mut delayed = undelayed.later(jitter.arrival(undelayed.last).since(undelayed.last));
         if !self.overtakes && delayed.first <= self.arrived {
@@ -460,6 +463,17 @@ impl Direction {
         }
         self.arrived = delayed.last;
         delayed
+    }
+
+    /// The propagation delay of what leaves then.
+    #[inline]
+    fn delay_at(&self, at: Instant) -> Duration {
+        self.delays.as_ref().and_then(|delays| delays.at(at).copied()).unwrap_or(self.delay)
+    }
+
+    /// The least propagation delay.
+    pub(crate) const fn least_delay(&self) -> Duration {
+        self.delay
     }
 
     /// Whether the packet is duplicated.
@@ -479,9 +493,9 @@ impl Direction {
         self.loss.is_none()
     }
 
-    /// Whether the link loses the next packet, or cell, of that size.
-    pub(crate) fn lost(&mut self, bytes: u64) -> Option<Reason> {
-        self.loss.as_mut()?.lost(bytes)
+    /// Whether the link loses the next packet, or cell, of that size, which leaves at `at`.
+    pub(crate) fn lost(&mut self, at: Instant, bytes: u64) -> Option<Reason> {
+        self.loss.as_mut()?.lost(at, bytes)
     }
 
     /// Counts a drop.

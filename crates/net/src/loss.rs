@@ -3,9 +3,11 @@
 
 use crate::bernoulli;
 use crate::tap::Reason;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
-use stackline_core::network::Loss;
+use stackline_core::network::{Loss, Schedule};
 use stackline_core::random::{Generator, Seed};
+use stackline_core::time::Instant;
 
 /// The loss process of one direction of a link.
 #[derive(Clone, Debug)]
@@ -22,6 +24,7 @@ enum Kind {
     GilbertElliott(GilbertElliott),
     List(List),
     Every { nth: u64, left: u64 },
+    Schedule(Box<Steps>),
 }
 
 impl LossProcess {
@@ -39,6 +42,7 @@ impl LossProcess {
             }),
             Loss::List(numbers) => Kind::List(List { numbers: numbers.clone(), next: 0, passed: 0 }),
             Loss::Every(nth) => Kind::Every { nth: *nth, left: *nth },
+            Loss::Schedule(schedule) => Kind::Schedule(Box::new(Steps::new(schedule, seed))),
         };
         Self { kind, generator: seed.generator() }
     }
@@ -49,12 +53,13 @@ impl LossProcess {
         matches!(self.kind, Kind::None)
     }
 
-    /// Whether the next packet, of so many bytes, is lost, and how.
+    /// Whether the next packet, of so many bytes, that leaves at `at`, is lost, and how.
     #[inline]
-    pub fn lost(&mut self, bytes: u64) -> Option<Reason> {
+    pub fn lost(&mut self, at: Instant, bytes: u64) -> Option<Reason> {
         let generator = &mut self.generator;
         let (lost, reason) = match &mut self.kind {
             Kind::None => return None,
+            Kind::Schedule(steps) => return steps.lost(at, bytes),
             Kind::Independent(probability) => (bernoulli::draw(*probability, generator), Reason::Lost),
             Kind::BitErrors(errors) => (bernoulli::draw(errors.of(bytes), generator), Reason::BitError),
             Kind::GilbertElliott(states) => (states.lost(generator), Reason::Lost),
@@ -62,6 +67,24 @@ impl LossProcess {
             Kind::Every { nth, left } => (every(*nth, left), Reason::Lost),
         };
         lost.then_some(reason)
+    }
+}
+
+/// A loss that changes in time. Each step goes on where it was when it holds again.
+#[derive(Clone, Debug)]
+struct Steps {
+    schedule: Schedule<Loss>,
+    processes: Vec<LossProcess>,
+}
+
+impl Steps {
+    fn new(schedule: &Schedule<Loss>, seed: Seed) -> Self {
+        let processes = (0..).zip(&schedule.steps).map(|(index, (_, loss))| LossProcess::new(loss, seed.index(index)));
+        Self { processes: processes.collect(), schedule: schedule.clone() }
+    }
+
+    fn lost(&mut self, at: Instant, bytes: u64) -> Option<Reason> {
+        self.processes.get_mut(self.schedule.step_at(at))?.lost(at, bytes)
     }
 }
 
@@ -146,10 +169,11 @@ impl List {
 mod tests {
     use super::*;
     use alloc::vec;
+    use stackline_core::time::Duration;
 
     fn lost(loss: &Loss, seed: u64, packets: usize, bytes: u64) -> Vec<bool> {
         let mut process = LossProcess::new(loss, Seed::root(seed));
-        (0..packets).map(|_| process.lost(bytes).is_some()).collect()
+        (0..packets).map(|_| process.lost(Instant(0), bytes).is_some()).collect()
     }
 
     /// Whether `many` of `n` are within four standard deviations of a binomial distribution.
@@ -195,7 +219,7 @@ mod tests {
             let lost = lost(&Loss::BitErrors(1e-5), bytes, 100_000, bytes);
             assert!(plausible(count(&lost), 100_000, errors.of(bytes)), "{bytes}: {}", count(&lost));
         }
-        assert_eq!(LossProcess::new(&Loss::BitErrors(1.0), Seed::root(1)).lost(1), Some(Reason::BitError));
+        assert_eq!(LossProcess::new(&Loss::BitErrors(1.0), Seed::root(1)).lost(Instant(0), 1), Some(Reason::BitError));
     }
 
     #[test]
@@ -243,5 +267,20 @@ mod tests {
     fn a_process_without_loss_is_none() {
         assert!(LossProcess::new(&Loss::None, Seed::root(1)).is_none());
         assert!(!LossProcess::new(&Loss::Every(2), Seed::root(1)).is_none());
+    }
+
+    #[test]
+    fn a_schedule_loses_by_the_step_that_holds() {
+        let steps =
+            vec![(Duration(0), Loss::None), (Duration(100), Loss::Every(2)), (Duration(300), Loss::Independent(1.0))];
+        let loss = |period| Loss::Schedule(Schedule { steps: steps.clone(), period });
+        let at = [0, 99, 100, 200, 299, 300, 400, 500, 600, 700];
+        let lost = |loss: &Loss| {
+            let mut process = LossProcess::new(loss, Seed::root(3));
+            at.iter().filter(|at| process.lost(Instant(**at), 1500).is_some()).copied().collect::<Vec<u64>>()
+        };
+        assert_eq!(lost(&loss(None)), [200, 300, 400, 500, 600, 700]);
+        // Again from 400 on: the third packet of the second step is kept, the fourth lost.
+        assert_eq!(lost(&loss(Some(Duration(400)))), [200, 300, 500, 700]);
     }
 }

@@ -149,7 +149,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
             let port = self.topology.next(at, to, flow)?;
             let direction = self.directions.get(port.0 as usize)?;
             path.mtu = path.mtu.min(direction.mtu);
-            path.delay += direction.delay;
+            path.delay += direction.least_delay();
             path.ports.push(port);
             at = self.topology.edge(port).to;
             if path.ports.len() > usize::from(MOST_HOPS) {

@@ -5,7 +5,9 @@ mod common;
 use common::*;
 use proptest::prelude::*;
 use stackline_core::distribution::Distribution;
-use stackline_core::network::{Discipline, Interface, Jitter, Link, Loss, Network as Plan, Queue, Rate, Switch};
+use stackline_core::network::{
+    Discipline, Interface, Jitter, Link, Loss, Network as Plan, Queue, Rate, Schedule, Switch,
+};
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
 use stackline_net::{Ecn, Network, Packet};
@@ -30,6 +32,12 @@ fn queue() -> BoxedStrategy<Option<Queue>> {
     proptest::option::of(queue).boxed()
 }
 
+/// Another value every 2 ms.
+fn changing<T>(values: Vec<T>) -> Schedule<T> {
+    let period = Some(Duration(values.len() as u64 * 2 * MS));
+    Schedule { steps: (0..).map(|step| Duration(step * 2 * MS)).zip(values).collect(), period }
+}
+
 fn loss() -> impl Strategy<Value = Loss> {
     prop_oneof![
         Just(Loss::None),
@@ -38,6 +46,7 @@ fn loss() -> impl Strategy<Value = Loss> {
         Just(Loss::GilbertElliott { to_bad: 0.05, to_good: 0.3, loss_good: 0.0, loss_bad: 0.8 }),
         Just(Loss::Every(7)),
         Just(Loss::List(vec![1, 3, 4, 30])),
+        Just(Loss::Schedule(changing(vec![Loss::None, Loss::Independent(0.5), Loss::Every(2)]))),
     ]
 }
 
@@ -45,11 +54,12 @@ fn any_link(ends: &'static str) -> BoxedStrategy<Link> {
     let jitter = proptest::option::of(any::<bool>());
     let duplicate = prop_oneof![Just(0.0), Just(0.1)];
     let rate = prop_oneof![Just(0.0), Just(1.0), Just(12.0), Just(1200.0)];
-    (rate, 0.0_f64..5.0, queue(), loss(), jitter, duplicate)
-        .prop_map(move |(rate, delay, queue, loss, jitter, duplicate)| {
+    let delays = proptest::option::of(Just(changing(vec![Duration(5 * MS), Duration::ZERO, Duration(1)])));
+    (rate, 0.0_f64..5.0, delays, queue(), loss(), jitter, duplicate)
+        .prop_map(move |(rate, delay, delays, queue, loss, jitter, duplicate)| {
             let distribution = Distribution::Uniform(0.0, 0.003);
             let jitter = jitter.map(|reorder| Jitter { distribution: distribution.clone(), reorder });
-            Link { queue, loss, jitter, duplicate, ..link(ends, rate, delay) }
+            Link { delays, queue, loss, jitter, duplicate, ..link(ends, rate, delay) }
         })
         .boxed()
 }

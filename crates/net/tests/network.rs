@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use stackline_core::distribution::Distribution;
-use stackline_core::network::{Discipline, Interface, Jitter, Link, Loss, Network as Plan, Queue, Switch};
+use stackline_core::network::{Discipline, Interface, Jitter, Link, Loss, Network as Plan, Queue, Schedule, Switch};
 use stackline_core::time::{Duration, Instant};
 use stackline_net::{Ecn, Node, Packet, Reason};
 
@@ -123,6 +123,28 @@ fn jitter_keeps_the_order_unless_reordering_is_asked_for() {
     assert!(!mixed.is_sorted());
     mixed.sort_unstable();
     assert_eq!(mixed, (0..200).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_delay_that_falls_keeps_the_order_unless_reordering_is_asked_for() {
+    let arrivals = |reorder: bool| {
+        let steps = vec![(Duration(0), Duration(20 * MS)), (Duration(2 * MS), Duration(MS))];
+        let delays = Some(Schedule { steps, period: Some(Duration(100 * MS)) });
+        let jitter = reorder.then_some(Jitter { distribution: Distribution::Constant(0.0), reorder });
+        let mut network = build(&pair(Link { delays, jitter, ..link("a-b", 12.0, 0.0) }));
+        (0..3).for_each(|number| network.handle(Instant(0), packet(0, 1, 1500, number)));
+        let mut all = drain(&mut network);
+        // A packet takes 1 ms to leave.
+        for (at, number) in [(40, 3), (99, 4)] {
+            network.handle(Instant(at * MS), packet(0, 1, 1500, number));
+            all.extend(drain(&mut network));
+        }
+        all.into_iter().map(|(at, numbers)| (at, numbers[0])).collect::<Vec<_>>()
+    };
+    // The second and the third leave after the fall, at 2 and at 3 ms, and wait for the first.
+    let later = [(42 * MS, 3), (120 * MS, 4)];
+    assert_eq!(arrivals(false), [[(21 * MS, 0), (21 * MS + 1, 1), (21 * MS + 2, 2)].as_slice(), &later].concat());
+    assert_eq!(arrivals(true), [[(3 * MS, 1), (4 * MS, 2), (21 * MS, 0)].as_slice(), &later].concat());
 }
 
 #[test]

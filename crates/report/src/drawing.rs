@@ -256,8 +256,8 @@ impl Line {
         };
         let loss = facts::loss(&link.loss);
         let lossy = if loss.is_empty() { "" } else { ", lossy" };
-        let below = format!("{}{}{lossy}", link.delay, if link.jitter.is_some() { " + jitter" } else { "" });
-        let mut said = vec![format!("{}: {}, {}", joined(link), facts::rate(&link.rate), link.delay)];
+        let below = format!("{}{}{lossy}", facts::delay(link), if link.jitter.is_some() { " + jitter" } else { "" });
+        let mut said = vec![format!("{}: {}, {}", joined(link), facts::rate(&link.rate), facts::delay(link))];
         said.extend((!loss.is_empty()).then(|| format!("loss {loss}")));
         said.push(format!("MTU {}, queue {}", units::size(link.mtu()), queue(link, network)));
         said.extend(peculiar(link));

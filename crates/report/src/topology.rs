@@ -119,14 +119,19 @@ fn links(network: &Network) -> Vec<String> {
         vec![
             joined(link),
             facts::rate(&link.rate),
-            link.delay.to_string(),
+            facts::delay(link),
             if loss.is_empty() { "none".to_owned() } else { loss },
             units::size(link.mtu()),
             queue(link, network),
             peculiar(link).join(", "),
         ]
     };
-    grid(&head, &align, network.links.iter().map(row).collect())
+    let mut lines = grid(&head, &align, network.links.iter().map(row).collect());
+    for link in &network.links {
+        let changes = facts::schedules(link).into_iter();
+        lines.extend(changes.flat_map(|change| wrap(&format!("{} {change}", joined(link)), WIDTH)));
+    }
+    lines
 }
 
 /// `a - b`, or `a > b` when there is no way back.

@@ -5,8 +5,8 @@ mod network;
 
 pub(crate) use figures::Figure;
 pub(crate) use network::{
-    ClockItem, ClockKind, DisciplineItem, JitterItem, LinkItem, LossItem, NetworkItem, NodeItem, QueueItem, QueueLimit,
-    RateItem, SettingItem, SwitchItem,
+    ClockItem, ClockKind, DelayItem, DisciplineItem, JitterItem, LinkItem, LossItem, NetworkItem, NodeItem, QueueItem,
+    QueueLimit, RateItem, ScheduleItem, SettingItem, SwitchItem,
 };
 
 use crate::diagnostic::Span;

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use stackline_core::distribution::Distribution;
 use stackline_core::network::{
-    Charge, Clock, Discipline, Interface, Jitter, Link, Loss, Network, Queue, Rate, RateSchedule,
+    Charge, Clock, Discipline, Interface, Jitter, Link, Loss, Network, Queue, Rate, RateSchedule, Schedule,
 };
 use stackline_core::plan::World;
 use stackline_core::time::Duration;
@@ -90,6 +90,20 @@ fn links_of_one_way_and_several_between_two_nodes() {
     assert_eq!(links.iter().map(|link| link.one_way).collect::<Vec<_>>(), [true, true, false]);
     assert_eq!((links[1].ends.0.as_str(), links[1].ends.1.as_str()), ("b", "a"));
     assert_eq!(links[2].rate, Rate::Unlimited);
+}
+
+#[test]
+fn delays_and_losses_that_change() {
+    let found = link(
+        "1 Mbit/s schedule(0 s 10 ms, 2 s 30 ms) every 4 s loss schedule(0 s 0%, 1 s 2%, 2 s gilbert_elliott(1%, 25%))",
+    );
+    let delays = vec![(Duration(0), Duration(10 * MS)), (Duration(2000 * MS), Duration(30 * MS))];
+    assert_eq!(found.delays, Some(Schedule { steps: delays, period: Some(Duration(4000 * MS)) }));
+    assert_eq!((found.delay, found.least_delay()), (Duration(20 * MS), Duration(10 * MS)));
+    let bursts = Loss::GilbertElliott { to_bad: 0.01, to_good: 0.25, loss_good: 0.0, loss_bad: 1.0 };
+    let losses = [Loss::None, Loss::Independent(0.02), bursts].into_iter();
+    let steps = (0..).map(|step| Duration(step * 1000 * MS)).zip(losses).collect();
+    assert_eq!(found.loss, Loss::Schedule(Schedule { steps, period: None }));
 }
 
 #[test]

@@ -221,7 +221,7 @@ impl Drop for Engine {
 fn shortest(machine: &Machine, plan: &Network) -> Duration {
     let hosts = plan.hosts.len();
     if hosts > MOST_PAIRS {
-        return plan.links.iter().map(|link| link.delay).min().unwrap_or_default();
+        return plan.links.iter().map(stackline_core::network::Link::least_delay).min().unwrap_or_default();
     }
     let hosts = 0..hosts as u32;
     let pairs = hosts.clone().flat_map(|from| hosts.clone().map(move |to| (from, to))).filter(|(from, to)| from != to);

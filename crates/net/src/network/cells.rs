@@ -60,7 +60,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         }
         let direction = &mut self.directions[port.0 as usize];
         let bytes = direction.cells.map_or(0, |cells| cells.bytes);
-        if let Some(reason) = direction.lost(bytes) {
+        if let Some(reason) = direction.lost(now, bytes) {
             self.lose_cell(now, port, slot, reason);
             return None;
         }

@@ -125,7 +125,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
 
     /// Takes the segments that the link loses out of a train.
     pub(super) fn lose_or_travel(&mut self, port: Port, mut slot: u32, mut departure: Span) {
-        while let Some((index, reason)) = self.first_lost(port, slot) {
+        while let Some((index, reason)) = self.first_lost(port, slot, departure) {
             let count = self.flights[slot as usize].as_ref().map_or(1, |flight| flight.packet.segments.count);
             let at = departure.at(index, count);
             let mut victim = slot;
@@ -151,13 +151,16 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     }
 
     /// The first segment that the link loses.
-    fn first_lost(&mut self, port: Port, slot: u32) -> Option<(u32, Reason)> {
+    fn first_lost(&mut self, port: Port, slot: u32, departure: Span) -> Option<(u32, Reason)> {
         let direction = &mut self.directions[port.0 as usize];
         if direction.loses_nothing() {
             return None;
         }
         let segments = self.flights[slot as usize].as_ref()?.packet.segments;
-        (0..segments.count).find_map(|index| direction.lost(segments.bytes_of(index)).map(|reason| (index, reason)))
+        (0..segments.count).find_map(|index| {
+            let at = departure.at(index, segments.count);
+            direction.lost(at, segments.bytes_of(index)).map(|reason| (index, reason))
+        })
     }
 
     /// A packet crosses the link: it arrives at the other end, perhaps twice.

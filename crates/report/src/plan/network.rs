@@ -1,7 +1,9 @@
 //! A network in a plan: one line a node and a link, every property that is not a default, nothing rounded.
 
 use crate::topology::{facts, heading};
-use stackline_core::network::{Charge, Clock, Discipline, Host, Interface, Link, Loss, Network, Queue, Rate, Switch};
+use stackline_core::network::{
+    Charge, Clock, Discipline, Host, Interface, Link, Loss, Network, Queue, Rate, Schedule, Switch,
+};
 use stackline_core::time::Duration;
 use stackline_core::units;
 
@@ -68,7 +70,9 @@ fn switch(switch: &Switch) -> Vec<String> {
 }
 
 fn link(link: &Link) -> Vec<String> {
-    let mut said = vec![link_rate(&link.rate), format!("delay {}", time(link.delay))];
+    let delay = |delays| format!("delay {}", steps(delays, |delay| time(*delay)));
+    let constant = || format!("delay {}", time(link.delay));
+    let mut said = vec![link_rate(&link.rate), link.delays.as_ref().map_or_else(constant, delay)];
     said.extend(link.mtu_bytes.map(|bytes| format!("MTU {}", size(bytes))));
     said.extend(loss(&link.loss));
     said.extend(link.jitter.as_ref().map(|jitter| {
@@ -89,12 +93,7 @@ fn link_rate(rate: &Rate) -> String {
     match rate {
         Rate::Unlimited => "unlimited rate".to_owned(),
         Rate::Constant(bit_s) => self::rate(*bit_s),
-        Rate::Schedule(schedule) => {
-            let steps =
-                list(&schedule.steps, |(from, bit_s)| format!("{} from {} on", self::rate(*bit_s), time(*from)));
-            let again = schedule.period.map_or_else(String::new, |period| format!(", again every {}", time(period)));
-            format!("{}{again}", steps.join(", "))
-        }
+        Rate::Schedule(schedule) => steps(schedule, |bit_s| self::rate(*bit_s)),
         Rate::Trace(trace) => {
             let moments = counted(trace.opportunities_ms.len() as u64, "packet");
             let period = trace.opportunities_ms.last().copied().unwrap_or_default();
@@ -102,6 +101,12 @@ fn link_rate(rate: &Rate) -> String {
             format!("trace {}: {moments} of up to 1504 B every {period}", trace.file)
         }
     }
+}
+
+fn steps<T>(schedule: &Schedule<T>, text: impl Fn(&T) -> String) -> String {
+    let steps = list(&schedule.steps, |(from, value)| format!("{} from {} on", text(value), time(*from)));
+    let again = schedule.period.map_or_else(String::new, |period| format!(", again every {}", time(period)));
+    format!("{}{again}", steps.join(", "))
 }
 
 fn loss(loss: &Loss) -> Option<String> {
@@ -119,6 +124,9 @@ fn loss(loss: &Loss) -> Option<String> {
         Loss::List(numbers) => format!("loses packets {}", list(numbers, u64::to_string).join(", ")),
         Loss::Every(1) => "loses every packet".to_owned(),
         Loss::Every(n) => format!("loses one packet of {n}"),
+        Loss::Schedule(schedule) => {
+            steps(schedule, |step| self::loss(step).unwrap_or_else(|| "loses nothing".to_owned()))
+        }
     })
 }
 

@@ -1,6 +1,6 @@
 //! What follows from a network and the way between two of its hosts: rate, delay, largest packet, bytes on their way.
 
-use stackline_core::network::{Link, Network, Queue, Rate, RateSchedule};
+use stackline_core::network::{Link, Network, Queue, Rate, Schedule};
 use stackline_core::time::Duration;
 use stackline_core::units;
 
@@ -52,25 +52,13 @@ pub(crate) fn mean_rate(rate: &Rate) -> Option<f64> {
     match rate {
         Rate::Unlimited => None,
         Rate::Constant(bit_s) => Some(*bit_s),
-        Rate::Schedule(schedule) => Some(mean_of(schedule)),
+        Rate::Schedule(schedule) => Some(schedule.mean(|bit_s| *bit_s)),
         Rate::Trace(trace) => {
             let period = f64::from(*trace.opportunities_ms.last()?) / 1e3;
             #[expect(clippy::cast_precision_loss, reason = "a trace has far fewer moments than 2^53")]
             Some(trace.opportunities_ms.len() as f64 * 1504.0 * 8.0 / period)
         }
     }
-}
-
-/// Over a period; without one, what it comes to in the end.
-fn mean_of(schedule: &RateSchedule) -> f64 {
-    let last = schedule.steps.last().map_or(0.0, |(_, bit_s)| *bit_s);
-    let Some(period) = schedule.period.filter(|period| *period > Duration::ZERO) else { return last };
-    let ends = schedule.steps.iter().skip(1).map(|(from, _)| *from).chain([period]);
-    let bits = schedule.steps.iter().zip(ends).map(|((from, bit_s), end)| {
-        let until = Duration(end.0.min(period.0));
-        bit_s * Duration(until.0.saturating_sub(from.0)).seconds()
-    });
-    bits.sum::<f64>() / period.seconds()
 }
 
 /// A rate for people.
@@ -81,6 +69,37 @@ pub(crate) fn rate(rate: &Rate) -> String {
         Rate::Schedule(_) => format!("~{}", units::rate(mean_rate(rate).unwrap_or(0.0))),
         Rate::Trace(trace) => format!("~{} ({})", units::rate(mean_rate(rate).unwrap_or(0.0)), trace.file),
     }
+}
+
+/// A delay for people.
+pub(crate) fn delay(link: &Link) -> String {
+    format!("{}{}", if link.delays.is_some() { "~" } else { "" }, link.delay)
+}
+
+/// What of a link changes in time: `rate: 10.0 Mbit/s from 0 s on, 1.00 Mbit/s from 5.00 s on, again every 10.0 s`.
+pub(crate) fn schedules(link: &Link) -> Vec<String> {
+    let mut all = Vec::new();
+    if let Rate::Schedule(rates) = &link.rate {
+        all.push(format!("rate: {}", steps(rates, |rate| units::rate(*rate))));
+    }
+    all.extend(link.delays.as_ref().map(|delays| format!("delay: {}", steps(delays, Duration::to_string))));
+    if let stackline_core::network::Loss::Schedule(losses) = &link.loss {
+        let one = |step: &_| Some(loss(step)).filter(|text| !text.is_empty()).unwrap_or_else(|| "none".to_owned());
+        all.push(format!("loss: {}", steps(losses, one)));
+    }
+    all
+}
+
+/// Steps that are printed; the others are counted.
+const MOST_STEPS: usize = 16;
+
+fn steps<T>(schedule: &Schedule<T>, text: impl Fn(&T) -> String) -> String {
+    let shown = schedule.steps.iter().take(MOST_STEPS);
+    let mut said: Vec<String> = shown.map(|(from, value)| format!("{} from {from} on", text(value))).collect();
+    let left = schedule.steps.len().saturating_sub(MOST_STEPS);
+    said.extend((left > 0).then(|| format!("and {left} more")));
+    said.extend(schedule.period.map(|period| format!("again every {period}")));
+    said.join(", ")
 }
 
 /// A share for people: `0.0100 %` is `0.01 %`.
@@ -114,6 +133,7 @@ pub(crate) fn loss(loss: &stackline_core::network::Loss) -> String {
         }
         Loss::List(numbers) => format!("{} packets by number", numbers.len()),
         Loss::Every(n) => format!("every {n}th packet"),
+        Loss::Schedule(_) => "changes".to_owned(),
     }
 }
 
@@ -155,7 +175,7 @@ mod tests {
     fn rates_that_change_have_a_mean() {
         let second = |s| Duration::from_seconds(s);
         let steps = vec![(second(0.0), 10e6), (second(1.0), 0.0), (second(3.0), 2e6)];
-        let schedule = |period| Rate::Schedule(RateSchedule { steps: steps.clone(), period });
+        let schedule = |period| Rate::Schedule(Schedule { steps: steps.clone(), period });
         assert_eq!(mean_rate(&schedule(Some(second(4.0)))), Some(3e6));
         assert_eq!(mean_rate(&schedule(Some(second(2.0)))), Some(5e6), "what lies behind the period never comes");
         assert_eq!(mean_rate(&schedule(None)), Some(2e6));

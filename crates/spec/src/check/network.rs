@@ -7,6 +7,7 @@ mod link;
 mod queue;
 mod rate;
 mod reach;
+mod schedule;
 
 use super::Files;
 use super::evaluate::{Bindings, fixed};

@@ -5,14 +5,16 @@ use super::{Parsed, Parser};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::layout::Role;
 use crate::token::Kind;
-use crate::tree::{Base, JitterItem, LinkItem, LossItem, RateItem, Unit, Value, Word};
+use crate::tree::{Base, DelayItem, JitterItem, LinkItem, LossItem, RateItem, ScheduleItem, Unit, Value, Word};
 use alloc::format;
 use alloc::vec::Vec;
 use stackline_core::network::Charge;
 
 const END: &str = "expected the name of a host or switch";
 const CLAUSES: &[&str] = &["loss", "jitter", "duplicate", "mtu", "charge", "queue"];
-const LOSSES: &[&str] = &["bit", "every", "packets", "gilbert_elliott"];
+const LOSSES: &[&str] = &["bit", "every", "packets", "gilbert_elliott", "schedule"];
+/// What may stand in a schedule of losses.
+const STEPS: &[&str] = &["bit", "gilbert_elliott"];
 const RATES: &[&str] = &["unlimited", "schedule", "trace"];
 
 /// What `charge` may say.
@@ -22,7 +24,7 @@ impl Parser<'_, '_> {
     pub(crate) fn link(&mut self) -> Parsed<LinkItem> {
         let (first, one_way, second) = self.link_ends()?;
         let rate = self.link_rate()?;
-        let delay = self.figure(Expect::Time, "expected the propagation delay, such as `1 ms`")?;
+        let delay = self.link_delay()?;
         let mut link = LinkItem {
             ends: (first, second),
             one_way,
@@ -65,7 +67,8 @@ impl Parser<'_, '_> {
             return Ok(RateItem::Trace(self.quoted("expected the quoted name of a Mahimahi trace")?));
         }
         if self.is_word(0, &["schedule"]) {
-            return self.schedule();
+            let step = "expected a time and a rate, as in `0 s 10 Mbit/s`";
+            return Ok(RateItem::Schedule(self.schedule(step, Self::rate)?));
         }
         if self.is_figure() {
             return Ok(RateItem::Constant(self.rate()?));
@@ -73,22 +76,30 @@ impl Parser<'_, '_> {
         Err(self.unexpected("expected a rate such as `100 Mbit/s`, or `unlimited`, `schedule`, `trace`", RATES))
     }
 
+    fn link_delay(&mut self) -> Parsed<DelayItem> {
+        const EXPECTED: &str = "expected the propagation delay, such as `1 ms`";
+        if self.is_word(0, &["schedule"]) {
+            let step = "expected a time and a delay, as in `0 s 10 ms`";
+            return Ok(DelayItem::Schedule(self.schedule(step, |parser| parser.figure(Expect::Time, step))?));
+        }
+        Ok(DelayItem::Constant(self.figure(Expect::Time, EXPECTED)?))
+    }
+
     /// `schedule(0 s 10 Mbit/s, 5 s 1 Mbit/s) every 10 s`
-    fn schedule(&mut self) -> Parsed<RateItem> {
-        const STEP: &str = "expected a time and a rate, as in `0 s 10 Mbit/s`";
+    fn schedule<T>(&mut self, step: &str, mut value: impl FnMut(&mut Self) -> Parsed<T>) -> Parsed<ScheduleItem<T>> {
         let start = self.take(Role::Keyword);
         self.expect(Kind::Open, "expected `(`")?;
         let mut steps = Vec::new();
         loop {
-            let from = self.figure(Expect::Time, STEP)?;
-            steps.push((from, self.rate()?));
+            let from = self.figure(Expect::Time, step)?;
+            steps.push((from, value(self)?));
             if !self.accept(Kind::Comma) {
                 break;
             }
         }
         self.expect(Kind::Close, "expected `,` or `)`")?;
         let every = if self.accept_word("every") { Some(self.figure(Expect::Time, "expected a time")?) } else { None };
-        Ok(RateItem::Schedule(steps, every, start.to(self.last_span())))
+        Ok(ScheduleItem { steps, every, span: start.to(self.last_span()) })
     }
 
     fn link_clause(&mut self, link: &mut LinkItem) -> Parsed<()> {
@@ -132,13 +143,23 @@ impl Parser<'_, '_> {
         Ok(value)
     }
 
+    /// A loss in a schedule: packets that are counted have no time.
+    fn loss_step(&mut self) -> Parsed<LossItem> {
+        let expected = "expected a percentage, `bit errors` or `gilbert_elliott`, as in `0 s 0%, 10 s 2%`";
+        if self.is_figure() || self.is_word(0, STEPS) { self.loss() } else { Err(self.unexpected(expected, STEPS)) }
+    }
+
     fn loss(&mut self) -> Parsed<LossItem> {
         if self.is_figure() && !self.is_word(0, LOSSES) {
             return Ok(LossItem::Share(self.percentage("expected a percentage")?));
         }
         if !self.is_word(0, LOSSES) {
-            let expected = "expected a percentage, `bit errors`, `every`, `packets` or `gilbert_elliott`";
+            let expected = "expected a percentage, `bit errors`, `every`, `packets`, `gilbert_elliott` or `schedule`";
             return Err(self.unexpected(expected, LOSSES));
+        }
+        if self.is_word(0, &["schedule"]) {
+            let step = "expected a time and a loss, as in `0 s 1%`";
+            return Ok(LossItem::Schedule(self.schedule(step, Self::loss_step)?));
         }
         let word = self.folded(0);
         self.take(Role::Keyword);

@@ -1,9 +1,9 @@
 //! The figures of a network: every place where a number, and so a variable, may stand. It only finds them.
 
 use super::{
-    ClockKind, LinkItem, LossItem, NetworkItem, NodeItem, QueueItem, QueueLimit, RateItem, SettingItem, SwitchItem,
+    ClockKind, DelayItem, LinkItem, LossItem, NetworkItem, NodeItem, QueueItem, QueueLimit, RateItem, ScheduleItem,
+    SettingItem, SwitchItem, Unit, Value,
 };
-use super::{Unit, Value};
 
 /// What a figure is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,15 +55,12 @@ fn link(link: &mut LinkItem, visit: &mut Visit<'_>) {
     match &mut link.rate {
         RateItem::Unlimited | RateItem::Trace(_) => {}
         RateItem::Constant(value) => visit(value, Figure::Rate),
-        RateItem::Schedule(steps, every, _) => {
-            for (from, rate) in steps {
-                visit(from, Figure::Time);
-                visit(rate, Figure::Rate);
-            }
-            all(every, Figure::Time, visit);
-        }
+        RateItem::Schedule(item) => schedule(item, visit, |rate, visit| visit(rate, Figure::Rate)),
     }
-    visit(&mut link.delay, Figure::Time);
+    match &mut link.delay {
+        DelayItem::Constant(value) => visit(value, Figure::Time),
+        DelayItem::Schedule(item) => schedule(item, visit, |delay, visit| visit(delay, Figure::Time)),
+    }
     link.loss.iter_mut().for_each(|item| loss(item, visit));
     all(link.jitter.iter_mut().flat_map(|jitter| &mut jitter.drawn.parameters), Figure::Any, visit);
     all(&mut link.duplicate, Figure::Percent, visit);
@@ -71,8 +68,17 @@ fn link(link: &mut LinkItem, visit: &mut Visit<'_>) {
     link.queue.iter_mut().for_each(|item| queue(item, visit));
 }
 
+fn schedule<T>(item: &mut ScheduleItem<T>, visit: &mut Visit<'_>, figure: impl Fn(&mut T, &mut Visit<'_>)) {
+    for (from, value) in &mut item.steps {
+        visit(from, Figure::Time);
+        figure(value, visit);
+    }
+    all(&mut item.every, Figure::Time, visit);
+}
+
 fn loss(loss: &mut LossItem, visit: &mut Visit<'_>) {
     match loss {
+        LossItem::Schedule(item) => schedule(item, visit, self::loss),
         LossItem::Share(value) => visit(value, Figure::Percent),
         LossItem::BitErrors(value) | LossItem::Every(value) => visit(value, Figure::Plain),
         LossItem::Packets(values) => all(values, Figure::Plain, visit),

@@ -75,7 +75,7 @@ pub(crate) struct LinkItem {
     pub(crate) ends: (Word, Word),
     pub(crate) one_way: bool,
     pub(crate) rate: RateItem,
-    pub(crate) delay: Value,
+    pub(crate) delay: DelayItem,
     pub(crate) loss: Option<LossItem>,
     pub(crate) jitter: Option<JitterItem>,
     /// Per cent.
@@ -90,14 +90,29 @@ pub(crate) struct LinkItem {
 pub(crate) enum RateItem {
     Unlimited,
     Constant(Value),
-    /// From when which rate, the period, all of it.
-    Schedule(Vec<(Value, Value)>, Option<Value>, Span),
+    Schedule(ScheduleItem<Value>),
     Trace(Word),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum DelayItem {
+    Constant(Value),
+    Schedule(ScheduleItem<Value>),
+}
+
+/// `schedule(0 s 10 ms, 5 s 20 ms) every 10 s`
+#[derive(Clone, Debug)]
+pub(crate) struct ScheduleItem<T> {
+    /// From when what.
+    pub(crate) steps: Vec<(Value, T)>,
+    pub(crate) every: Option<Value>,
+    pub(crate) span: Span,
 }
 
 /// Shares are per cent.
 #[derive(Clone, Debug)]
 pub(crate) enum LossItem {
+    Schedule(ScheduleItem<Self>),
     Share(Value),
     BitErrors(Value),
     Every(Value),

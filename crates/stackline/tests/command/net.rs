@@ -65,3 +65,19 @@ fn a_network_whose_figures_vary_is_shown_and_measured_with_each_value() {
     exec.fails(2, &["2 networks have a host a"]).hints("--network 'n(Q = 2048 B)'");
     place.stackline(&["predict", "-e", VARIED]).succeeds();
 }
+
+#[test]
+fn what_changes_in_time_is_shown() {
+    let text =
+        "network n { host a, b; link a - b schedule(0 s 10 Mbit/s, 5 s 1 Mbit/s) schedule(0 s 1 ms, 2 s 3 ms) every 4 s
+        loss schedule(0 s 0%, 3 s 2%); }";
+    let shown = Place::new().stackline(&["net", "show", "-e", text]);
+    for line in [
+        "a - b rate: 10.0 Mbit/s from 0 s on, 1.00 Mbit/s from 5.00 s on",
+        "a - b delay: 1.00 ms from 0 s on, 3.00 ms from 2.00 s on, again every 4.00 s",
+        "a - b loss: none from 0 s on, 2 % from 3.00 s on",
+        "~2.00 ms",
+    ] {
+        assert!(shown.succeeds().out.contains(line), "no `{line}` in {}", shown.out);
+    }
+}

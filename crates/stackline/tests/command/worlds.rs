@@ -44,6 +44,18 @@ fn the_same_packets_are_lost() {
 }
 
 #[test]
+fn a_delay_changes_in_both() {
+    let place = Place::new();
+    let text = "network n { host a, b; link a - b 10 Mbit/s schedule(0 s 1 ms, 250 ms 40 ms); }
+        1 timelimit 0.6 from a to b rr 100*100000 over udp across n;";
+    for world in if forbidden() { &["simulated"][..] } else { &["simulated", "emulated"] } {
+        let json = measured(&place, text, world, &[]);
+        let [least, most] = ["min", "max"].map(|what| number(&json, &format!("/response_s/{what}")));
+        assert!(least < 0.08 && most >= 0.08, "{world}: {least} to {most}");
+    }
+}
+
+#[test]
 fn nothing_is_faster_than_its_path() {
     if forbidden() {
         return;

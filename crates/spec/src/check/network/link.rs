@@ -1,14 +1,15 @@
 //! A link: delay, losses, jitter, largest packet. Whether its ends exist is checked elsewhere.
 
-use super::{LARGEST_PACKET, delay, number, queue, rate, share};
+use super::{LARGEST_PACKET, delay, number, queue, rate, schedule, share};
 use crate::check::Files;
 use crate::check::evaluate::{Bindings, fixed};
 use crate::diagnostic::{Diagnostic, Report};
-use crate::tree::{JitterItem, LinkItem, LossItem, Value};
+use crate::tree::{DelayItem, JitterItem, LinkItem, LossItem, Value};
 use alloc::format;
 use alloc::vec::Vec;
 use stackline_core::distribution::Distribution;
-use stackline_core::network::{Jitter, Link, Loss};
+use stackline_core::network::{Jitter, Link, Loss, Schedule};
+use stackline_core::time::Duration;
 
 /// Every network of IPv4 carries packets of that size (RFC 791).
 const LEAST_MTU: u64 = 68;
@@ -17,7 +18,7 @@ const LAST_PACKET: u64 = 1_000_000_000_000;
 
 pub(super) fn resolve(item: &LinkItem, report: &mut Report, files: &mut Files<'_>) -> Link {
     let rate = rate::resolve(&item.rate, report, files);
-    let delay = report.keep(delay(&item.delay, "the delay of a link")).unwrap_or_default();
+    let (delay, delays) = delays(&item.delay, report);
     let loss = item.loss.as_ref().map_or(Loss::None, |item| loss(item, report));
     let duplicate = item.duplicate.as_ref();
     Link {
@@ -25,6 +26,7 @@ pub(super) fn resolve(item: &LinkItem, report: &mut Report, files: &mut Files<'_
         one_way: item.one_way,
         rate,
         delay,
+        delays,
         jitter: item.jitter.as_ref().and_then(|item| report.keep(jitter(item, files))),
         loss,
         duplicate: duplicate
@@ -33,6 +35,19 @@ pub(super) fn resolve(item: &LinkItem, report: &mut Report, files: &mut Files<'_
         mtu_bytes: item.mtu.as_ref().and_then(|value| report.keep(mtu(value))),
         charge: item.charge.unwrap_or_default(),
         queue: item.queue.as_ref().map(|item| queue::resolve(item, report)),
+    }
+}
+
+/// The delay, and how it changes.
+fn delays(item: &DelayItem, report: &mut Report) -> (Duration, Option<Schedule<Duration>>) {
+    let one = |value: &Value, report: &mut Report| report.keep(delay(value, "the delay of a link"));
+    match item {
+        DelayItem::Constant(value) => (one(value, report).unwrap_or_default(), None),
+        DelayItem::Schedule(item) => {
+            let begin = "say how long the delay is at the beginning, as in `schedule(0 s 10 ms, ...)`";
+            let delays = schedule::resolve(item, begin, report, one);
+            (Duration::from_seconds(delays.mean(|delay| delay.seconds())), Some(delays))
+        }
     }
 }
 
@@ -51,6 +66,10 @@ fn jitter(item: &JitterItem, files: &mut Files<'_>) -> Result<Jitter, Diagnostic
 
 fn loss(item: &LossItem, report: &mut Report) -> Loss {
     match item {
+        LossItem::Schedule(item) => {
+            let begin = "say what is lost at the beginning, as in `schedule(0 s 0%, ...)`";
+            Loss::Schedule(schedule::resolve(item, begin, report, |step, report| Some(loss(step, report))))
+        }
         LossItem::Share(value) => {
             let share = report.keep(share(value, "a link cannot lose more than all"));
             share.filter(|share| *share > 0.0).map_or(Loss::None, Loss::Independent)

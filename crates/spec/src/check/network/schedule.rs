@@ -1,0 +1,60 @@
+//! What changes in steps: times that begin at zero and ascend, and a period behind the last of them.
+
+use super::number;
+use crate::check::evaluate::LONGEST;
+use crate::diagnostic::{Diagnostic, Report};
+use crate::tree::{ScheduleItem, Value};
+use alloc::format;
+use stackline_core::network::Schedule;
+use stackline_core::time::Duration;
+
+/// The schedule; `value` reads what holds from a step on, and `begin` says what a schedule that does not begin at 0 lacks.
+pub(super) fn resolve<T, U>(
+    item: &ScheduleItem<T>,
+    begin: &str,
+    report: &mut Report,
+    mut value: impl FnMut(&T, &mut Report) -> Option<U>,
+) -> Schedule<U> {
+    let mut steps = alloc::vec::Vec::new();
+    for (from, what) in &item.steps {
+        let at = report.keep(next(from, steps.last().map(|(last, _)| *last), begin));
+        if let (Some(at), Some(what)) = (at, value(what, report)) {
+            steps.push((at, what));
+        }
+    }
+    Schedule { steps, period: item.every.as_ref().and_then(|every| report.keep(period(every, &item.steps))) }
+}
+
+/// When a step begins: zero for the first, later than the one before for the others.
+fn next(from: &Value, last: Option<Duration>, begin: &str) -> Result<Duration, Diagnostic> {
+    let seconds = number(from);
+    let at = Duration::from_seconds(seconds);
+    if seconds > LONGEST {
+        return Err(Diagnostic::error(from.span, format!("a time may be at most {LONGEST} seconds"), "too long"));
+    }
+    match last {
+        None if at != Duration::ZERO => {
+            let diagnostic = Diagnostic::error(from.span, "a schedule begins at 0 s", "expected `0 s`");
+            Err(diagnostic.hint(begin))
+        }
+        Some(last) if at <= last => {
+            let message = "the times of a schedule have to ascend";
+            Err(Diagnostic::error(from.span, message, "not later than the one before")
+                .hint("order the steps by their times"))
+        }
+        _ => Ok(at),
+    }
+}
+
+fn period<T>(every: &Value, steps: &[(Value, T)]) -> Result<Duration, Diagnostic> {
+    let (seconds, last) = (number(every), steps.last().map_or(0.0, |(from, _)| number(from)));
+    if seconds > LONGEST {
+        return Err(Diagnostic::error(every.span, format!("a time may be at most {LONGEST} seconds"), "too long"));
+    }
+    let period = Duration::from_seconds(seconds);
+    if period > Duration::from_seconds(last) {
+        return Ok(period);
+    }
+    let message = "a schedule cannot begin again before its last step";
+    Err(Diagnostic::error(every.span, message, format!("expected more than {last} s")))
+}
