@@ -6,14 +6,15 @@
 use crate::engine::{Options, Report};
 use crate::error::{self, Error, Result};
 use crate::protocol::HostHandle;
-use crate::protocol::{Answer, Opening, Request};
+use crate::protocol::{Answer, Description, Opening, Request};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{Shutdown, getsockopt, setsockopt, shutdown, sockopt};
 use nix::sys::time::TimeVal;
 use nix::unistd::geteuid;
-use stackline_core::network::Network;
+use stackline_core::network::{Link, Network};
 use stackline_core::random::Seed;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
@@ -31,6 +32,8 @@ const ATTEMPTS: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(10);
 /// Seconds that a client leaving a shared network waits for its end.
 const LEAVING: i64 = 5;
+/// Characters of a network's name in its socket's.
+const LONGEST_NAME: usize = 48;
 
 /// An emulated network; it exists at least as long as this value.
 #[derive(Debug)]
@@ -78,6 +81,45 @@ impl Emulation {
         match connection.ask(&Request::Open(Box::new(opening.clone())))? {
             Answer::Open(hosts) => Ok(Self { connection, hosts }),
             other => Err(unexpected(other)),
+        }
+    }
+
+    /// A network that is up, by its socket; `None` when it has just ended.
+    pub fn join(network: &UpNetwork) -> Result<Option<Self>> {
+        let Ok(stream) = UnixStream::connect_addr(&network.address) else { return Ok(None) };
+        let owner = getsockopt(&stream, sockopt::PeerCredentials).map_err(|e| error::call("reading credentials", e))?;
+        check_owner(owner.uid())?;
+        let mut connection = Connection::over(stream)?;
+        match connection.ask(&Request::Join) {
+            Ok(Answer::Open(hosts)) => Ok(Some(Self { connection, hosts })),
+            Ok(other) => Err(unexpected(other).refusal()),
+            Err(RequestError::Lost) => Ok(None),
+            Err(refused) => Err(refused.refusal()),
+        }
+    }
+
+    /// The network as it is now.
+    pub fn describe(&mut self) -> Result<Description> {
+        match self.connection.ask(&Request::Describe).map_err(RequestError::refusal)? {
+            Answer::Description(description) => Ok(*description),
+            other => Err(unexpected(other).refusal()),
+        }
+    }
+
+    /// Keeps the network when its last lease has ended, or no longer.
+    pub fn keep(&mut self, kept: bool) -> Result<()> {
+        self.done(&Request::Keep(kept))
+    }
+
+    /// Changes the rate, delay, loss or queue limits of a link from now on.
+    pub fn change(&mut self, link: usize, new: Link) -> Result<()> {
+        self.done(&Request::Change(link, Box::new(new)))
+    }
+
+    fn done(&mut self, request: &Request) -> Result<()> {
+        match self.connection.ask(request).map_err(RequestError::refusal)? {
+            Answer::Done => Ok(()),
+            other => Err(unexpected(other).refusal()),
         }
     }
 
@@ -222,13 +264,63 @@ fn cannot_start(program: &Path, error: &io::Error) -> Error {
     error::environment(format!("the emulator cannot be started as {}: {error}", program.display()))
 }
 
+/// A shared network that is up: its name, and where it is reached.
+#[derive(Clone, Debug)]
+pub struct UpNetwork {
+    /// The name it was declared with; a long one is cut.
+    pub name: String,
+    address: SocketAddr,
+}
+
+impl UpNetwork {
+    /// Whether it is the network of that name, made of that text.
+    #[must_use]
+    pub fn is(&self, key: &str, network: &Network, options: &Options) -> bool {
+        name(key, network, options).is_ok_and(|name| name.as_abstract_name() == self.address.as_abstract_name())
+    }
+
+    /// Whether it goes by that name.
+    #[must_use]
+    pub fn is_named(&self, key: &str) -> bool {
+        self.name == cut(key)
+    }
+}
+
+/// The shared networks of this user that are up, by name.
+pub fn up() -> Result<Vec<UpNetwork>> {
+    let table = std::fs::read_to_string("/proc/net/unix").map_err(|e| error::call("reading /proc/net/unix", e))?;
+    let prefix = prefix();
+    let sockets: BTreeSet<(String, String)> = table
+        .lines()
+        .filter_map(|line| {
+            let socket = line.split_once(&format!("@{prefix}"))?.1;
+            let (hash, name) = socket.split_once('-')?;
+            Some((name.to_string(), hash.to_string()))
+        })
+        .collect();
+    let network = |(name, hash): (String, String)| {
+        let address = SocketAddr::from_abstract_name(format!("{prefix}{hash}-{name}"));
+        Ok(UpNetwork { name, address: address.map_err(|e| error::call("naming a socket", e))? })
+    };
+    sockets.into_iter().map(network).collect()
+}
+
+fn prefix() -> String {
+    format!("stackline-emulator-{}-", geteuid())
+}
+
+/// As much of a network's name as there is room for in a socket's.
+fn cut(key: &str) -> String {
+    key.chars().filter(|c| c.is_ascii_graphic() || *c == ' ').take(LONGEST_NAME).collect()
+}
+
 /// The name of a shared network's socket: equal for the same user, program and network, whatever the seed.
 fn name(key: &str, network: &Network, options: &Options) -> Result<SocketAddr> {
     let text = serde_json::to_string(&(network, options))
         .map_err(|e| Error::measurement(format!("the network cannot be written: {e}")))?;
     let mut hasher = DefaultHasher::new();
     (env!("CARGO_PKG_VERSION"), key, text).hash(&mut hasher);
-    let name = format!("stackline-emulator-{}-{:016x}", geteuid(), hasher.finish());
+    let name = format!("{}{:016x}-{}", prefix(), hasher.finish(), cut(key));
     SocketAddr::from_abstract_name(name).map_err(|e| error::call("naming a socket", e))
 }
 

@@ -14,6 +14,7 @@
 //! | [`veth_port`] | where a host's frames enter and leave |
 //! | [`error`] | errors, with cause and hint |
 
+mod change;
 pub mod client;
 pub mod engine;
 pub mod enter;
@@ -28,7 +29,7 @@ pub mod testbed;
 pub mod veth_port;
 mod wiring;
 
-pub use protocol::HostHandle;
+pub use protocol::{Description, HostHandle};
 
 use stackline_core::catalogue::{Capabilities, LEAST_IPV4_MTU};
 use stackline_core::plan::World;

@@ -3,8 +3,9 @@
 use crate::engine::{Options, Report};
 use crate::error::Error;
 use serde::{Deserialize, Serialize};
-use stackline_core::network::Network;
+use stackline_core::network::{Link, Network};
 use stackline_core::random::Seed;
+use stackline_core::time::Duration;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
@@ -29,6 +30,19 @@ pub(crate) struct Opening {
     pub(crate) options: Options,
 }
 
+/// A network that is up.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Description {
+    /// As it is now.
+    pub network: Network,
+    /// Whether it stays without programs.
+    pub kept: bool,
+    /// Others that hold a lease of it.
+    pub leases: usize,
+    /// Since it was made.
+    pub up: Duration,
+}
+
 /// Requests of clients.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -40,6 +54,14 @@ pub(crate) enum Request {
     Restart(Seed, Option<serde_json::Value>),
     /// Report everything since the last restart.
     Report,
+    /// Join the network that is there, whatever it was opened with.
+    Join,
+    /// Describe the network as it is now.
+    Describe,
+    /// Keep the network without clients, or no longer.
+    Keep(bool),
+    /// Change the link of that number.
+    Change(usize, Box<Link>),
 }
 
 /// Answers.
@@ -52,6 +74,10 @@ pub(crate) enum Answer {
     Restarted,
     /// The report.
     Report(Box<Report>),
+    /// The network as it is now.
+    Description(Box<Description>),
+    /// It is done.
+    Done,
     /// The request is refused.
     Refused(Error),
 }

@@ -166,6 +166,29 @@ impl Direction {
         }
     }
 
+    /// Takes the rate, delay, loss and limits of `link` from now on; what they were is `before`. What waits already leaves
+    /// when it would have left, and nothing overtakes what is on its way.
+    pub(crate) fn change(&mut self, before: &Link, link: &Link, port_bytes: Option<u64>, seed: Seed) {
+        if before.rate != link.rate {
+            self.transmitter = Transmitter::new(&link.rate);
+        }
+        if before.loss != link.loss {
+            self.loss = Some(LossProcess::new(&link.loss, seed)).filter(|loss| !loss.is_none()).map(Box::new);
+        }
+        if (before.delay, &before.delays) != (link.delay, &link.delays) {
+            let most = self.delays.iter().flat_map(|delays| &delays.steps).map(|(_, delay)| *delay).max();
+            let jitter = || Box::new(JitterProcess::new(None, 0.0, seed));
+            self.jitter.get_or_insert_with(jitter);
+            self.arrived = self.arrived.max(self.free_at + most.unwrap_or(self.delay).max(self.delay));
+            (self.delay, self.delays) = (link.least_delay(), link.delays.clone().map(Box::new));
+        }
+        if let (true, Some(queue)) = (before.queue != link.queue, &link.queue) {
+            self.limit_bytes = queue.limit_bytes.into_iter().chain(port_bytes).min().unwrap_or(u64::MAX);
+            self.limit_packets = queue.limit_packets.unwrap_or(u64::MAX);
+            self.untracked &= self.limit_bytes == u64::MAX && self.limit_packets == u64::MAX;
+        }
+    }
+
     /// Whether packets wait by their slot.
     pub(crate) const fn holds(&self) -> bool {
         matches!(self.queue_kind, QueueKind::Head(_) | QueueKind::CoDel(_) | QueueKind::FqCoDel(_))

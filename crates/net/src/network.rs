@@ -26,7 +26,8 @@ use crate::tap::{Counters, NetworkEvent, Place, Port, Reason, Tap};
 use crate::topology::Topology;
 use alloc::string::String;
 use alloc::vec::Vec;
-use stackline_core::network::MOST_HOPS;
+use stackline_core::network::{Link, MOST_HOPS, Network as Plan};
+use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
 
 /// A train that takes longer than this on a link is cut into shorter ones, so that a reaction to the first of them (an
@@ -157,6 +158,19 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
             }
         }
         Some(path)
+    }
+
+    /// Changes a link from now on: its rate, its delay, its loss, the limits of its queue. Paths stay as they are, and what
+    /// waits already leaves when it would have left.
+    pub fn change(&mut self, plan: &Plan, link: usize, new: &Link, seed: Seed) {
+        let Some(before) = plan.links.get(link) else { return };
+        let switch = |name: &str| plan.switches.iter().find(|switch| switch.name == name);
+        for (from, port) in [(&before.ends.0, 2 * link), (&before.ends.1, 2 * link + 1)] {
+            let own = switch(from).filter(|switch| switch.buffer_per_port).and_then(|switch| switch.buffer_bytes);
+            if let Some(direction) = self.directions.get_mut(port) {
+                direction.change(before, new, own, seed.index(port as u64));
+            }
+        }
     }
 
     /// What went through each direction of each link, by [`Port`].

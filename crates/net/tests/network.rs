@@ -4,7 +4,10 @@ mod common;
 
 use common::*;
 use stackline_core::distribution::Distribution;
-use stackline_core::network::{Discipline, Interface, Jitter, Link, Loss, Network as Plan, Queue, Schedule, Switch};
+use stackline_core::network::{
+    Discipline, Interface, Jitter, Link, Loss, Network as Plan, Queue, Rate, Schedule, Switch,
+};
+use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
 use stackline_net::{Ecn, Node, Packet, Reason};
 
@@ -451,4 +454,21 @@ fn drop_head_makes_room_in_a_shared_buffer() {
     (1..=5).for_each(|number| network.handle(Instant(0), packet(0, 1, 1500, number)));
     let arrived: Vec<Vec<u64>> = drain(&mut network).into_iter().map(|(_, numbers)| numbers).collect();
     assert_eq!(arrived, [vec![1], vec![4], vec![5]]);
+}
+
+#[test]
+fn a_link_changes_from_now_on() {
+    let plan = pair(Link { queue: tail(9000), ..link("a-b", 12.0, 20.0) });
+    let mut network = build(&plan);
+    network.handle(Instant(0), packet(0, 1, 1500, 0));
+    let shorter = Link { delay: Duration(MS), queue: tail(3000), ..plan.links[0].clone() };
+    network.change(&plan, 0, &shorter, Seed::root(2));
+    // Two fit the new limit; the second of them would overtake the first, which left with the long delay.
+    (1..4).for_each(|number| network.handle(Instant(MS), packet(0, 1, 1500, number)));
+    assert_eq!(drain(&mut network), [(21 * MS, vec![0]), (21 * MS + 1, vec![1]), (21 * MS + 2, vec![2])]);
+    let plan = pair(shorter);
+    let lossy = Link { rate: Rate::Constant(6e6), loss: Loss::Every(2), ..plan.links[0].clone() };
+    network.change(&plan, 0, &lossy, Seed::root(3));
+    (4..6).for_each(|number| network.handle(Instant(30 * MS), packet(0, 1, 1500, number)));
+    assert_eq!(drain(&mut network), [(33 * MS, vec![4])]);
 }

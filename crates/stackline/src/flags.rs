@@ -1,17 +1,18 @@
 //! The command line: every command and flag, its help and its form. Nothing here touches the machine.
 
 mod manual;
+mod net;
 mod shown;
 
-use crate::exit::{Error, Result};
+use crate::exit::Result;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use stackline_core::units;
-use stackline_emu::engine::Options;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 pub(crate) use manual::{Completions, Man};
+pub(crate) use net::{Net, NetCommand, NetDown, NetExec, NetList, NetSet, NetShow, NetUp};
 pub(crate) use shown::{Notes, Show, Shown};
 
 /// Where does a distributed application's time go, and what would make it faster?
@@ -222,7 +223,7 @@ fn core(text: &str) -> Result<usize, String> {
     })
 }
 
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub(crate) struct Text {
     /// The specification: a file, or - for standard input
     #[arg(required_unless_present = "expression", conflicts_with = "expression")]
@@ -468,107 +469,6 @@ pub(crate) struct Query {
     /// Runs, and the query as the last word
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "RUN... SQL")]
     pub(crate) words: Vec<OsString>,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct Net {
-    #[command(subcommand)]
-    pub(crate) command: NetCommand,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum NetCommand {
-    /// Print networks: hosts, links, and the path between each two hosts
-    #[command(override_usage = "stackline net show [OPTIONS] <SPEC | -e TEXT>")]
-    Show(NetShow),
-    /// Run any program on a host of an emulated network
-    #[command(override_usage = "stackline net exec [OPTIONS] <SPEC | -e TEXT> <HOST> -- <COMMAND>...", after_help = AFTER_EXEC)]
-    Exec(NetExec),
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct NetShow {
-    /// The specification that declares it: a file, or - for standard input
-    #[arg(required_unless_present = "expression", conflicts_with = "expression")]
-    pub(crate) spec: Option<PathBuf>,
-    /// The specification itself
-    #[arg(short = 'e', long, value_name = "TEXT")]
-    pub(crate) expression: Option<String>,
-    /// One of several networks; all of them without it
-    #[arg(long, value_name = "NAME")]
-    pub(crate) network: Option<String>,
-    /// Draw it into a file too
-    #[arg(long, value_name = "FILE")]
-    pub(crate) svg: Option<PathBuf>,
-    /// Print JSON on stdout
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-impl NetShow {
-    /// The specification, with nothing in it replaced.
-    pub(crate) fn text(&self) -> Text {
-        let (spec, expression) = (self.spec.clone(), self.expression.clone());
-        let (over, world, hosts, seed, cpu) = (None, None, Vec::new(), None, Vec::new());
-        Text { spec, expression, over, world, hosts, seed, cpu, json: self.json }
-    }
-}
-
-const AFTER_EXEC: &str = "\
-Examples:
-  stackline net exec wan.stackline khons -- ping -c 3 udjat
-  stackline net exec wan.stackline udjat -- python3 -m http.server 80
-
-Programs that name the same network share it. It exists as long as one of them runs; nothing is
-left when the last has ended. They run as you, with your files, the network's names in /etc/hosts
-and rights over their host's own network.
-Exit codes: the program's; 128+N when signal N ended it; 127 when there is no such program, 126 when
-it cannot be started.";
-
-#[derive(Args, Debug)]
-pub(crate) struct NetExec {
-    /// The specification that declares the network (a file, or - for standard input), and the host
-    #[arg(value_name = "SPEC> <HOST", required = true, num_args = 1..=2)]
-    words: Vec<PathBuf>,
-    /// The specification itself
-    #[arg(short = 'e', long, value_name = "TEXT")]
-    expression: Option<String>,
-    /// The network, when several have that host
-    #[arg(long, value_name = "NAME")]
-    pub(crate) network: Option<String>,
-    /// Root of the network's randomness instead of the one written
-    #[arg(long, value_name = "NUMBER")]
-    pub(crate) seed: Option<u64>,
-    /// The program and its arguments
-    #[arg(last = true, required = true, value_name = "COMMAND")]
-    pub(crate) command: Vec<OsString>,
-}
-
-impl NetExec {
-    /// The specification, with nothing in it replaced, and the host.
-    pub(crate) fn text(&self) -> Result<(Text, &str)> {
-        let (spec, host) = match (&self.words[..], &self.expression) {
-            ([spec, host], None) => (Some(spec.clone()), host),
-            ([host], Some(_)) => (None, host),
-            ([_], None) => {
-                let hint = "stackline net exec SPEC HOST -- COMMAND";
-                return Err(Error::input("there is no host, or no specification").hint(hint));
-            }
-            _ => {
-                let hint = "stackline net exec -e TEXT HOST -- COMMAND";
-                return Err(Error::input("the specification is given twice: as a file and with -e").hint(hint));
-            }
-        };
-        let (over, world, hosts, cpu, json) = (None, None, Vec::new(), Vec::new(), false);
-        let expression = self.expression.clone();
-        let host = host.to_str().ok_or_else(|| Error::input("the host's name is not UTF-8"))?;
-        Ok((Text { spec, expression, over, world, hosts, seed: self.seed, cpu, json }, host))
-    }
-
-    /// How the network is emulated.
-    pub(crate) fn options(&self) -> Options {
-        Options::default()
-    }
 }
 
 fn precision(text: &str) -> Result<f64, String> {

@@ -1,6 +1,7 @@
 //! `stackline net`: the networks of a specification.
 
 mod exec;
+mod up;
 
 pub(crate) use exec::emulate;
 
@@ -20,6 +21,10 @@ pub(crate) fn net(flags: &flags::Net) -> Result {
     match &flags.command {
         NetCommand::Show(flags) => show(flags),
         NetCommand::Exec(flags) => exec::exec(flags),
+        NetCommand::Up(flags) => up::up(flags),
+        NetCommand::Down(flags) => up::down(flags),
+        NetCommand::List(flags) => up::list(flags),
+        NetCommand::Set(flags) => up::set(flags),
     }
 }
 

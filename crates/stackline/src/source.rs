@@ -35,6 +35,11 @@ impl Source {
         }
     }
 
+    /// A text that was made here, and its name in messages.
+    pub(crate) fn made(name: &str, text: String) -> Self {
+        Self { name: name.into(), text, directory: None }
+    }
+
     /// Reads a file, or standard input for `-`.
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let name = if path == Path::new("-") { "standard input".to_string() } else { path.display().to_string() };

@@ -3,6 +3,7 @@
 use super::machine::Record;
 use super::report::Report;
 use nix::sys::eventfd::{EfdFlags, EventFd};
+use stackline_core::network::Link;
 use stackline_core::random::Seed;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -32,6 +33,9 @@ pub(crate) struct Restart {
     pub(crate) record: Option<Box<dyn Record>>,
 }
 
+/// A link, and what it is from now on.
+pub(crate) type Change = (usize, Link);
+
 #[derive(Default)]
 struct State {
     stage: Stage,
@@ -39,6 +43,7 @@ struct State {
     requested: u64,
     answered: u64,
     restart: Option<Restart>,
+    changes: Vec<Change>,
     /// Why the last recording could not be kept.
     record_error: Option<String>,
     report: Report,
@@ -76,6 +81,13 @@ impl Handle {
         self.0.request(state).record_error.take().map_or(Ok(()), Err)
     }
 
+    /// Changes a link from now on; it is done on return.
+    pub fn change(&self, link: usize, new: Link) {
+        let mut state = self.0.lock();
+        state.changes.push((link, new));
+        drop(self.0.request(state));
+    }
+
     /// Stores the result of a recording.
     pub(crate) fn set_record_error(&self, record_error: Option<String>) {
         self.0.lock().record_error = record_error;
@@ -97,12 +109,12 @@ impl Handle {
         self.0.changed.notify_all();
     }
 
-    /// The requested restart, and the number of the last request.
-    pub(crate) fn take_requests(&self) -> (Option<Restart>, u64) {
+    /// The requested restart, the requested changes, and the number of the last request.
+    pub(crate) fn take_requests(&self) -> (Option<Restart>, Vec<Change>, u64) {
         // Nothing to read: an earlier wakeup has been handled with it.
         let _ = self.0.wakeup.read();
         let mut state = self.0.lock();
-        (state.restart.take(), state.requested)
+        (state.restart.take(), std::mem::take(&mut state.changes), state.requested)
     }
 
     /// Answers all requests up to that number.

@@ -92,6 +92,10 @@ impl Machine {
         either!(self, network => network.path(from, to, 0))
     }
 
+    pub(crate) fn change(&mut self, plan: &plan::Network, link: usize, new: &plan::Link, seed: Seed) {
+        either!(self, network => network.change(plan, link, new, seed));
+    }
+
     pub(crate) fn counters(&self) -> Vec<Counters> {
         either!(self, network => network.counters().collect())
     }

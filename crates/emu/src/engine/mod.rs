@@ -44,7 +44,7 @@ use frame::Frame;
 use handle::Restart;
 use machine::Machine;
 use receive_batch::ReceiveBatch;
-use stackline_core::network::Network;
+use stackline_core::network::{Link, Network};
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
 use stackline_net::{self as net, Node, Packet};
@@ -65,6 +65,8 @@ pub struct Engine {
     of_node: Vec<u32>,
     plan: Network,
     seed: Seed,
+    /// Changes of links so far.
+    changed: u64,
     machine: Machine,
     origin: Origin,
     /// The latest instant passed to the machine; later calls must not be before it.
@@ -119,6 +121,7 @@ impl Engine {
             of_node,
             plan: network.clone(),
             seed,
+            changed: 0,
             machine,
             origin: Origin::new(),
             floor: Instant(0),
@@ -164,6 +167,15 @@ impl Engine {
         Ok(())
     }
 
+    /// Changes a link from now on.
+    fn change(&mut self, link: usize, new: Link) {
+        self.changed += 1;
+        self.machine.change(&self.plan, link, &new, self.seed.child("change").index(self.changed));
+        if let Some(place) = self.plan.links.get_mut(link) {
+            *place = new;
+        }
+    }
+
     /// The report up to now.
     fn report(&self) -> Report {
         let elapsed = self.origin.now().since(Instant(0));
@@ -188,7 +200,7 @@ impl Engine {
     }
 
     fn ports(&self) -> Vec<Port> {
-        let both = |link: &stackline_core::network::Link| {
+        let both = |link: &Link| {
             let (first, second) = link.ends.clone();
             [(first.clone(), second.clone()), (second, first)]
         };
@@ -221,7 +233,7 @@ impl Drop for Engine {
 fn shortest(machine: &Machine, plan: &Network) -> Duration {
     let hosts = plan.hosts.len();
     if hosts > MOST_PAIRS {
-        return plan.links.iter().map(stackline_core::network::Link::least_delay).min().unwrap_or_default();
+        return plan.links.iter().map(Link::least_delay).min().unwrap_or_default();
     }
     let hosts = 0..hosts as u32;
     let pairs = hosts.clone().flat_map(|from| hosts.clone().map(move |to| (from, to))).filter(|(from, to)| from != to);

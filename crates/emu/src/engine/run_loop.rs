@@ -92,10 +92,13 @@ impl Engine {
 
     fn handle_requests(&mut self, batch: &mut ReceiveBatch) -> io::Result<()> {
         let handle = self.handle.clone();
-        let (restart, number) = handle.take_requests();
+        let (restart, changes, number) = handle.take_requests();
         if let Some(restart) = restart {
             self.restart(restart, batch)?;
             self.ready.clear();
+        }
+        for (link, new) in changes {
+            self.change(link, new);
         }
         self.collect_drops()?;
         handle.answer(number, self.report());

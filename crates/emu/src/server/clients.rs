@@ -19,6 +19,8 @@ pub(super) struct Clients {
     listener: Option<UnixListener>,
     clients: Vec<Client>,
     next: u64,
+    /// Whether it goes on without clients.
+    pub(super) kept: bool,
 }
 
 #[derive(Debug)]
@@ -34,13 +36,13 @@ impl Clients {
     /// One client behind a pair of pipes.
     pub(super) fn piped(from: OwnedFd, to: OwnedFd) -> Self {
         let client = Client { id: 0, from: from.into(), to: to.into(), read: Vec::new(), ended: false };
-        Self { listener: None, clients: vec![client], next: 1 }
+        Self { listener: None, clients: vec![client], next: 1, kept: false }
     }
 
     /// All clients that connect to a socket; the first has connected already.
     pub(super) fn listening(listener: UnixListener) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
-        Ok(Self { listener: Some(listener), clients: Vec::new(), next: 0 })
+        Ok(Self { listener: Some(listener), clients: Vec::new(), next: 0, kept: false })
     }
 
     /// The next request and its client; `None` when the last client has gone.
@@ -53,12 +55,17 @@ impl Clients {
                 }
             }
             // The last connection stays open until the process ends, so that its client can wait for that.
-            if self.clients.iter().all(|client| client.ended) {
+            if !self.kept && self.clients.iter().all(|client| client.ended) {
                 return None;
             }
             self.clients.retain(|client| !client.ended);
             self.wait();
         }
+    }
+
+    /// Clients other than that one.
+    pub(super) fn others(&self, id: u64) -> usize {
+        self.clients.iter().filter(|client| client.id != id && !client.ended).count()
     }
 
     /// Answers a client; does nothing if it has gone.

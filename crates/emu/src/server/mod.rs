@@ -11,7 +11,7 @@ mod clients;
 use crate::engine::{Engine, Handle, Record};
 use crate::error::{self, Error, Result};
 use crate::protocol::HostHandle;
-use crate::protocol::{Answer, Opening, Request};
+use crate::protocol::{Answer, Description, Opening, Request};
 use crate::testbed::{self, Testbed};
 use clients::Clients;
 use nix::sys::eventfd::EventFd;
@@ -22,7 +22,7 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long the data path may take to stop.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -58,7 +58,15 @@ pub fn serve(channel: ClientChannel, recorders: &'static Recorders) -> Result<()
     let (testbed, mut engine) = prepared?;
     let host_handles = host_handles(&testbed);
     let stop = EventFd::new().map(Arc::new).map_err(|error| error::call("making an event", error))?;
-    let mut handler = RequestHandler { clients, opening, host_handles, handle: engine.handle(), recorders };
+    let mut handler = RequestHandler {
+        clients,
+        network: opening.network.clone(),
+        opening,
+        host_handles,
+        handle: engine.handle(),
+        recorders,
+        since: Instant::now(),
+    };
     let stop_writer = Arc::clone(&stop);
     thread::spawn(move || {
         handler.run(id);
@@ -104,6 +112,9 @@ struct RequestHandler {
     host_handles: Vec<HostHandle>,
     handle: Handle,
     recorders: &'static Recorders,
+    /// The network as it is now.
+    network: Network,
+    since: Instant,
 }
 
 impl RequestHandler {
@@ -114,7 +125,7 @@ impl RequestHandler {
         }
         self.clients.answer(first, &Answer::Open(self.host_handles.clone()));
         while let Some((id, request)) = self.clients.next() {
-            let answer = self.answer(request).unwrap_or_else(Answer::Refused);
+            let answer = self.answer(id, request).unwrap_or_else(Answer::Refused);
             self.clients.answer(id, &answer);
         }
     }
@@ -123,7 +134,13 @@ impl RequestHandler {
         (&asked.network, &asked.options) == (&self.opening.network, &self.opening.options)
     }
 
-    fn answer(&self, request: Request) -> Result<Answer> {
+    fn description(&self, asker: u64) -> Description {
+        let up = stackline_core::time::Duration::from_seconds(self.since.elapsed().as_secs_f64());
+        let (network, kept) = (self.network.clone(), self.clients.kept);
+        Description { network, kept, leases: self.clients.others(asker), up }
+    }
+
+    fn answer(&mut self, id: u64, request: Request) -> Result<Answer> {
         match request {
             Request::Open(opening) if *opening == self.opening => Ok(Answer::Open(self.host_handles.clone())),
             Request::Open(opening) if self.differs_only_in_seed(&opening) => {
@@ -138,6 +155,18 @@ impl RequestHandler {
                 let record = record.map_err(error::environment)?;
                 self.handle.restart(seed, record).map_err(error::environment)?;
                 Ok(Answer::Restarted)
+            }
+            Request::Join => Ok(Answer::Open(self.host_handles.clone())),
+            Request::Describe => Ok(Answer::Description(Box::new(self.description(id)))),
+            Request::Keep(kept) => {
+                self.clients.kept = kept;
+                Ok(Answer::Done)
+            }
+            Request::Change(link, new) => {
+                crate::change::accepts(&self.network, link, &new)?;
+                self.handle.change(link, (*new).clone());
+                self.network.links[link] = *new;
+                Ok(Answer::Done)
             }
             Request::Report => Ok(Answer::Report(Box::new(self.handle.report()))),
         }

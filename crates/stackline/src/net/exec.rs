@@ -1,6 +1,6 @@
 //! `stackline net exec`: any program on a host of an emulated network. `stackline emulate`: the process that emulates it.
 
-use super::none;
+use super::{none, up};
 use crate::exit::{Error, Exit, Result, already_shown};
 use crate::flags;
 use crate::output;
@@ -21,8 +21,15 @@ pub(super) fn exec(flags: &flags::NetExec) -> Result {
     let seed = Seed::root(flags.seed.unwrap_or(plan.seed)).child("network").child(&network.name);
     let program = std::env::current_exe()
         .map_err(|error| Error::environment(format!("this program's own file cannot be found: {error}")))?;
-    let mut emulation =
-        Emulation::shared(&program, &network.name, network, seed, &flags.options()).map_err(emulated_only)?;
+    let mut emulation = if flags.join {
+        up::joined(&network.name)?.0
+    } else {
+        let second = up::is_second(network, &flags.options())?;
+        let made =
+            Emulation::shared(&program, &network.name, network, seed, &flags.options()).map_err(emulated_only)?;
+        second.iter().for_each(|note| output::say(note));
+        made
+    };
     let entered = emulation.host(host).ok_or_else(|| unknown(host, &[network]))?;
     let guest =
         HostProgram { host: entered, hosts: emulation.hosts(), command: &flags.command, lease: emulation.lease() };
@@ -34,7 +41,7 @@ pub(super) fn exec(flags: &flags::NetExec) -> Result {
 }
 
 /// A program cannot run in the simulated world, so no hint may send it there.
-fn emulated_only(mut refusal: Error) -> Error {
+pub(super) fn emulated_only(mut refusal: Error) -> Error {
     refusal.hint = refusal.hint.and_then(|hint| {
         let choices = hint.split(" or ").map(|choice| choice.trim_end_matches([' ', ',', ';']));
         let left: Vec<&str> = choices.filter(|choice| !choice.contains("--in simulated")).collect();
@@ -63,7 +70,7 @@ fn holding<'n>(networks: &'n [Network], host: &str, name: Option<&str>, source: 
 }
 
 /// As a shell takes it.
-fn quoted(name: &str) -> String {
+pub(super) fn quoted(name: &str) -> String {
     if name.contains('(') { format!("'{name}'") } else { name.to_string() }
 }
 

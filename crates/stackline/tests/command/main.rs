@@ -17,6 +17,7 @@ mod foreign;
 mod hostile;
 mod input;
 mod json;
+mod kept;
 mod keywords;
 mod lifelines;
 mod losses;

@@ -1,0 +1,211 @@
+//! The command line of `net`: networks shown, run programs on, kept and changed. Nothing here touches the machine.
+
+use super::Text;
+use crate::exit::{Error, Result};
+use clap::{Args, Subcommand};
+use stackline_emu::engine::Options;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+#[derive(Args, Debug)]
+pub(crate) struct Net {
+    #[command(subcommand)]
+    pub(crate) command: NetCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum NetCommand {
+    /// Print networks: hosts, links, and the path between each two hosts
+    #[command(override_usage = "stackline net show [OPTIONS] <SPEC | -e TEXT>")]
+    Show(NetShow),
+    /// Run any program on a host of an emulated network
+    #[command(override_usage = "stackline net exec [OPTIONS] <SPEC | -e TEXT> <HOST> -- <COMMAND>...", after_help = AFTER_EXEC)]
+    Exec(NetExec),
+    /// Make an emulated network and keep it until `net down`
+    #[command(override_usage = "stackline net up [OPTIONS] <SPEC | -e TEXT> [NETWORK]", after_help = AFTER_UP)]
+    Up(NetUp),
+    /// End a network that `net up` keeps
+    Down(NetDown),
+    /// List the emulated networks that are up
+    List(NetList),
+    /// Change a link of a network that is up: its rate, delay, loss or queue
+    #[command(after_help = AFTER_SET)]
+    Set(NetSet),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct NetShow {
+    /// The specification that declares it: a file, or - for standard input
+    #[arg(required_unless_present = "expression", conflicts_with = "expression")]
+    pub(crate) spec: Option<PathBuf>,
+    /// The specification itself
+    #[arg(short = 'e', long, value_name = "TEXT")]
+    pub(crate) expression: Option<String>,
+    /// One of several networks; all of them without it
+    #[arg(long, value_name = "NAME")]
+    pub(crate) network: Option<String>,
+    /// Draw it into a file too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
+    /// Print JSON on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl NetShow {
+    /// The specification, with nothing in it replaced.
+    pub(crate) fn text(&self) -> Text {
+        let (spec, expression) = (self.spec.clone(), self.expression.clone());
+        Text { spec, expression, json: self.json, ..Text::default() }
+    }
+}
+
+const AFTER_EXEC: &str = "\
+Examples:
+  stackline net exec wan.stackline khons -- ping -c 3 udjat
+  stackline net exec wan.stackline udjat -- python3 -m http.server 80
+  stackline net exec wan.stackline khons -- bash
+
+Programs that name the same network share it. It exists as long as one of them runs; nothing is
+left when the last has ended, unless `stackline net up` keeps it. They run as you, with your files, the network's names in /etc/hosts
+and rights over their host's own network.
+Exit codes: the program's; 128+N when signal N ended it; 127 when there is no such program, 126 when
+it cannot be started.";
+
+#[derive(Args, Debug)]
+pub(crate) struct NetExec {
+    /// The specification that declares the network (a file, or - for standard input), and the host
+    #[arg(value_name = "SPEC> <HOST", required = true, num_args = 1..=2)]
+    words: Vec<PathBuf>,
+    /// The specification itself
+    #[arg(short = 'e', long, value_name = "TEXT")]
+    expression: Option<String>,
+    /// The network, when several have that host
+    #[arg(long, value_name = "NAME")]
+    pub(crate) network: Option<String>,
+    /// Join the network of that name that is up, whatever the text says by now
+    #[arg(long, conflicts_with = "seed")]
+    pub(crate) join: bool,
+    /// Root of the network's randomness instead of the one written
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) seed: Option<u64>,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+impl NetExec {
+    /// The specification, with nothing in it replaced, and the host.
+    pub(crate) fn text(&self) -> Result<(Text, &str)> {
+        let (spec, host) = match (&self.words[..], &self.expression) {
+            ([spec, host], None) => (Some(spec.clone()), host),
+            ([host], Some(_)) => (None, host),
+            ([_], None) => {
+                let hint = "stackline net exec SPEC HOST -- COMMAND";
+                return Err(Error::input("there is no host, or no specification").hint(hint));
+            }
+            _ => {
+                let hint = "stackline net exec -e TEXT HOST -- COMMAND";
+                return Err(Error::input("the specification is given twice: as a file and with -e").hint(hint));
+            }
+        };
+        let expression = self.expression.clone();
+        let host = host.to_str().ok_or_else(|| Error::input("the host's name is not UTF-8"))?;
+        Ok((Text { spec, expression, seed: self.seed, ..Text::default() }, host))
+    }
+
+    /// How the network is emulated.
+    pub(crate) fn options(&self) -> Options {
+        Options::default()
+    }
+}
+
+const AFTER_UP: &str = "\
+Examples:
+  stackline net up wan.stackline
+  stackline net exec wan.stackline khons -- ping -c 3 udjat
+  stackline net set wan khons-edge --loss 2%
+  stackline net down wan
+
+The network is a process of its own in the background. When that is killed, nothing of it is left.";
+
+#[derive(Args, Debug)]
+pub(crate) struct NetUp {
+    /// The specification that declares it (a file, or - for standard input), and which of several networks
+    #[arg(value_name = "SPEC> <NETWORK", num_args = 0..=2)]
+    words: Vec<PathBuf>,
+    /// The specification itself
+    #[arg(short = 'e', long, value_name = "TEXT")]
+    expression: Option<String>,
+    /// Root of the network's randomness instead of the one written
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) seed: Option<u64>,
+}
+
+impl NetUp {
+    /// The specification, with nothing in it replaced, and the network's name.
+    pub(crate) fn text(&self) -> Result<(Text, Option<String>)> {
+        let (spec, network) = match (&self.words[..], &self.expression) {
+            ([spec], None) => (Some(spec.clone()), None),
+            ([spec, network], None) => (Some(spec.clone()), Some(network)),
+            ([], Some(_)) => (None, None),
+            ([network], Some(_)) => (None, Some(network)),
+            ([], None) => {
+                let hint = "stackline net up SPEC, or -e TEXT";
+                return Err(Error::input("there is no specification").hint(hint));
+            }
+            _ => {
+                let hint = "stackline net up -e TEXT [NETWORK]";
+                return Err(Error::input("the specification is given twice: as a file and with -e").hint(hint));
+            }
+        };
+        let network = network.map(|name| name.to_string_lossy().into_owned());
+        Ok((Text { spec, expression: self.expression.clone(), seed: self.seed, ..Text::default() }, network))
+    }
+
+    /// How the network is emulated.
+    pub(crate) fn options(&self) -> Options {
+        Options::default()
+    }
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct NetDown {
+    /// The network's name, or the specification that declares it; the only one that is up without it
+    pub(crate) network: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct NetList {
+    /// Print JSON on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const AFTER_SET: &str = "\
+Examples:
+  stackline net set wan khons-edge --rate '2 Mbit/s' --delay '80 ms'
+  stackline net set wan.stackline khons-edge --loss 'gilbert_elliott(1%, 25%)' --queue '32 KiB'
+
+The values are those of the language. The link changes in both directions; packets that wait already
+leave when they would have left, and paths stay as they are.";
+
+#[derive(Args, Debug)]
+pub(crate) struct NetSet {
+    /// The network's name, or the specification that declares it
+    pub(crate) network: String,
+    /// The link, by the names of its ends: khons-edge
+    pub(crate) link: String,
+    /// Its new rate, such as '2 Mbit/s'
+    #[arg(long)]
+    pub(crate) rate: Option<String>,
+    /// Its new propagation delay, such as '80 ms'
+    #[arg(long, value_name = "TIME")]
+    pub(crate) delay: Option<String>,
+    /// Its new loss, such as 2%
+    #[arg(long)]
+    pub(crate) loss: Option<String>,
+    /// The new limit of its queues, such as '32 KiB' or '50 packets'
+    #[arg(long, value_name = "LIMIT")]
+    pub(crate) queue: Option<String>,
+}

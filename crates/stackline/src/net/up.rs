@@ -1,0 +1,259 @@
+//! `stackline net up`, `down`, `list`, `set`: emulated networks that stay without programs, and what changes in them.
+//!
+//! The emulator's own process keeps them; nothing here outlives its command.
+
+use super::exec::{emulated_only, quoted};
+use super::{chosen, none};
+use crate::exit::{Error, Exit, Result};
+use crate::flags::{NetDown, NetList, NetSet, NetUp, Text};
+use crate::output;
+use crate::source::Source;
+use stackline_core::network::{Discipline, Link, Network, Queue};
+use stackline_core::random::Seed;
+use stackline_emu::Description;
+use stackline_emu::client::{self, Emulation, UpNetwork};
+use stackline_emu::engine::Options;
+use std::path::Path;
+
+/// Makes a network, or joins it, and keeps it.
+pub(super) fn up(flags: &NetUp) -> Result {
+    let (text, name) = flags.text()?;
+    let source = Source::of(&text)?;
+    let plan = source.declarations(&text)?;
+    let network = match chosen(&plan.networks, name.as_deref(), &source)?[..] {
+        [network] => network,
+        [] => return Err(none(&plan.networks, name.as_deref(), &source)),
+        ref several => {
+            let names: Vec<String> = several.iter().map(|network| quoted(&network.name)).collect();
+            let message = format!("{} declares {} networks", source.name, several.len());
+            return Err(Error::input(message).hint(format!("say which behind it: {}", names.join(", "))));
+        }
+    };
+    stackline_emu::CAPABILITIES.accepts(network).map_err(emulated_only)?;
+    if is_second(network, &flags.options())?.is_some() {
+        let message = format!("another network named {} is up, made of another text", network.name);
+        let hint = format!("`stackline net down {}` ends that one", quoted(&network.name));
+        return Err(Error::input(message).hint(hint));
+    }
+    let seed = Seed::root(flags.seed.unwrap_or(plan.seed)).child("network").child(&network.name);
+    let program = std::env::current_exe()
+        .map_err(|error| Error::environment(format!("this program's own file cannot be found: {error}")))?;
+    let mut emulation =
+        Emulation::shared(&program, &network.name, network, seed, &flags.options()).map_err(emulated_only)?;
+    emulation.keep(true)?;
+    let hosts: Vec<String> = emulation.hosts().iter().map(|host| format!("{} {}", host.name, host.address)).collect();
+    let name = quoted(&network.name);
+    output::print(&format!(
+        "network {} is up: {}\nend it with `stackline net down {name}`\n",
+        network.name,
+        shortened(&hosts)
+    ))?;
+    Ok(Exit::Done)
+}
+
+/// The first of a list, with the number of the others.
+fn shortened(all: &[String]) -> String {
+    const MOST: usize = 8;
+    let shown = all.iter().take(MOST).cloned().collect::<Vec<_>>().join(", ");
+    if all.len() > MOST { format!("{shown} and {} more", all.len() - MOST) } else { shown }
+}
+
+/// Ends a network that is kept, with its last program.
+pub(super) fn down(flags: &NetDown) -> Result {
+    let up = client::up()?;
+    let named = match &flags.network {
+        None => up,
+        Some(word) => named(&up, word)?,
+    };
+    let mut kept = Vec::new();
+    for network in &named {
+        kept.extend(described(network)?.filter(|(_, description)| description.kept));
+    }
+    if flags.network.is_none() && kept.len() > 1 {
+        let names: Vec<String> = kept.iter().map(|(_, description)| quoted(&description.network.name)).collect();
+        let message = format!("{} networks are up", kept.len());
+        return Err(Error::input(message).hint(format!("say which: {}", names.join(", "))));
+    }
+    if kept.is_empty() {
+        let message = match &flags.network {
+            Some(name) => format!("no network {name} is kept by `net up`"),
+            None => "no network is kept by `net up`".to_string(),
+        };
+        return Err(Error::input(message).hint("`stackline net list` shows all; others end with their last program"));
+    }
+    for (mut emulation, description) in kept {
+        emulation.keep(false)?;
+        let name = &description.network.name;
+        match description.leases {
+            0 => output::print(&format!("network {name} is down\n"))?,
+            1 => output::print(&format!("network {name} ends with the program that runs on it\n"))?,
+            many => output::print(&format!("network {name} ends with the last of {many} programs on it\n"))?,
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// Prints the networks that are up.
+pub(super) fn list(flags: &NetList) -> Result {
+    let mut all = Vec::new();
+    for network in client::up()? {
+        all.extend(described(&network)?.map(|(_, description)| description));
+    }
+    if flags.json {
+        let one = |up: &Description| {
+            serde_json::json!({
+                "network": up.network, "kept": up.kept, "programs": up.leases, "up_s": up.up.seconds()
+            })
+        };
+        output::json(&serde_json::json!({"networks": all.iter().map(one).collect::<Vec<_>>()}), true)?;
+        return Ok(Exit::Done);
+    }
+    let line = |up: &Description| {
+        let kept = if up.kept { "kept by `net up`" } else { "ends with its last program" };
+        let network = &up.network;
+        let (hosts, links) = (network.hosts.len(), network.links.len());
+        format!("{}: {hosts} hosts, {links} links; programs: {}; up for {}; {kept}\n", network.name, up.leases, up.up)
+    };
+    let lines: String = all.iter().map(line).collect();
+    output::print(if lines.is_empty() { "no network is up\n" } else { &lines })?;
+    Ok(Exit::Done)
+}
+
+/// Changes a link of a network that is up.
+pub(super) fn set(flags: &NetSet) -> Result {
+    let (mut emulation, description) = joined(&flags.network)?;
+    let network = &description.network;
+    let link = link_named(network, &flags.link)?;
+    let new = changed(flags, network, &network.links[link])?;
+    emulation.change(link, new)?;
+    let (first, second) = &network.links[link].ends;
+    output::print(&format!("link {first} - {second} of network {} is changed\n", network.name))?;
+    Ok(Exit::Done)
+}
+
+/// The network of that name, or that a specification of that name declares, and what it is now.
+pub(super) fn joined(word: &str) -> Result<(Emulation, Description)> {
+    let mut found = Vec::new();
+    for network in named(&client::up()?, word)? {
+        found.extend(described(&network)?);
+    }
+    let several = found.len();
+    match found.pop() {
+        Some(found) if several == 1 => Ok(found),
+        Some((_, description)) => {
+            let message =
+                format!("{several} networks named {} are up, made of different texts", description.network.name);
+            Err(Error::input(message).hint("end one of them: `stackline net list` shows which have programs"))
+        }
+        None => Err(Error::input(format!("no network named {word} is up")).hint("`stackline net up SPEC` makes one")),
+    }
+}
+
+/// Those of the networks that are up which go by that name, or which a specification of that name declares.
+fn named(up: &[UpNetwork], word: &str) -> Result<Vec<UpNetwork>> {
+    let by = |names: &[&str]| -> Vec<UpNetwork> {
+        up.iter().filter(|network| names.iter().any(|name| network.is_named(name))).cloned().collect()
+    };
+    let found = by(&[word]);
+    if !found.is_empty() || !Path::new(word).is_file() {
+        return Ok(found);
+    }
+    let text = Text { spec: Some(word.into()), ..Text::default() };
+    let networks = Source::of(&text)?.declarations(&text)?.networks;
+    Ok(by(&networks.iter().map(|network| network.name.as_str()).collect::<Vec<_>>()))
+}
+
+/// A network that is up, with a lease of it; `None` when it has just ended.
+fn described(network: &UpNetwork) -> Result<Option<(Emulation, Description)>> {
+    let Some(mut emulation) = Emulation::join(network)? else { return Ok(None) };
+    let description = emulation.describe()?;
+    Ok(Some((emulation, description)))
+}
+
+/// A note for whoever makes a second network of a name.
+pub(super) fn is_second(network: &Network, options: &Options) -> Result<Option<String>> {
+    let up = client::up()?;
+    let same_name: Vec<&UpNetwork> = up.iter().filter(|up| up.is_named(&network.name)).collect();
+    if same_name.is_empty() || same_name.iter().any(|up| up.is(&network.name, network, options)) {
+        return Ok(None);
+    }
+    let name = quoted(&network.name);
+    Ok(Some(format!(
+        "note: a network named {} is up already, made of another text, so this is a second one; `net exec --join` joins \
+         the first, `stackline net down {name}` or the end of its programs ends it",
+        network.name
+    )))
+}
+
+/// The link that the names of its ends mean.
+fn link_named(network: &Network, word: &str) -> Result<usize> {
+    let plain: String = word.chars().filter(|c| !c.is_whitespace()).collect();
+    let means = |link: &Link| {
+        let (first, second) = &link.ends;
+        let one_way = [format!("{first}->{second}"), format!("{first}>{second}")];
+        let both = [format!("{first}-{second}"), format!("{second}-{first}")];
+        one_way.contains(&plain) || !link.one_way && both.contains(&plain)
+    };
+    let found: Vec<usize> = (0..).zip(&network.links).filter(|(_, link)| means(link)).map(|(at, _)| at).collect();
+    match found[..] {
+        [one] => Ok(one),
+        [] => {
+            let name = |link: &Link| format!("{}{}{}", link.ends.0, if link.one_way { "->" } else { "-" }, link.ends.1);
+            let names: Vec<String> = network.links.iter().map(name).collect();
+            let message = format!("the network {} has no link {word}", network.name);
+            Err(Error::input(message).hint(format!("its links are {}", shortened(&names))))
+        }
+        ref several => {
+            let message = format!("{} links of the network {} are named {word}", several.len(), network.name);
+            Err(Error::input(message).hint("a link of several between two nodes cannot be changed while they are up"))
+        }
+    }
+}
+
+/// The link with what the flags say, read as the language reads it.
+fn changed(flags: &NetSet, network: &Network, link: &Link) -> Result<Link> {
+    if [&flags.rate, &flags.delay, &flags.loss, &flags.queue].iter().all(|flag| flag.is_none()) {
+        let hint = "say what, as in `--rate '2 Mbit/s' --delay '80 ms' --loss 1% --queue '32 KiB'`";
+        return Err(Error::input("there is nothing to change").hint(hint));
+    }
+    let or = |flag: &Option<String>, otherwise: &str| flag.clone().unwrap_or_else(|| otherwise.into());
+    let mut text =
+        format!("network set {{ host a, b; link a - b {} {}", or(&flags.rate, "unlimited"), or(&flags.delay, "0 s"));
+    text.extend(flags.loss.iter().map(|loss| format!(" loss {loss}")));
+    text.extend(flags.queue.iter().map(|queue| format!(" queue {queue}")));
+    text.push_str("; }");
+    let plan = Source::made("the new link", text).declarations(&Text::default())?;
+    let [Network { hosts, links, .. }] = &plan.networks[..] else { return Err(too_much()) };
+    let ([_, _], [new]) = (&hosts[..], &links[..]) else { return Err(too_much()) };
+    let ends = [&link.ends.0, &link.ends.1];
+    let own = network.switches.iter().filter(|switch| ends.contains(&&switch.name)).find_map(|s| s.queue.as_ref());
+    let mut result = link.clone();
+    if flags.rate.is_some() {
+        result.rate = new.rate.clone();
+    }
+    if flags.delay.is_some() {
+        (result.delay, result.delays) = (new.delay, new.delays.clone());
+    }
+    if flags.loss.is_some() {
+        result.loss = new.loss.clone();
+    }
+    if let (Some(text), Some(queue)) = (&flags.queue, &new.queue) {
+        result.queue = Some(limited(text, queue, link.queue.as_ref().or(own)));
+    }
+    let same = Link { mtu_bytes: link.mtu_bytes, ..new.clone() };
+    let plain = same.jitter.is_none() && same.duplicate <= 0.0 && new.mtu_bytes.is_none();
+    if plain { Ok(result) } else { Err(too_much()) }
+}
+
+/// The queue of the link with new limits; a discipline that is not named stays.
+fn limited(text: &str, new: &Queue, old: Option<&Queue>) -> Queue {
+    let named = new.discipline != Discipline::DropTail || new.ecn || text.contains("drop_tail");
+    match old {
+        Some(old) if !named => Queue { discipline: old.discipline, ecn: old.ecn, ..new.clone() },
+        _ => new.clone(),
+    }
+}
+
+fn too_much() -> Error {
+    Error::input("a flag holds more than its value").hint("one value each, as in `--rate '2 Mbit/s' --loss 1%`")
+}
