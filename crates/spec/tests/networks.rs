@@ -359,3 +359,31 @@ fn a_network_is_made_for_each_value_and_its_measurement_can_be_read_again() {
         assert!(whole.networks.contains(&again.networks[0]), "{}", measurement.text);
     }
 }
+
+#[test]
+fn the_profiles_are_as_their_sources_have_them() {
+    // kbit/s to the client and from it, ms there and back.
+    const SOURCES: [(&str, f64, f64, f64); 11] = [
+        ("dial_up", 49.0, 30.0, 120.0),
+        ("edge", 240.0, 200.0, 840.0),
+        ("three_g", 1600.0, 768.0, 300.0),
+        ("three_g_fast", 1600.0, 768.0, 150.0),
+        ("four_g", 9000.0, 9000.0, 170.0),
+        ("lte", 12_000.0, 12_000.0, 70.0),
+        ("dsl", 1500.0, 384.0, 50.0),
+        ("cable", 5000.0, 1000.0, 28.0),
+        ("wifi", 30_000.0, 15_000.0, 2.0),
+        ("satellite_geo", 19_730.0, 2430.0, 558.0),
+        ("leo", 104_710.0, 14_840.0, 45.0),
+    ];
+    let plan = clean(include_str!("../../../examples/profiles.stackline"));
+    let found = plan.networks.iter().map(|network| {
+        let [down, up] = &network.links[..] else { panic!("{}", network.name) };
+        assert_eq!((down.ends.1.as_str(), up.ends.0.as_str()), ("client", "client"));
+        let rate = |link: &Link| link.rate.mean_bit_s().map_or(0.0, |rate| (rate / 1e3).round());
+        (network.name.as_str(), rate(down), rate(up), (down.delay.seconds() + up.delay.seconds()) * 1e3)
+    });
+    assert_eq!(found.collect::<Vec<_>>(), SOURCES);
+    let crossed: Vec<&str> = plan.measurements.iter().filter_map(|m| m.across.as_deref()).collect();
+    assert_eq!(crossed, SOURCES.map(|(name, ..)| name), "each has its measurement");
+}
