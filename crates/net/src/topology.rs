@@ -2,14 +2,16 @@
 //!
 //! Switches forward packets; hosts do not. A hop costs its propagation delay and the time that a packet of 1500 bytes
 //! takes on it. Where several next hops cost the same, a flow keeps to one of them. A host with one neighbour needs no
-//! routes of its own: its packets go to that neighbour first, so ten thousand hosts at two switches need a table of two
-//! rows.
+//! routes of its own: its packets go to that neighbour first. Routes to a node are found when a packet is first on its way
+//! there.
 
 use crate::packet::Node;
 use crate::tap::Port;
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BinaryHeap};
 use alloc::vec;
 use alloc::vec::Vec;
+use core::cell::RefCell;
 use core::cmp::Reverse;
 use stackline_core::network::{Link, Network, Rate};
 
@@ -32,19 +34,27 @@ pub(crate) struct Edge {
 pub(crate) struct Topology {
     /// By port.
     pub(crate) edges: Vec<Edge>,
-    /// Ports that lead out of each node.
+    /// Ports that lead out of each node, and into it.
     out: Vec<Vec<Port>>,
+    into: Vec<Vec<Port>>,
     /// For each node with one neighbour: that neighbour, and the equal cheapest links to it and from it, as ranges of `hops`.
     leaf_of: Vec<Option<Node>>,
     leaving: Vec<(u32, u32)>,
     entering: Vec<(u32, u32)>,
     /// Row and column of the nodes with several neighbours.
     core: Vec<Option<u32>>,
-    /// Equal next hops from one core node to another: a range of `hops`.
-    table: Vec<(u32, u32)>,
+    /// The routes to each core node to which a packet was on its way: a table for all pairs would grow with their square.
+    columns: RefCell<Vec<Option<Box<Column>>>>,
     hops: Vec<Port>,
-    cores: usize,
     hosts: usize,
+}
+
+/// The routes to one core node.
+#[derive(Clone, Debug)]
+struct Column {
+    /// By core node: its equal next hops, a range of `hops`.
+    ranges: Vec<(u32, u32)>,
+    hops: Vec<Port>,
 }
 
 impl Topology {
@@ -55,9 +65,10 @@ impl Topology {
         let nodes: BTreeMap<&str, u32> = names.zip(0..).collect();
         let count = plan.hosts.len() + plan.switches.len();
         let edges: Vec<Edge> = plan.links.iter().flat_map(|link| directions(link, &nodes)).collect();
-        let mut out = vec![Vec::new(); count];
+        let (mut out, mut into) = (vec![Vec::new(); count], vec![Vec::new(); count]);
         for (edge, port) in edges.iter().zip(0..).filter(|(edge, _)| edge.there) {
             out[edge.from.0 as usize].push(Port(port));
+            into[edge.to.0 as usize].push(Port(port));
         }
         let leaf_of = leaves(&edges, count);
         let mut cores: u32 = 0;
@@ -66,23 +77,21 @@ impl Topology {
             leaf.is_none().then(|| cores - 1)
         });
         let core = core.collect();
-        let cores = cores as usize;
-        let table = vec![(0, 0); cores * cores];
+        let columns = RefCell::new(vec![None; cores as usize]);
         let (leaving, entering) = (vec![(0, 0); count], vec![(0, 0); count]);
         let mut topology = Self {
             edges,
             out,
+            into,
             leaf_of,
             leaving,
             entering,
             core,
-            table,
+            columns,
             hops: Vec::new(),
-            cores,
             hosts: plan.hosts.len(),
         };
         topology.fill_leaves();
-        topology.fill();
         topology
     }
 
@@ -97,8 +106,12 @@ impl Topology {
         if self.leaf_of.get(at.0 as usize)?.is_some() {
             return pick(self.range(self.leaving[at.0 as usize])?, flow);
         }
-        let (row, column) = (self.core[at.0 as usize]?, self.core[target.unwrap_or(to).0 as usize]?);
-        pick(self.range(self.table[row as usize * self.cores + column as usize])?, flow)
+        let target = target.unwrap_or(to);
+        let (row, column) = (self.core[at.0 as usize]? as usize, self.core[target.0 as usize]? as usize);
+        let mut columns = self.columns.borrow_mut();
+        let column = columns.get_mut(column)?.get_or_insert_with(|| Box::new(self.column(target)));
+        let (start, count) = *column.ranges.get(row)?;
+        pick(column.hops.get(start as usize..(start + count) as usize)?, flow)
     }
 
     fn range(&self, (start, count): (u32, u32)) -> Option<&[Port]> {
@@ -107,11 +120,7 @@ impl Topology {
 
     /// The links of each leaf to its neighbour and back.
     fn fill_leaves(&mut self) {
-        let mut into: Vec<Vec<Port>> = vec![Vec::new(); self.leaf_of.len()];
-        for (edge, port) in self.edges.iter().zip(0..).filter(|(edge, _)| edge.there) {
-            into[edge.to.0 as usize].push(Port(port));
-        }
-        for (leaf, into) in into.iter().enumerate().filter(|(leaf, _)| self.leaf_of[*leaf].is_some()) {
+        for (leaf, into) in self.into.iter().enumerate().filter(|(leaf, _)| self.leaf_of[*leaf].is_some()) {
             self.leaving[leaf] = cheapest(&self.edges, &self.out[leaf], &mut self.hops);
             self.entering[leaf] = cheapest(&self.edges, into, &mut self.hops);
         }
@@ -121,34 +130,29 @@ impl Topology {
         &self.edges[port.0 as usize]
     }
 
-    /// Shortest paths to every core node from all others (Dijkstra 1959, backwards).
-    fn fill(&mut self) {
-        let mut into: Vec<Vec<Port>> = vec![Vec::new(); self.leaf_of.len()];
-        for (edge, port) in self.edges.iter().zip(0..).filter(|(edge, _)| edge.there) {
-            into[edge.to.0 as usize].push(Port(port));
-        }
-        let cores: Vec<Node> = (0..).map(Node).zip(&self.core).filter(|(_, c)| c.is_some()).map(|(n, _)| n).collect();
-        for target in &cores {
-            let distance = self.distances(*target, &into);
-            for from in cores.iter().filter(|from| *from != target) {
-                let start = self.hops.len();
-                let toward = |port: &&Port| {
-                    let edge = self.edge(**port);
-                    let beyond = distance[edge.to.0 as usize];
-                    beyond != u64::MAX && beyond + edge.cost == distance[from.0 as usize]
-                };
-                let equal: Vec<Port> = self.out[from.0 as usize].iter().filter(toward).copied().collect();
-                self.hops.extend(&equal);
-                if let (Some(row), Some(column)) = (self.core[from.0 as usize], self.core[target.0 as usize]) {
-                    self.table[row as usize * self.cores + column as usize] = (start as u32, equal.len() as u32);
-                }
+    /// Shortest paths to a core node from all others (Dijkstra 1959, backwards).
+    fn column(&self, target: Node) -> Column {
+        let distance = self.distances(target);
+        let mut column = Column { ranges: Vec::new(), hops: Vec::new() };
+        for from in (0..).map(Node).zip(&self.core).filter_map(|(node, core)| core.map(|_| node)) {
+            let start = column.hops.len();
+            let here = distance[from.0 as usize];
+            let toward = |port: &&Port| {
+                let edge = self.edge(**port);
+                let beyond = distance[edge.to.0 as usize];
+                beyond != u64::MAX && beyond + edge.cost == here
+            };
+            if from != target {
+                column.hops.extend(self.out[from.0 as usize].iter().filter(toward));
             }
+            column.ranges.push((start as u32, (column.hops.len() - start) as u32));
         }
+        column
     }
 
     /// Cost from each core node to the target.
-    fn distances(&self, target: Node, into: &[Vec<Port>]) -> Vec<u64> {
-        let mut distance = vec![u64::MAX; into.len()];
+    fn distances(&self, target: Node) -> Vec<u64> {
+        let mut distance = vec![u64::MAX; self.into.len()];
         let mut open = BinaryHeap::from([Reverse((0, target))]);
         while let Some(Reverse((cost, node))) = open.pop() {
             if cost >= distance[node.0 as usize] {
@@ -158,7 +162,7 @@ impl Topology {
             if node != target && (node.0 as usize) < self.hosts {
                 continue;
             }
-            for edge in into[node.0 as usize].iter().map(|port| self.edge(*port)) {
+            for edge in self.into[node.0 as usize].iter().map(|port| self.edge(*port)) {
                 if self.core[edge.from.0 as usize].is_some() {
                     open.push(Reverse((cost.saturating_add(edge.cost), edge.from)));
                 }
@@ -327,6 +331,19 @@ mod tests {
         let topology = Topology::new(&plan);
         assert_eq!(route(&topology, 0, 1, 0), [0, 2]);
         assert_eq!(route(&topology, 1, 0, 0), [4, 6]);
+    }
+
+    #[test]
+    fn routes_are_found_when_they_are_needed() {
+        let names: Vec<String> = (0..3000).map(|number| alloc::format!("s{number}")).collect();
+        let switches: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut links: Vec<(&str, &str, u64)> = switches.windows(2).map(|pair| (pair[0], pair[1], 1)).collect();
+        links.extend([("a", "s0", 1), ("b", "s2999", 1)]);
+        let topology = Topology::new(&network(&["a", "b"], &switches, &links));
+        let known = || topology.columns.borrow().iter().flatten().count();
+        assert_eq!(known(), 0);
+        assert_eq!(route(&topology, 0, 1, 0)[1..4], [0, 2, 4]);
+        assert_eq!(known(), 1, "of three thousand");
     }
 
     #[test]

@@ -427,7 +427,7 @@ fn early_discard_considers_the_shared_buffer() {
     let through = |early| {
         let mut plan = atm(Some(30_000), early);
         plan.switches[0].buffer_per_port = false;
-        plan.links[2].rate = stackline_core::network::Rate::Constant(5e6);
+        plan.links[2].rate = Rate::Constant(5e6);
         let mut network = build(&plan);
         for number in 0..60 {
             network.handle(Instant(number * 2 * MS), packet((number % 2) as u32, 2, 9180, number));

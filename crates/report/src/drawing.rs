@@ -6,7 +6,7 @@
 mod place;
 mod shape;
 
-use crate::topology::{address, described, facts, heading, joined, peculiar, queue};
+use crate::topology::{address, described, facts, heading, joined, limited, peculiar, queue};
 use place::{Graph, Point, Start, place};
 use shape::Shape;
 use stackline_core::network::{Link, Network};
@@ -259,7 +259,7 @@ impl Line {
         let below = format!("{}{}{lossy}", facts::delay(link), if link.jitter.is_some() { " + jitter" } else { "" });
         let mut said = vec![format!("{}: {}, {}", joined(link), facts::rate(&link.rate), facts::delay(link))];
         said.extend((!loss.is_empty()).then(|| format!("loss {loss}")));
-        said.push(format!("MTU {}, queue {}", units::size(link.mtu()), queue(link, network)));
+        said.push(format!("MTU {}, queue {}", units::size(link.mtu()), queue(link, &limited(network))));
         said.extend(peculiar(link));
         let half = Point { x: text_width(&above, SMALL).max(text_width(&below, SMALL)) / 2.0, y: 15.0 };
         let label = Shape { middle: Point::default(), half, angle: 0.0 };

@@ -12,9 +12,12 @@ pub use facts::Way;
 use serde_json::{Value, json as object};
 use stackline_core::network::{Charge, Clock, Interface, Link, Network, Switch};
 use stackline_core::units;
+use std::collections::BTreeSet;
 
 /// More pairs of hosts than this are summed up instead of listed.
 const MOST_PAIRS: usize = 66;
+/// Of more hosts than this the pairs are left out: their number grows with the square.
+pub const MOST_HOSTS_IN_PAIRS: usize = 1000;
 
 /// The address of the host of that place in an emulated or simulated network; `None` behind the last of 10.71/16.
 #[must_use]
@@ -114,6 +117,7 @@ pub(crate) fn described(switch: &Switch) -> String {
 fn links(network: &Network) -> Vec<String> {
     let head = ["link", "rate", "delay", "loss", "MTU", "queue", ""];
     let align = [Align::Left, Align::Right, Align::Right, Align::Left, Align::Right, Align::Left, Align::Left];
+    let limited = limited(network);
     let row = |link: &Link| {
         let loss = facts::loss(&link.loss);
         vec![
@@ -122,7 +126,7 @@ fn links(network: &Network) -> Vec<String> {
             facts::delay(link),
             if loss.is_empty() { "none".to_owned() } else { loss },
             units::size(link.mtu()),
-            queue(link, network),
+            queue(link, &limited),
             peculiar(link).join(", "),
         ]
     };
@@ -139,14 +143,19 @@ pub(crate) fn joined(link: &Link) -> String {
     format!("{} {} {}", link.ends.0, if link.one_way { ">" } else { "-" }, link.ends.1)
 }
 
-/// Its own queue, else whose it is.
-pub(crate) fn queue(link: &Link, network: &Network) -> String {
-    let ends = [&link.ends.0, &link.ends.1];
+/// The switches that limit what waits at their ports.
+pub(crate) fn limited(network: &Network) -> BTreeSet<&str> {
     let limited = |switch: &&Switch| switch.queue.is_some() || switch.buffer_bytes.is_some();
-    let mut switches = network.switches.iter().filter(limited);
+    network.switches.iter().filter(limited).map(|switch| switch.name.as_str()).collect()
+}
+
+/// Its own queue, else whose it is.
+pub(crate) fn queue(link: &Link, limited: &BTreeSet<&str>) -> String {
     match &link.queue {
         Some(queue) => facts::queue(queue),
-        None if switches.any(|switch| ends.contains(&&switch.name)) => "the switch's".to_owned(),
+        None if [&link.ends.0, &link.ends.1].into_iter().any(|end| limited.contains(end.as_str())) => {
+            "the switch's".to_owned()
+        }
         None => "unlimited".to_owned(),
     }
 }
@@ -191,6 +200,11 @@ fn pairs<'a>(network: &Network, ways: &'a [Way]) -> Vec<Pair<'a>> {
 }
 
 fn paths(network: &Network, ways: &[Way]) -> Vec<String> {
+    if network.hosts.len() > MOST_HOSTS_IN_PAIRS {
+        return vec![format!(
+            "paths between pairs of hosts are left out where there are more than {MOST_HOSTS_IN_PAIRS} hosts"
+        )];
+    }
     // Where the way back is the same, the pair is one row.
     let pairs: Vec<Pair<'_>> =
         pairs(network, ways).into_iter().filter(|pair| !pair.same || pair.way.from < pair.way.to).collect();
@@ -276,7 +290,8 @@ pub fn topology_json(network: &Network, ways: &[Way]) -> Value {
     object!({
         "network": network,
         "addresses": addresses,
-        "paths": pairs(network, ways).iter().map(path).collect::<Vec<_>>(),
+        "paths": (network.hosts.len() <= MOST_HOSTS_IN_PAIRS)
+            .then(|| pairs(network, ways).iter().map(path).collect::<Vec<_>>()),
     })
 }
 

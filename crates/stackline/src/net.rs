@@ -13,7 +13,7 @@ use stackline_core::network::Network;
 use stackline_core::random::Seed;
 use stackline_net::{self as machine, Node, Payload};
 use stackline_report::drawing::MOST_NODES;
-use stackline_report::topology::Way;
+use stackline_report::topology::{MOST_HOSTS_IN_PAIRS, Way};
 use std::path::Path;
 
 /// Does what the words behind `net` say.
@@ -84,8 +84,11 @@ fn none(networks: &[Network], name: Option<&str>, source: &Source) -> Error {
     Error::input(message).hint(format!("it declares {}", names.join(", ")))
 }
 
-/// Both directions of all pairs of hosts, as the machine of the simulated and the emulated world goes them.
+/// Both directions of all pairs of hosts, unless these are too many, as the machine of the simulated and the emulated world goes them.
 fn ways(network: &Network) -> Vec<Way> {
+    if network.hosts.len() > MOST_HOSTS_IN_PAIRS {
+        return Vec::new();
+    }
     let machine = machine::Network::<Nothing>::new(network, Seed::root(0), ());
     let nodes: Vec<(usize, Node)> = (0..).zip((0..).map(Node)).take(network.hosts.len()).collect();
     let pairs = nodes.iter().flat_map(|from| nodes.iter().map(move |to| (*from, *to)));

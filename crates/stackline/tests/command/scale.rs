@@ -23,3 +23,36 @@ fn a_thousand_pairs_take_little_memory() {
     let most = if cfg!(debug_assertions) { 300 } else { 150 };
     assert!(peaks.values().sum::<u64>() < most << 20, "{peaks:?}");
 }
+
+/// Fifteen thousand hosts on a switch, and a chain of as many switches.
+fn large() -> [String; 2] {
+    const MANY: usize = 15_000;
+    let list = |name: &str, link: &dyn Fn(usize) -> String| {
+        let names: Vec<String> = (0..MANY).map(|number| format!("{name}{number}")).collect();
+        let links: String = (0..MANY - 1).map(link).collect();
+        (names.join(", "), links)
+    };
+    let (hosts, links) = list("h", &|at| format!("link h{at} - s 100 Mbit/s 1 ms;"));
+    let star = format!("network n {{ host {hosts}; switch s; {links} link h14999 - s 100 Mbit/s 1 ms; }}");
+    let (switches, links) = list("s", &|at| format!("link s{at} - s{} 100 Mbit/s 1 us;", at + 1));
+    let ends = "link h1 - s0 100 Mbit/s 1 ms; link h2 - s50 100 Mbit/s 1 ms;";
+    [star, format!("network n {{ host h1, h2; switch {switches}; {ends} {links} }}")]
+}
+
+#[test]
+fn a_large_network_takes_memory_for_what_it_has() {
+    let place = Place::new();
+    for network in large() {
+        place.write("large.stackline", format!("{network} 1 from h1 to h2 rr 32*10 across n;"));
+        for words in [&["run", "--in", "simulated"][..], &["net", "show"], &["plan"], &["predict"]] {
+            let started = place.start(&mut place.command(&[words, &["large.stackline"]].concat()));
+            let mut peak = 0;
+            while let Some(process) = place.processes().first() {
+                peak = process.peak_memory().max(peak);
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            started.finish().succeeds();
+            assert!(peak < 250 << 20, "{words:?}: {peak}");
+        }
+    }
+}
