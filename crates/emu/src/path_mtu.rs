@@ -21,6 +21,9 @@ pub(crate) struct PathMtus {
     pub(crate) larger: Vec<(u32, u32)>,
 }
 
+/// Of more hosts than this not each pair is looked at: all of them take the smallest MTU of the network.
+const MOST_HOSTS_IN_PAIRS: usize = 1000;
+
 /// The MTUs of each host, in the order of the network.
 pub(crate) fn path_mtus(network: &plan::Network) -> Vec<PathMtus> {
     let hosts = network.hosts.len() as u32;
@@ -28,6 +31,10 @@ pub(crate) fn path_mtus(network: &plan::Network) -> Vec<PathMtus> {
     if network.links.iter().all(|link| link.mtu() == first) {
         let mtu = first.min(MOST) as u32;
         return vec![PathMtus { interface: mtu, route: mtu, larger: Vec::new() }; hosts as usize];
+    }
+    if network.hosts.len() > MOST_HOSTS_IN_PAIRS {
+        let least = network.links.iter().map(plan::Link::mtu).min().unwrap_or(first).min(MOST) as u32;
+        return vec![PathMtus { interface: least, route: least, larger: Vec::new() }; hosts as usize];
     }
     let machine = Network::<Nothing>::new(network, Seed::root(0), ());
     let mtu = |from, to| machine.path(Node(from), Node(to), 0).map(|path| path.mtu.min(MOST) as u32);
@@ -80,6 +87,14 @@ mod tests {
     fn one_mtu_needs_no_routes() {
         let all = path_mtus(&network(&[9000, 9000, 9000]));
         assert_eq!(all, vec![PathMtus { interface: 9000, route: 9000, larger: Vec::new() }; 3]);
+    }
+
+    #[test]
+    fn very_many_hosts_share_the_smallest() {
+        let mut mtus = vec![9000; MOST_HOSTS_IN_PAIRS + 1];
+        mtus[7] = 1400;
+        let all = path_mtus(&network(&mtus));
+        assert_eq!(all, vec![PathMtus { interface: 1400, route: 1400, larger: Vec::new() }; mtus.len()]);
     }
 
     #[test]

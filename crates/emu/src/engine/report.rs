@@ -11,6 +11,9 @@ const LEAST_LATE_FRAMES: u64 = 10;
 /// Lateness that is normal, in ns: the cost of waking a processor.
 const WAKEUP_NS: u64 = 100_000;
 
+/// Why a frame went nowhere: multicast, broadcast, an address that no host has.
+pub(crate) const FOR_NO_HOST: &str = "for no host of this network";
+
 /// Everything since the last restart.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
@@ -38,6 +41,14 @@ pub struct Report {
     pub round_trip: Option<RoundTrip>,
     /// The mechanisms used on this machine.
     pub mechanisms: Vec<String>,
+}
+
+impl Report {
+    /// Frames to multicast and broadcast addresses, and to addresses that no host has.
+    #[must_use]
+    pub fn for_no_host(&self) -> u64 {
+        self.foreign.iter().filter(|(why, _)| why == FOR_NO_HOST).map(|(_, count)| count).sum()
+    }
 }
 
 /// Frames in one direction.

@@ -1,7 +1,7 @@
 //! Counters and histograms of the data path: no allocation, a few additions a frame.
 
 use super::header::Unsupported;
-use super::report::{Lost, Spread, Traffic};
+use super::report::{FOR_NO_HOST, Lost, Spread, Traffic};
 use hdrhistogram::Histogram;
 use stackline_core::time::Duration;
 use stackline_net::Segments;
@@ -24,7 +24,7 @@ const FOREIGN: [&str; 8] = [
     "not IPv4",
     "malformed",
     "a kind of segmentation that is not carried",
-    "for no host of this network",
+    FOR_NO_HOST,
     "longer than any packet",
     "the kernel cannot hand it over",
     "the receiving interface does not take it",

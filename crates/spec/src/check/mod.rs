@@ -310,7 +310,7 @@ impl Checker<'_> {
         }
         for item in &instead.stacks {
             for table in &tables {
-                stack::verify(item, table, self.report);
+                stack::verify(item, table, None, self.report);
             }
         }
     }

@@ -52,6 +52,13 @@ impl<'c> Checker<'c> {
         found.map_or(&[], |available| available.stacks)
     }
 
+    /// The stacks of the emulated world, for a specification that is simulated.
+    pub(crate) fn kernels(&self, specification: &Specification) -> Option<&'c [StackTable]> {
+        let simulated = self.world(specification) == World::Simulated;
+        let found = self.context.worlds.iter().find(|available| available.can.world == World::Emulated);
+        found.filter(|_| simulated).map(|available| available.stacks)
+    }
+
     /// The world that a specification runs in: as the command line or the text says, else the default.
     pub(crate) fn world(&self, specification: &Specification) -> World {
         let Some(part) = specification.parts.first() else { return World::default() };
@@ -81,9 +88,10 @@ impl<'c> Checker<'c> {
     /// Names and options of all stacks.
     pub(crate) fn stacks(&mut self, specification: &Specification) {
         let tables = self.tables(specification);
+        let emulated = self.kernels(specification);
         for clause in specification.clauses.iter().chain(specification.parts.iter().flat_map(|part| &part.clauses)) {
             for item in over(&clause.kind).unwrap_or_default() {
-                stack::verify(item, tables, self.report);
+                stack::verify(item, tables, emulated, self.report);
             }
         }
     }

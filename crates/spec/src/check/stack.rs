@@ -34,11 +34,19 @@ fn listed<'n>(names: impl Iterator<Item = &'n str>) -> String {
     if names.is_empty() { "none".to_string() } else { names.join(", ") }
 }
 
-/// Reports unknown names, wrong kinds and double options.
-pub(crate) fn verify(item: &StackItem, stacks: &[StackTable], report: &mut Report) {
-    if let Err(diagnostic) = resolve(item, stacks, Bindings(&[]), report) {
-        report.push(diagnostic);
+/// Reports unknown names, wrong kinds and double options. `emulated` has the kernel's stacks, where they are another world's.
+pub(crate) fn verify(item: &StackItem, stacks: &[StackTable], emulated: Option<&[StackTable]>, report: &mut Report) {
+    let Err(mut diagnostic) = resolve(item, stacks, Bindings(&[]), report) else { return };
+    let hint = diagnostic.hint.get_or_insert_default();
+    // A word that is nearly right is no word of another world.
+    let there = emulated.filter(|_| !hint.starts_with("did you mean"));
+    if there.is_some_and(|stacks| resolve(item, stacks, Bindings(&[]), &mut Report::default()).is_ok()) {
+        let first = if hint.is_empty() { "" } else { "; " };
+        hint.push_str(first);
+        hint.push_str("the emulated world takes it: `in emulated`, or `--in emulated`");
     }
+    diagnostic.hint = diagnostic.hint.filter(|hint| !hint.is_empty());
+    report.push(diagnostic);
 }
 
 /// The stack with its options, as the plan has it. Every mistake but the last one is reported here.

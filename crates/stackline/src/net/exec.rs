@@ -27,15 +27,23 @@ pub(super) fn exec(flags: &flags::NetExec) -> Result {
         let second = up::is_second(network, &flags.options())?;
         let made =
             Emulation::shared(&program, &network.name, network, seed, &flags.options()).map_err(emulated_only)?;
-        second.iter().for_each(|note| output::say(note));
+        second.iter().for_each(output::say);
         made
     };
     let entered = emulation.host(host).ok_or_else(|| unknown(host, &[network]))?;
     let guest =
         HostProgram { host: entered, hosts: emulation.hosts(), command: &flags.command, lease: emulation.lease() };
     let code = enter::exec(&guest)?;
-    if let Some(overload) = emulation.report()?.overload {
+    let report = emulation.report()?;
+    if let Some(overload) = &report.overload {
         output::say(&format_args!("note: network {}: {overload}", network.name));
+    }
+    if report.for_no_host() > 0 {
+        output::say(&format_args!(
+            "note: network {}: {} packets were for no host of it; multicast, broadcast and other networks are not carried",
+            network.name,
+            report.for_no_host()
+        ));
     }
     Ok(Exit::Program(u8::try_from(code).unwrap_or(u8::MAX)))
 }

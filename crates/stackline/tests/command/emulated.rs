@@ -440,3 +440,19 @@ fn a_network_of_ones_own() {
     assert_eq!(refusal.blame, Blame::Input);
     assert!(refusal.message.contains("has an MTU of 53 bytes"), "{refusal}");
 }
+
+#[test]
+fn packets_for_no_host_are_counted() {
+    if !there_is("python3") {
+        return;
+    }
+    let Some(net) = Net::pair("nowhere") else { return };
+    let send = "import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
+                s.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)\n\
+                for to in ('239.1.1.1', '255.255.255.255'): s.sendto(b'x', (to, 9))";
+    let sent = net.run("khons", &["python3", "-c", send]);
+    assert!(said(&sent).contains("2 packets were for no host of it"), "{}", said(&sent));
+    let quiet = net.run("khons", &["true"]);
+    assert!(!said(&quiet).contains("for no host"), "{}", said(&quiet));
+    net.place.empties();
+}

@@ -81,3 +81,14 @@ fn what_changes_in_time_is_shown() {
         assert!(shown.succeeds().out.contains(line), "no `{line}` in {}", shown.out);
     }
 }
+
+#[test]
+fn a_network_that_a_text_does_not_cross_is_no_warning() {
+    for measured in ["1 rr 32*10", "1 from khons to udjat rr 32*10 across wan"] {
+        let text = format!("{TEXT} {measured};");
+        for command in ["check", "predict", "plan"] {
+            let quiet = Place::new().stackline(&[command, "-e", &text]);
+            assert_eq!(quiet.succeeds().err, "", "{command} {measured}");
+        }
+    }
+}
