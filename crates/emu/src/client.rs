@@ -84,7 +84,7 @@ impl Emulation {
         }
     }
 
-    /// A network that is up, by its socket; `None` when it has just ended.
+    /// A network that is up, by its socket; `None` when it has just ended or is being made.
     pub fn join(network: &UpNetwork) -> Result<Option<Self>> {
         let Ok(stream) = UnixStream::connect_addr(&network.address) else { return Ok(None) };
         let owner = getsockopt(&stream, sockopt::PeerCredentials).map_err(|e| error::call("reading credentials", e))?;
@@ -92,8 +92,8 @@ impl Emulation {
         let mut connection = Connection::over(stream)?;
         match connection.ask(&Request::Join) {
             Ok(Answer::Open(hosts)) => Ok(Some(Self { connection, hosts })),
-            Ok(other) => Err(unexpected(other).refusal()),
-            Err(RequestError::Lost) => Ok(None),
+            // One that is just being made has not been opened.
+            Ok(_) | Err(RequestError::Lost) => Ok(None),
             Err(refused) => Err(refused.refusal()),
         }
     }

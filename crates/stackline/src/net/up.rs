@@ -83,6 +83,8 @@ pub(super) fn down(flags: &NetDown) -> Result {
     }
     for (mut emulation, description) in kept {
         emulation.keep(false)?;
+        // It waits for the end of a network that nobody holds any more.
+        drop(emulation);
         let name = &description.network.name;
         match description.leases {
             0 => output::print(&format!("network {name} is down\n"))?,

@@ -44,6 +44,21 @@ fn the_same_packets_are_lost() {
 }
 
 #[test]
+fn a_variable_of_the_network_has_its_values_in_both() {
+    let place = Place::new();
+    let text = "network n { host a, b; link a - b 10 Mbit/s <D>; }
+        1 from a to b rr 100*5 across n; D = 5 ms, 30 ms;";
+    for world in if forbidden() { &["simulated"][..] } else { &["simulated", "emulated"] } {
+        let json = place.stackline(&["run", "--json", "-e", text, "--in", world]).json();
+        for (index, delay) in [0.005, 0.03].into_iter().enumerate() {
+            assert_eq!(number(&json, &format!("/measurements/{index}/variables/D")), delay);
+            let least = number(&json, &format!("/measurements/{index}/response_s/min"));
+            assert!(least >= 2.0 * delay, "{world}: {least}");
+        }
+    }
+}
+
+#[test]
 fn a_delay_changes_in_both() {
     let place = Place::new();
     let text = "network n { host a, b; link a - b 10 Mbit/s schedule(0 s 1 ms, 250 ms 40 ms); }
