@@ -6,7 +6,7 @@
 
 pub(crate) mod ids;
 mod lines;
-mod order;
+pub(crate) mod order;
 mod points;
 mod ranges;
 pub(crate) mod roles;

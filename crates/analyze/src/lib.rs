@@ -17,6 +17,8 @@
 //! | [`assemble`] | events to lifelines |
 //! | [`lifeline_statistics`] | all that is computed from lifelines |
 //! | [`segments`](mod@segments) | where the time between points went |
+//! | [`names`] | what points and the time between them are called |
+//! | [`stages`] | which points are one stage of the way |
 //! | [`rates`](mod@rates) | bursts and averages of units, sender's side and receiver's |
 //! | [`blocked`](mod@blocked) | when servers were blocked, and whether together |
 //! | [`percentiles`] | exact percentiles |
@@ -36,6 +38,7 @@ pub mod interval;
 pub mod lifeline_statistics;
 pub mod lifelines;
 mod machines;
+pub mod names;
 pub mod network;
 mod outcomes;
 pub mod percentiles;
@@ -43,6 +46,7 @@ pub mod predicted;
 pub mod rates;
 pub mod segments;
 mod side_summary;
+pub mod stages;
 pub mod statistics;
 pub mod summarise;
 pub mod summary;

@@ -14,8 +14,9 @@ use crate::grid::{Align, line, widths, wrap};
 use crate::table::WIDTH;
 use stackline_analyze::lifeline_statistics::{Count, LifelineStatistics};
 use stackline_analyze::lifelines::{Lifelines, Outcome, Point};
+use stackline_analyze::names::segment_label;
 use stackline_analyze::percentiles::Spread;
-use stackline_analyze::rates::Side;
+use stackline_analyze::rates::{Rates, Side};
 use stackline_analyze::segments::Segment;
 use stackline_core::units;
 
@@ -172,10 +173,16 @@ fn stretches(shown: &Shown<'_>, title: &str, wanted: impl Fn(&&Segment) -> bool)
         }
         last = Some(segment.to);
         let mark = if is_doubtful(segment) { "? " } else { "  " };
-        let name = format!("{mark}{}", label(&shown.lifelines.points[segment.to as usize]));
+        let name = format!("{mark}{}", name_of(shown.lifelines, segment));
         rows.push(spread(name, &segment.ns, &percent(segment.share)));
     }
     rows
+}
+
+/// What a segment is called, with its host.
+fn name_of(lifelines: &Lifelines, segment: &Segment) -> String {
+    let point = |at: u32| &lifelines.points[at as usize];
+    segment_label(point(segment.from), point(segment.to))
 }
 
 /// Segments such that each begins where the one before ends, as far as possible.
@@ -228,7 +235,14 @@ fn rates(shown: &Shown<'_>) -> Option<Vec<String>> {
         cells.extend(bursts.unwrap_or_else(|| std::array::from_fn(|_| ABSENT.to_owned())));
         rows.push(cells);
     }
-    Some(grid(rows))
+    let mut lines = grid(rows);
+    let average = |rates: &Rates| rates.average_bit_s.unwrap_or(f64::INFINITY);
+    if rates.iter().any(|rates| rates.bursts_bit_s.is_some_and(|bursts| bursts.max > 2.0 * average(rates))) {
+        let why = "A burst is as fast as an application hands five units over or takes them; between it and the link are \
+                   buffers, so it can be above the rate of the link.";
+        lines.extend(wrap(why, WIDTH));
+    }
+    Some(lines)
 }
 
 /// When groups were blocked, and whether together.
@@ -271,10 +285,6 @@ fn blocked(shown: &Shown<'_>) -> Option<Vec<String>> {
 fn notes(shown: &Shown<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     let all = || shown.statistics.segments.iter().filter(|segment| segment.group.is_none());
-    let pair = |segment: &Segment| {
-        let label = |point: u32| label(&shown.lifelines.points[point as usize]);
-        format!("{} to {}", label(segment.from), label(segment.to))
-    };
     for segment in all().filter(|segment| is_doubtful(segment)) {
         let host = |point: u32| &shown.lifelines.points[point as usize].host;
         let error = segment.clock_error_ns;
@@ -290,7 +300,7 @@ fn notes(shown: &Shown<'_>) -> Vec<String> {
             0 => "the median is within the clocks' error".to_owned(),
             n => format!("{n} of {} are below zero", segment.ns.n),
         };
-        notes.push(format!("? {}: {negative}; {why}.", pair(segment)));
+        notes.push(format!("? {}: {negative}; {why}.", name_of(shown.lifelines, segment)));
     }
     notes.extend(shown.notes.iter().cloned());
     notes

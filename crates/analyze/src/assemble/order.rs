@@ -19,7 +19,13 @@ pub(crate) struct Votes {
 impl Votes {
     #[inline]
     pub(crate) fn cast(&mut self, before: u32, after: u32) {
-        *self.counts.entry(pair(before, after)).or_default() += 1;
+        self.cast_often(before, after, 1);
+    }
+
+    /// So many votes for the same.
+    #[inline]
+    pub(crate) fn cast_often(&mut self, before: u32, after: u32, votes: u64) {
+        *self.counts.entry(pair(before, after)).or_default() += votes;
     }
 
     /// The rank of each of so many points; `ties` orders what votes do not: the lesser is first.

@@ -3,16 +3,20 @@
 use super::Shown;
 use serde_json::{Value, json as object};
 use stackline_analyze::lifelines::{Line, Outcome, Passage, Point};
-use stackline_analyze::segments::took;
+use stackline_analyze::names::segment_name;
+use stackline_analyze::segments::{Segment, took};
+use stackline_analyze::stages::Stages;
 
 /// All of it; with `lines`, every line with its passages too.
 #[must_use]
 pub fn lifelines_json(shown: &Shown<'_>, lines: bool) -> Value {
     let (lifelines, statistics) = (shown.lifelines, shown.statistics);
+    let stages = Stages::of(lifelines);
     let every = || lifelines.lines.iter().map(|line| one(shown, line)).collect::<Vec<_>>();
     object!({
         "units": lifelines.lines.len(),
-        "points": lifelines.points.iter().map(point).collect::<Vec<_>>(),
+        "points": lifelines.points.iter().zip(&stages.of).map(|(of, stage)| staged(of, *stage)).collect::<Vec<_>>(),
+        "stages": stages.names,
         "marked": lifelines.marked.iter().map(point).collect::<Vec<_>>(),
         "by": shown.by,
         "groups": lifelines.groups,
@@ -21,7 +25,7 @@ pub fn lifelines_json(shown: &Shown<'_>, lines: bool) -> Value {
             "connections": count.connections, "group": count.group, "outcome": name(count.outcome), "at": at(count.outcome), "units": count.lines,
         })).collect::<Vec<_>>(),
         "whole": statistics.whole,
-        "segments": statistics.segments,
+        "segments": statistics.segments.iter().map(|one| segment(shown, one)).collect::<Vec<_>>(),
         "reached": statistics.reached,
         "rates": statistics.rates,
         "blocked": statistics.blocked,
@@ -36,6 +40,19 @@ pub fn lifelines_json(shown: &Shown<'_>, lines: bool) -> Value {
 
 fn point(point: &Point) -> Value {
     object!({ "keyword": point.keyword, "host": point.host, "place": point.place })
+}
+
+/// A point on ways and its stage.
+fn staged(of: &Point, stage: u32) -> Value {
+    object!({ "keyword": of.keyword, "host": of.host, "place": of.place, "stage": stage })
+}
+
+/// A segment and what it is called.
+fn segment(shown: &Shown<'_>, segment: &Segment) -> Value {
+    let point = |at: u32| &shown.lifelines.points[at as usize];
+    let mut value = object!(segment);
+    value["name"] = segment_name(point(segment.from), point(segment.to)).into();
+    value
 }
 
 fn one(shown: &Shown<'_>, line: &Line) -> Value {

@@ -3,14 +3,15 @@
 use super::{Shown, counted, label, outcome, time};
 use crate::figure::ABSENT;
 use crate::grid::{Align, line, widths};
-use stackline_analyze::lifelines::{Line, Outcome};
+use stackline_analyze::lifelines::{Line, Outcome, Passage};
+use stackline_analyze::names::segment_name;
 use stackline_analyze::segments::took;
 use stackline_core::units;
 use stackline_events::unit;
 
 /// The longest bar.
-const BAR: f64 = 30.0;
-const ALIGN: [Align; 4] = [Align::Right, Align::Right, Align::Left, Align::Left];
+const BAR: f64 = 20.0;
+const ALIGN: [Align; 5] = [Align::Right, Align::Right, Align::Left, Align::Left, Align::Left];
 
 /// The line of that number.
 pub(super) fn line_of(shown: &Shown<'_>, number: u32) -> Vec<String> {
@@ -20,24 +21,27 @@ pub(super) fn line_of(shown: &Shown<'_>, number: u32) -> Vec<String> {
     let begun = passages.first().map_or(0, |passage| passage.at_ns);
     let whole = took(lifelines, of).unsigned_abs().max(1) as f64;
     let since = |at_ns: u64| at_ns.wrapping_sub(begun) as i64 as f64;
-    let mut rows = vec![["at", "after", "", ""].map(str::to_owned).to_vec()];
+    let mut rows = vec![["at", "after", "", "", ""].map(str::to_owned).to_vec()];
     let mut marks = lifelines.marks_of(of).iter().peekable();
-    let mut before = begun;
+    let beside = |mark: &Passage| {
+        let name = format!("! {}", label(&lifelines.marked[mark.point as usize]));
+        vec![time(since(mark.at_ns)), String::new(), String::new(), name, String::new()]
+    };
+    let (mut before, mut from) = (begun, None);
     for passage in passages {
         while let Some(mark) = marks.next_if(|mark| mark.at_ns < passage.at_ns) {
-            let name = label(&lifelines.marked[mark.point as usize]);
-            rows.push(vec![time(since(mark.at_ns)), String::new(), format!("! {name}"), String::new()]);
+            rows.push(beside(mark));
         }
+        let point = &lifelines.points[passage.point as usize];
+        // A keyword of another program would stand there twice.
+        let name = from.map(|from| segment_name(from, point)).filter(|name| !name.ends_with(&point.keyword));
         let step = passage.at_ns.wrapping_sub(before) as i64 as f64;
         let bar = "#".repeat((step.abs() / whole * BAR).round().min(BAR) as usize);
         let after = if passage.at_ns == begun && before == begun { String::new() } else { time(step) };
-        rows.push(vec![time(since(passage.at_ns)), after, label(&lifelines.points[passage.point as usize]), bar]);
-        before = passage.at_ns;
+        rows.push(vec![time(since(passage.at_ns)), after, name.unwrap_or_default(), label(point), bar]);
+        (before, from) = (passage.at_ns, Some(point));
     }
-    for mark in marks {
-        let name = label(&lifelines.marked[mark.point as usize]);
-        rows.push(vec![time(since(mark.at_ns)), String::new(), format!("! {name}"), String::new()]);
-    }
+    rows.extend(marks.map(beside));
     let widths = widths(&rows);
     let mut lines = vec![title(shown, of)];
     lines.extend(rows.iter().map(|row| line(row, &widths, &ALIGN)));

@@ -1,0 +1,234 @@
+//! What people call monitor points and the time between two of them: two or three words each. Text, JSON, page and pictures
+//! use these names alike; docs/EVENTS.md explains them. It measures nothing.
+
+use crate::lifelines::Point;
+
+/// What a point is on the way of a unit, whichever protocol carries it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// The application hands a unit over, or asks for a connection.
+    Call,
+    /// A sending system call begins.
+    SystemCall,
+    /// The protocol sends.
+    Protocol,
+    /// A sending system call returns.
+    SystemCallReturned,
+    /// The operation that hands it over returns.
+    Returned,
+    Queue,
+    Link,
+    Capture,
+    Delivered,
+    /// The protocol has received it.
+    Received,
+    /// A receiving system call returns.
+    Read,
+    /// The application has all of it.
+    Got,
+    /// Of a program that is not stackline's.
+    Other,
+}
+
+fn step(keyword: &str) -> Step {
+    match keyword {
+        "APP_CALL" | "APP_SEND" | "APP_REPLY" | "APP_CONNECT" => Step::Call,
+        "SOCK_SEND" => Step::SystemCall,
+        "TCP_SEGMENT" | "BLAST_SEND" | "QUIC_SENT" => Step::Protocol,
+        "SOCK_SENT" => Step::SystemCallReturned,
+        "APP_SENT" | "APP_REPLIED" => Step::Returned,
+        "NET_ENQUEUE" => Step::Queue,
+        "NET_DEQUEUE" => Step::Link,
+        "NET_SEEN" => Step::Capture,
+        "NET_DELIVER" => Step::Delivered,
+        "QUIC_RECEIVED" => Step::Received,
+        "SOCK_RECEIVED" => Step::Read,
+        "APP_INDICATION" | "APP_RECEIVED" | "APP_RESPONSE" | "APP_CONNECTED" => Step::Got,
+        _ => Step::Other,
+    }
+}
+
+/// What a point is called, without its host: the row of a picture.
+#[must_use]
+pub fn point_name(point: &Point) -> String {
+    let protocol = protocol(&point.keyword);
+    match (step(&point.keyword), point.keyword.as_str()) {
+        (_, "APP_CONNECT") => "connect call".into(),
+        (_, "APP_CONNECTED") => "connected".into(),
+        (_, "APP_CALL") => "request call".into(),
+        (_, "APP_REPLY") => "reply call".into(),
+        (_, "APP_INDICATION") => "request received".into(),
+        (_, "APP_RESPONSE") => "response received".into(),
+        (Step::Call, _) => "send call".into(),
+        (Step::SystemCall, _) => "send system call".into(),
+        (Step::Protocol, _) => format!("{protocol} sends"),
+        (Step::SystemCallReturned, _) => "system call returns".into(),
+        (Step::Returned, _) => "call returns".into(),
+        (Step::Queue, _) => "queue".into(),
+        (Step::Link, _) => "link".into(),
+        (Step::Capture, _) => "capture".into(),
+        (Step::Delivered, _) => "delivery".into(),
+        (Step::Received, _) => format!("{protocol} receives"),
+        (Step::Read, _) => "read".into(),
+        (Step::Got, _) => "receive call".into(),
+        (Step::Other, keyword) => keyword.to_owned(),
+    }
+}
+
+/// What the time from one point to the next is called, without the host that it is spent on.
+#[must_use]
+pub fn segment_name(from: &Point, to: &Point) -> String {
+    let (a, b) = (step(&from.keyword), step(&to.keyword));
+    let apart = from.host != to.host;
+    match (a, b) {
+        (Step::Other, _) | (_, Step::Other) => format!("to {}", to.keyword),
+        (Step::Queue, Step::Link) => format!("queue {}", from.place),
+        (Step::Link, _) => format!("link {}", from.place),
+        (Step::Queue, _) => format!("path {}", from.place),
+        (Step::Got, Step::Call) => "service time".into(),
+        (Step::Call, Step::Got) if to.keyword == "APP_CONNECTED" => "connection setup".into(),
+        (Step::Call, Step::Got) => format!("{} transit", carried(to)),
+        (_, Step::SystemCall) | (Step::Call, Step::Returned) => "send call".into(),
+        (Step::SystemCall, Step::SystemCallReturned) => "send system call".into(),
+        (_, Step::Protocol) => format!("{} hold", protocol(&to.keyword)),
+        (_, Step::Returned | Step::SystemCallReturned) => "send return".into(),
+        (Step::Capture, Step::Capture) => "between captures".into(),
+        (_, Step::Queue | Step::Capture | Step::Link) => "host output".into(),
+        _ if apart => format!("transit {}>{}", from.host, to.host),
+        (Step::Read, Step::Got) => "receive call".into(),
+        (_, Step::Read) => "wake and read".into(),
+        (_, Step::Got) => "receive call".into(),
+        _ => format!("to {}", point_name(to)),
+    }
+}
+
+/// The same with its host, where the name does not say the place.
+#[must_use]
+pub fn segment_label(from: &Point, to: &Point) -> String {
+    let name = segment_name(from, to);
+    match segment_place(from, to) {
+        Some(place) => format!("{name} {place}"),
+        None => name,
+    }
+}
+
+/// The host that a segment is spent on, or the hosts it leads from and to; `None` where its name says it.
+#[must_use]
+pub fn segment_place(from: &Point, to: &Point) -> Option<String> {
+    let name = segment_name(from, to);
+    let says = |place: &str| !place.is_empty() && name.ends_with(place);
+    let apart = from.host != to.host;
+    let between = format!("{}>{}", from.host, to.host);
+    (!says(&from.place) && !says(&between)).then(|| if apart && carries(&name) { between } else { to.host.clone() })
+}
+
+/// Whether a segment of that name leads from host to host.
+fn carries(name: &str) -> bool {
+    name.ends_with("transit")
+}
+
+fn carried(to: &Point) -> &'static str {
+    match to.keyword.as_str() {
+        "APP_INDICATION" => "request",
+        "APP_RESPONSE" => "response",
+        _ => "unit",
+    }
+}
+
+/// The protocol of a keyword, as it is written.
+fn protocol(keyword: &str) -> &str {
+    keyword.split('_').next().unwrap_or(keyword)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(text: &str) -> Point {
+        let mut words = text.split(' ').map(str::to_owned);
+        let mut next = || words.next().unwrap_or_default();
+        Point { keyword: next(), host: next(), place: next() }
+    }
+
+    fn named(way: &[&str]) -> Vec<String> {
+        let points: Vec<Point> = way.iter().map(|text| point(text)).collect();
+        points.windows(2).map(|pair| segment_label(&pair[0], &pair[1])).collect()
+    }
+
+    #[test]
+    fn a_unit_across_a_switch() {
+        let way = [
+            "APP_SEND usw",
+            "APP_SENT usw",
+            "TCP_SEGMENT usw",
+            "NET_ENQUEUE usw usw>asx",
+            "NET_DEQUEUE usw usw>asx",
+            "NET_ENQUEUE asx asx>onyx",
+            "NET_DEQUEUE asx asx>onyx",
+            "NET_DELIVER onyx onyx",
+            "APP_RECEIVED onyx",
+        ];
+        let expected = [
+            "send call usw",
+            "TCP hold usw",
+            "host output usw",
+            "queue usw>asx",
+            "link usw>asx",
+            "queue asx>onyx",
+            "link asx>onyx",
+            "receive call onyx",
+        ];
+        assert_eq!(named(&way), expected);
+    }
+
+    #[test]
+    fn a_call_over_sockets() {
+        let way = [
+            "APP_CALL k",
+            "SOCK_SEND k",
+            "SOCK_SENT k",
+            "SOCK_RECEIVED u",
+            "APP_INDICATION u",
+            "APP_REPLY u",
+            "SOCK_SEND u",
+            "SOCK_SENT u",
+            "APP_REPLIED u",
+            "SOCK_RECEIVED k",
+            "APP_RESPONSE k",
+        ];
+        let expected = [
+            "send call k",
+            "send system call k",
+            "transit k>u",
+            "receive call u",
+            "service time u",
+            "send call u",
+            "send system call u",
+            "send return u",
+            "transit u>k",
+            "receive call k",
+        ];
+        assert_eq!(named(&way), expected);
+    }
+
+    #[test]
+    fn of_others_the_keyword_is_the_name() {
+        assert_eq!(named(&["DPSS_START_READ s", "DPSS_END_READ s"]), ["to DPSS_END_READ s"]);
+        assert_eq!(
+            named(&["APP_CALL k", "APP_INDICATION u", "APP_REPLY u", "APP_RESPONSE k"])[0],
+            "request transit k>u"
+        );
+        assert_eq!(point_name(&point("DPSS_END_READ s")), "DPSS_END_READ");
+    }
+
+    /// A keyword that lies on ways has a name of two or three words, so that none is shown as a keyword.
+    #[test]
+    fn every_keyword_on_a_way_has_a_name() {
+        for entry in stackline_events::catalogue::ENTRIES {
+            let role = crate::assemble::roles::Role::of(entry.keyword);
+            if role.class == crate::assemble::roles::Class::Way {
+                assert_ne!(step(entry.keyword), Step::Other, "{}", entry.keyword);
+            }
+        }
+    }
+}
