@@ -18,6 +18,7 @@
 //! | [`lifeline_statistics`] | all that is computed from lifelines |
 //! | [`segments`](mod@segments) | where the time between points went |
 //! | [`names`] | what points and the time between them are called |
+//! | [`colouring`] | what lines are coloured by |
 //! | [`stages`] | which points are one stage of the way |
 //! | [`rates`](mod@rates) | bursts and averages of units, sender's side and receiver's |
 //! | [`blocked`](mod@blocked) | when servers were blocked, and whether together |
@@ -29,6 +30,7 @@ pub mod assemble;
 pub mod bimodal;
 pub mod blocked;
 mod clock_error;
+pub mod colouring;
 pub mod compare;
 mod costs;
 pub mod findings;

@@ -16,7 +16,7 @@ pub struct Stages {
     pub of: Vec<u32>,
     /// What each is called.
     pub names: Vec<String>,
-    /// Where it is: hosts, or ports of the network.
+    /// Where lines pass it: hosts, or ports of the network.
     pub places: Vec<Vec<String>>,
 }
 
@@ -34,8 +34,13 @@ impl Stages {
         let ranks = ranks(lifelines, &of, numbers.len());
         of.iter_mut().for_each(|stage| *stage = ranks[*stage as usize]);
         let mut stages = Self { names: vec![String::new(); ranks.len()], places: vec![Vec::new(); ranks.len()], of };
-        for (point, stage) in lifelines.points.iter().zip(&stages.of) {
+        let mut met = vec![false; lifelines.points.len()];
+        lifelines.passages.iter().for_each(|passage| met[passage.point as usize] = true);
+        for ((point, stage), met) in lifelines.points.iter().zip(&stages.of).zip(met) {
             stages.names[*stage as usize] = point_name(point);
+            if !met {
+                continue;
+            }
             let places = &mut stages.places[*stage as usize];
             let place = place(point);
             if !places.contains(&place) {
@@ -50,7 +55,8 @@ impl Stages {
     pub fn place(&self, stage: u32, room: usize) -> String {
         let places = self.places.get(stage as usize).map_or(&[][..], Vec::as_slice);
         let all = places.join(", ");
-        if all.chars().count() <= room { all } else { format!("{} places, {}...", places.len(), places[0]) }
+        let first = places.first().map_or("", String::as_str);
+        if all.chars().count() <= room { all } else { format!("{} places, {first}...", places.len()) }
     }
 }
 

@@ -1,5 +1,6 @@
-//! Lifelines as a picture for papers: monitor points upwards, time to the right, one line a data unit, bars of what was sent
-//! again and dropped on top. The same scene becomes SVG or PNG.
+//! Lifelines as a picture for papers: stages of the way upwards, time to the right, one line a data unit, bars of what was sent
+//! again and dropped on top. The same scene becomes SVG or PNG. Connections are drawn where there is nothing else, or where
+//! they are named.
 //!
 //! Of very many lines some are drawn, those first that something became of, and the picture says so. Bars are of all of them.
 
@@ -13,10 +14,13 @@ pub use svg::svg;
 use crate::chosen::thinned;
 use crate::colours::LIGHT as COLOURS;
 use scene::{Anchor, Scene, Shape};
+use stackline_analyze::colouring::Colouring;
 use stackline_analyze::lifelines::{Id, Lifelines, Line, Outcome, Passage};
+use stackline_analyze::stages::Stages;
+use stackline_core::trace::Index;
 use stackline_core::units;
 use stackline_events::catalogue::{self, Fate};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// Lines beyond this are thinned out: they could not be distinguished.
 pub const MOST_LINES: usize = 3000;
@@ -37,8 +41,12 @@ const LEFT: f32 = 250.0;
 const RIGHT: f32 = WIDTH - 24.0;
 const ROW: f32 = 30.0;
 const LANE: f32 = 16.0;
-/// Between two entries of the legend.
-const ENTRY: f32 = 170.0;
+/// Characters of a name.
+const NAME: usize = 36;
+/// Short entries of the legend beside each other.
+const SHORT: usize = 4;
+/// Between two entries of the legend, of short names and of long ones.
+const ENTRY: (f32, f32) = (170.0, 226.0);
 
 /// Which lines, and of what time.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -65,13 +73,14 @@ pub struct Picture {
 
 /// Draws the wanted lines; `None` when there are none.
 #[must_use]
-pub fn picture(lifelines: &Lifelines, wanted: &Wanted) -> Option<Picture> {
+pub fn picture(lifelines: &Lifelines, index: &Index, wanted: &Wanted) -> Option<Picture> {
     let units: BTreeSet<Id> = wanted.units.iter().map(|unit| Id::of(unit)).collect();
+    let connections = lifelines.lines.iter().all(|line| lifelines.is_connection(line));
     let is_wanted = |line: &Line| {
         let (first, last) = span(lifelines, line);
-        (units.is_empty() || units.contains(&line.unit))
-            && wanted.to_ns.is_none_or(|to| first <= to)
-            && wanted.from_ns.is_none_or(|from| last >= from)
+        let named =
+            if units.is_empty() { connections || !lifelines.is_connection(line) } else { units.contains(&line.unit) };
+        named && wanted.to_ns.is_none_or(|to| first <= to) && wanted.from_ns.is_none_or(|from| last >= from)
     };
     let line = |index: &u32| &lifelines.lines[*index as usize];
     let mut all: Vec<u32> = (0..lifelines.lines.len() as u32).collect();
@@ -80,11 +89,13 @@ pub fn picture(lifelines: &Lifelines, wanted: &Wanted) -> Option<Picture> {
     let from_ns = wanted.from_ns.or_else(|| all.iter().map(|index| span(lifelines, line(index)).0).min())?;
     let to_ns = wanted.to_ns.or_else(|| all.iter().map(|index| span(lifelines, line(index)).1).max())?;
     let marks: Vec<Passage> = all.iter().flat_map(|index| lifelines.marks_of(line(index))).copied().collect();
-    let lines: Vec<&Line> = thinned(lifelines, all, &HashSet::new(), MOST_LINES, |_| 1).iter().map(line).collect();
+    let lines = thinned(lifelines, all, &HashSet::new(), MOST_LINES, |_| 1);
     if lines.is_empty() || to_ns < from_ns {
         return None;
     }
-    let frame = Frame::of(lifelines, &lines, from_ns, to_ns.max(from_ns + 1));
+    let colouring = Colouring::of(lifelines, index);
+    let lines: Vec<Drawn<'_>> = lines.iter().map(|at| (line(at), colouring.of[*at as usize])).collect();
+    let frame = Frame::of(lifelines, &colouring, &lines, (from_ns, to_ns.max(from_ns + 1)));
     let begins_ns = from_ns.saturating_sub(wanted.origin_ns);
     Some(Picture { scene: frame.scene(&lines, of_lines, &marks, begins_ns), lines: lines.len(), of_lines })
 }
@@ -96,31 +107,39 @@ fn span(lifelines: &Lifelines, line: &Line) -> (u64, u64) {
     (moments().min().unwrap_or(0), moments().max().unwrap_or(0))
 }
 
-/// Where time and monitor points lie in the picture.
+/// A line and the number of its colour.
+type Drawn<'l> = (&'l Line, u32);
+
+/// Where time and stages lie in the picture.
 struct Frame<'l> {
     lifelines: &'l Lifelines,
+    stages: Stages,
     from_ns: u64,
     to_ns: u64,
-    /// Row of each monitor point that is met, the lowest first.
-    rows: Vec<Option<usize>>,
+    /// Row of each stage that is met, the lowest first.
+    rows: BTreeMap<u32, usize>,
+    /// Entries of the legend that are needed: a name, its colour, whether its line is broken.
+    legend: Vec<(String, u32, bool)>,
     top: f32,
     bottom: f32,
 }
 
 impl<'l> Frame<'l> {
-    fn of(lifelines: &'l Lifelines, lines: &[&Line], from_ns: u64, to_ns: u64) -> Self {
-        let met: BTreeSet<u32> =
-            lines.iter().flat_map(|line| lifelines.passages_of(line)).map(|passage| passage.point).collect();
-        let mut rows = vec![None; lifelines.points.len()];
-        for (row, point) in met.iter().enumerate() {
-            if let Some(place) = rows.get_mut(*point as usize) {
-                *place = Some(row);
-            }
-        }
-        let groups: BTreeSet<u32> = lines.iter().map(|line| line.group).collect();
-        let legend = groups.len().min(COLOURS.len()).div_ceil(4) as f32 * 18.0;
-        let top = 16.0 + legend + 2.0 * LANE + 8.0;
-        Self { lifelines, from_ns, to_ns, rows, top, bottom: top + ROW * met.len() as f32 }
+    fn of(
+        lifelines: &'l Lifelines,
+        colouring: &'l Colouring,
+        lines: &[Drawn<'_>],
+        (from_ns, to_ns): (u64, u64),
+    ) -> Self {
+        let stages = Stages::of(lifelines);
+        let passages = lines.iter().flat_map(|(line, _)| lifelines.passages_of(line));
+        let met: BTreeSet<u32> = passages.map(|passage| stages.of[passage.point as usize]).collect();
+        let rows: BTreeMap<u32, usize> = met.into_iter().zip(0..).collect();
+        let legend = legend(colouring, lines);
+        let high = legend.len().div_ceil(columns(&legend)) as f32 * 18.0;
+        let top = 16.0 + high + 2.0 * LANE + 8.0;
+        let bottom = top + ROW * rows.len() as f32;
+        Self { lifelines, stages, from_ns, to_ns, rows, legend, top, bottom }
     }
 
     fn x(&self, at_ns: u64) -> f32 {
@@ -129,61 +148,62 @@ impl<'l> Frame<'l> {
     }
 
     fn y(&self, point: u32) -> f32 {
-        let row = self.rows.get(point as usize).copied().flatten().unwrap_or(0);
+        let stage = self.stages.of.get(point as usize).copied().unwrap_or(0);
+        self.row(self.rows.get(&stage).copied().unwrap_or(0))
+    }
+
+    fn row(&self, row: usize) -> f32 {
         self.bottom - ROW * (row as f32 + 0.5)
     }
 
-    fn scene(&self, lines: &[&Line], of_lines: usize, marks: &[Passage], begins_ns: u64) -> Scene {
+    fn scene(&self, lines: &[Drawn<'_>], of_lines: usize, marks: &[Passage], begins_ns: u64) -> Scene {
         let mut shapes = Vec::new();
-        self.points(&mut shapes);
-        for line in lines {
-            self.line(line, &mut shapes);
+        for row in self.rows.values() {
+            let points = vec![(LEFT, self.row(*row)), (RIGHT, self.row(*row))];
+            shapes.push(Shape::Line { points, colour: RULE, width: 1.0, dashed: false });
         }
+        lines.iter().for_each(|(line, colour)| self.line(line, *colour, &mut shapes));
         // The margins cover what goes beyond the time shown.
         let height = self.bottom + 52.0;
         shapes.push(Shape::Rect { x: 0.0, y: 0.0, width: LEFT, height, colour: 0xff_ffff });
         shapes.push(Shape::Rect { x: RIGHT, y: 0.0, width: WIDTH - RIGHT, height, colour: 0xff_ffff });
         self.names(&mut shapes);
-        self.legend(lines, &mut shapes);
+        self.key(&mut shapes);
         self.bars(marks, &mut shapes);
         self.axis(&mut shapes);
         let shown = if lines.len() < of_lines { format!("{} of {of_lines} lines", lines.len()) } else { String::new() };
         shapes.push(text(RIGHT, height - 6.0, Anchor::End, SOFT, shown));
-        let begins = format!("time since {}.{:09} s", begins_ns / 1_000_000_000, begins_ns % 1_000_000_000);
+        let begins = match begins_ns {
+            0 => "time since the first event".into(),
+            ns => format!("0 s is {} after the first event", units::time(ns as f64 * 1e-9)),
+        };
         shapes.push(text(LEFT, height - 6.0, Anchor::Start, SOFT, begins));
         Scene { width: WIDTH, height, shapes }
     }
 
-    fn points(&self, shapes: &mut Vec<Shape>) {
-        for point in (0..self.rows.len()).filter(|point| self.rows[*point].is_some()) {
-            let y = self.y(point as u32);
-            shapes.push(Shape::Line { points: vec![(LEFT, y), (RIGHT, y)], colour: RULE, width: 1.0, dashed: false });
-        }
-    }
-
     fn names(&self, shapes: &mut Vec<Shape>) {
-        for (index, point) in self.lifelines.points.iter().enumerate().filter(|(index, _)| self.rows[*index].is_some())
-        {
-            let y = self.y(index as u32);
-            let place = if point.place.is_empty() || point.place == point.host { "" } else { point.place.as_str() };
-            shapes.push(text(LEFT - 10.0, y - 1.0, Anchor::End, INK, short(&point.keyword)));
-            let host = format!("{} {place}", point.host);
-            shapes.push(text(LEFT - 10.0, y + 11.0, Anchor::End, SOFT, short(host.trim_end())));
+        for (stage, row) in &self.rows {
+            let y = self.row(*row);
+            let place = self.stages.place(*stage, NAME);
+            shapes.push(text(LEFT - 10.0, y - 1.0, Anchor::End, INK, short(&self.stages.names[*stage as usize])));
+            shapes.push(text(LEFT - 10.0, y + 11.0, Anchor::End, SOFT, short(&place)));
         }
     }
 
-    fn line(&self, line: &Line, shapes: &mut Vec<Shape>) {
+    fn line(&self, line: &Line, colour: u32, shapes: &mut Vec<Shape>) {
         let passages = self.lifelines.passages_of(line);
         let points: Vec<(f32, f32)> = passages.iter().map(|p| (self.x(p.at_ns), self.y(p.point))).collect();
-        let dashed = matches!(line.outcome, Outcome::Flushed { .. } | Outcome::NeverArrived { .. });
-        let colour = COLOURS[line.group as usize % COLOURS.len()];
-        if dashed && let Some((x, y)) = points.last().copied() {
-            for way in [-4.0, 4.0] {
-                let points = vec![(x - 4.0, y - way), (x + 4.0, y + way)];
-                shapes.push(Shape::Line { points, colour: DROPPED, width: 1.6, dashed: false });
-            }
+        let end = points.last().copied().map(|(x, y)| match line.outcome {
+            // A wall where it was given up, a cross where it was lost.
+            Outcome::Flushed { .. } => vec![[(x, y - 5.0), (x, y + 5.0)]],
+            Outcome::NeverArrived { .. } => [-4.0, 4.0].map(|way| [(x - 4.0, y - way), (x + 4.0, y + way)]).to_vec(),
+            _ => Vec::new(),
+        });
+        for points in end.into_iter().flatten() {
+            shapes.push(Shape::Line { points: points.to_vec(), colour: DROPPED, width: 1.6, dashed: false });
         }
-        shapes.push(Shape::Line { points, colour, width: 1.2, dashed });
+        let colour = COLOURS[colour as usize % COLOURS.len()];
+        shapes.push(Shape::Line { points, colour, width: 1.2, dashed: is_broken(line) });
     }
 
     /// What was sent again and what was dropped, above the lines; also on lines that are not drawn.
@@ -206,13 +226,13 @@ impl<'l> Frame<'l> {
         }
     }
 
-    fn legend(&self, lines: &[&Line], shapes: &mut Vec<Shape>) {
-        let groups: BTreeSet<u32> = lines.iter().map(|line| line.group).collect();
-        for (place, group) in groups.iter().take(COLOURS.len()).enumerate() {
-            let (x, y) = (LEFT + ENTRY * (place % 4) as f32, 10.0 + 18.0 * (place / 4) as f32);
-            let colour = COLOURS[*group as usize % COLOURS.len()];
-            shapes.push(Shape::Rect { x, y: y - 3.0, width: 18.0, height: 3.0, colour });
-            let name = self.lifelines.groups.get(*group as usize).map_or("", String::as_str);
+    fn key(&self, shapes: &mut Vec<Shape>) {
+        let columns = columns(&self.legend);
+        let wide = if columns == SHORT { ENTRY.0 } else { ENTRY.1 };
+        for (place, (name, colour, dashed)) in self.legend.iter().enumerate() {
+            let (x, y) = (LEFT + wide * (place % columns) as f32, 10.0 + 18.0 * (place / columns) as f32);
+            let points = vec![(x, y - 1.5), (x + 18.0, y - 1.5)];
+            shapes.push(Shape::Line { points, colour: *colour, width: 3.0, dashed: *dashed });
             shapes.push(text(x + 24.0, y + 3.0, Anchor::Start, INK, short(name)));
         }
     }
@@ -232,6 +252,31 @@ impl<'l> Frame<'l> {
     }
 }
 
+/// The colours that lines have, and what a broken line is.
+fn legend(colouring: &Colouring, lines: &[Drawn<'_>]) -> Vec<(String, u32, bool)> {
+    let kinds: BTreeSet<u32> = lines.iter().map(|(_, colour)| *colour).collect();
+    let name = |kind: u32| colouring.names.get(kind as usize).cloned().unwrap_or_default();
+    let mut entries: Vec<(String, u32, bool)> =
+        kinds.into_iter().map(|kind| (name(kind), COLOURS[kind as usize % COLOURS.len()], false)).collect();
+    for (wanted, said) in [(true, "flushed, | where it ends"), (false, "never arrived, x where it ends")] {
+        let is = |line: &Line| is_broken(line) && matches!(line.outcome, Outcome::Flushed { .. }) == wanted;
+        if lines.iter().any(|(line, _)| is(line)) {
+            entries.push((said.into(), SOFT, true));
+        }
+    }
+    entries
+}
+
+/// Entries of the legend that stand beside each other.
+fn columns(legend: &[(String, u32, bool)]) -> usize {
+    if legend.iter().all(|(name, ..)| name.chars().count() <= 20) { SHORT } else { SHORT - 1 }
+}
+
+/// Whether a line ends where it should have gone on.
+const fn is_broken(line: &Line) -> bool {
+    matches!(line.outcome, Outcome::Flushed { .. } | Outcome::NeverArrived { .. })
+}
+
 /// A round step that is not below a rough one.
 fn step(rough: f64) -> f64 {
     let power = 10_f64.powf(rough.log10().floor());
@@ -240,8 +285,7 @@ fn step(rough: f64) -> f64 {
 
 /// As much of a name as there is room for.
 fn short(name: &str) -> String {
-    const MOST: usize = 36;
-    if name.chars().count() <= MOST { name.to_owned() } else { name.chars().take(MOST - 1).chain(['…']).collect() }
+    if name.chars().count() <= NAME { name.to_owned() } else { name.chars().take(NAME - 1).chain(['…']).collect() }
 }
 
 fn text(x: f32, y: f32, anchor: Anchor, colour: u32, text: String) -> Shape {

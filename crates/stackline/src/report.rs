@@ -36,7 +36,7 @@ fn pictures(flags: &flags::Report, loaded: &Loaded) -> Result {
     let moment = |since: Option<f64>| since.map(|seconds| origin_ns + (seconds * 1e9) as u64);
     let (from_ns, to_ns) = (moment(flags.from), moment(flags.to));
     let wanted = Wanted { origin_ns, from_ns, to_ns, units: flags.units.clone() };
-    let picture = picture(lifelines, &wanted).ok_or_else(|| {
+    let picture = picture(lifelines, &loaded.index, &wanted).ok_or_else(|| {
         let hint = "times count from the first event, as on the page; `stackline lifelines RUN` names units";
         Error::input("no requested lifeline is in that time").hint(hint)
     })?;

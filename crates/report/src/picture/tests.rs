@@ -5,7 +5,7 @@ use crate::testing::{golden, traced};
 
 fn all(traced: &traced::Traced) -> Picture {
     let origin_ns = traced::ORIGIN_NS;
-    picture(&traced.lifelines, &Wanted { origin_ns, ..Wanted::default() }).unwrap()
+    picture(&traced.lifelines, &traced.index, &Wanted { origin_ns, ..Wanted::default() }).unwrap()
 }
 
 #[test]
@@ -16,7 +16,9 @@ fn a_picture_of_three_calls() {
 #[test]
 fn time_and_units_choose_lines() {
     let traced = traced::few();
-    let of = |wanted: &Wanted| picture(&traced.lifelines, wanted).map(|picture| (picture.lines, picture.of_lines));
+    let of = |wanted: &Wanted| {
+        picture(&traced.lifelines, &traced.index, wanted).map(|picture| (picture.lines, picture.of_lines))
+    };
     let begins = traced::ORIGIN_NS;
     assert_eq!(of(&Wanted::default()), Some((3, 3)));
     assert_eq!(of(&Wanted { from_ns: Some(begins + 50_000), ..Wanted::default() }), Some((2, 2)));
@@ -91,4 +93,32 @@ fn hostile_names_are_text() {
     let svg = svg(&all(&traced::hostile()));
     assert!(!svg.contains("<script") && !svg.contains("<img"), "{svg}");
     assert!(png(&all(&traced::hostile())).is_ok());
+}
+
+/// Three hosts send to one: one row a stage, one colour a host.
+#[test]
+fn copies_of_a_point_share_a_row() {
+    let mut table = stackline_events::Table::default();
+    for unit in 0..9_u64 {
+        let host = ["edc", "tioc", "usw"][unit as usize % 3];
+        for (step, (keyword, host)) in
+            [("PUT_SEND", host), ("PUT_QUEUE", host), ("PUT_QUEUE", "asx"), ("PUT_TAKE", "onyx")]
+                .into_iter()
+                .enumerate()
+        {
+            table.push(keyword, host, unit * 1_000 + step as u64 * 100, &[(unit as i64).into()]);
+        }
+    }
+    let lifelines = stackline_analyze::assemble::lifelines(&table, None, &Default::default());
+    let picture = picture(&lifelines, &Index::default(), &Wanted::default()).unwrap();
+    let texts = picture.scene.shapes.iter().filter_map(|shape| match shape {
+        Shape::Text { text, anchor: Anchor::End, .. } if !text.is_empty() => Some(text.as_str()),
+        _ => None,
+    });
+    let rows = ["PUT_SEND", "edc, tioc, usw", "PUT_QUEUE", "edc, tioc, usw", "PUT_QUEUE", "asx", "PUT_TAKE", "onyx"];
+    assert_eq!(texts.collect::<Vec<_>>(), rows);
+    for colour in &COLOURS[..3] {
+        let of = |shape: &&Shape| matches!(shape, Shape::Line { colour: own, width: 1.2, .. } if own == colour);
+        assert_eq!(picture.scene.shapes.iter().filter(of).count(), 3, "{colour:x}");
+    }
 }
