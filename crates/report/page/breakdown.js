@@ -13,43 +13,54 @@ const NAMES = {
   between: "between hosts", other: "other",
 };
 
+/** Steps by which a short bar is drawn longer than it is. */
+const LONGER = [1000, 500, 200, 100, 50, 20, 10, 5, 2];
+
 /**
- * @param {{about: Element, body: Element}} where @param {import("./model.js").Model} model @param {Uint8Array} mask @param {boolean} dark
+ * @param {{bars: Element, about: Element, body: Element}} where @param {import("./model.js").Model} model @param {Uint8Array} mask @param {boolean} dark
  * @param {(line: number) => void} show
  */
 export function breakdown(where, model, mask, dark, show) {
   const found = typical(model, mask);
   if (found.median < 0) {
     where.about.textContent = "";
+    fill(where.bars);
     fill(where.body, element("p", {}, "No data unit met two monitor points, so nothing is known about its time."));
     return null;
   }
-  const rows = /** @type {[string, number][]} */ ([["The median unit", found.median], ["The unit at the 99th percentile", found.p99]]);
+  const rows = /** @type {[string, number][]} */ ([["The median unit", found.median], ["99th percentile", found.p99]]);
   const longest = Math.max(...rows.map(([, line]) => model.end[line] - model.start[line]), 1);
-  where.about.textContent = `Of ${counted(found.lines, "unit")}: the one in the middle, and one that only 1 in 100 is slower than. Each bar is one unit's time from its first event to its last.`;
+  where.about.textContent = `Of ${counted(found.lines, "unit")}: the one in the middle, and one that only 1 in 100 is slower than, each from its first event to its last.`;
   const cut = rows.map(([, line]) => pieces(model, line));
   const bars = rows.map(([name, line], at) => bar(model, name, line, cut[at], longest, dark, show));
-  fill(where.body, ...bars, key(model, cut, dark), steps(model, cut));
+  fill(where.bars, ...bars, key(model, cut, dark));
+  fill(where.body, steps(model, cut));
   return { line: found.median, pieces: cut[0] };
 }
 
 /** @param {import("./model.js").Model} model @param {string} name @param {number} line @param {import("./segments.js").pieces extends (...x: any) => infer R ? R : never} cut @param {number} longest @param {boolean} dark @param {(line: number) => void} show */
 function bar(model, name, line, cut, longest, dark, show) {
   const whole = model.end[line] - model.start[line];
-  const strip = element("div", { class: "strip", role: "img", "aria-label": `${name}: ${time(whole)}. ${cut.map((piece) => `${words(model, piece)} ${time(piece.time)}`).join(", ")}` });
-  strip.style.width = `${Math.max(2, 100 * whole / longest)}%`;
+  const longer = whole / longest < 0.15 ? LONGER.find((times) => whole * times <= 0.6 * longest) ?? 1 : 1;
+  const drawn = whole * longer / longest;
+  const strip = element("div", { class: "strip", role: "img", "aria-label": `${name}: ${time(whole)}. ${cut.map((piece) => `${model.segmentName(piece)} ${time(piece.time)}`).join(", ")}` });
+  strip.style.width = `${100 * drawn}%`;
+  // How long it is beside the other, whatever its strip.
+  const length = element("div", { class: "length", title: time(whole) });
+  length.style.width = `${100 * whole / longest}%`;
   for (const piece of cut) {
     if (piece.time <= 0) continue;
     const share = piece.time / Math.max(1, whole);
-    const part = element("span", { title: `${words(model, piece)}: ${time(piece.time)}, ${percent(share)}` },
-      share * whole / longest > 0.07 ? time(piece.time) : "");
+    const [name] = model.segment(piece);
+    const said = [`${name} ${time(piece.time)}`, name, ""].find((one) => one.length * 6.6 < share * drawn * 600);
+    const part = element("span", { title: `${model.segmentName(piece)}: ${time(piece.time)}, ${percent(share)}; ${model.explained(piece)}` }, said ?? "");
     part.style.width = `${100 * share}%`;
     part.style.background = palette(dark)[LAYERS[layer(model, piece)]];
     strip.append(part);
   }
   return element("div", { class: "unit" },
-    element("p", {}, element("strong", {}, `${name}: ${time(whole)} `), element("span", { class: "soft" }, model.name(line)), " ",
-      button("Show its line", () => show(line))), strip);
+    element("p", {}, element("strong", {}, `${name}: ${time(whole)} `), element("span", { class: "soft" }, `${longer > 1 ? `(drawn ${longer} times longer) ` : ""}`),
+      button(model.name(line), () => show(line), { class: "link", "aria-label": `Show the line of ${model.name(line)}` })), strip, length);
 }
 
 /** What the colours mean, and how much of the median unit's time each has. @param {import("./model.js").Model} model @param {{from: number, to: number, time: number}[][]} cut @param {boolean} dark */
@@ -57,7 +68,7 @@ function key(model, cut, dark) {
   const layers = [...new Set(cut.flat().map((piece) => layer(model, piece)))];
   const whole = cut[0].reduce((sum, piece) => sum + piece.time, 0);
   const of = (/** @type {string} */ name) => cut[0].reduce((sum, piece) => sum + (layer(model, piece) === name ? piece.time : 0), 0);
-  return element("p", { class: "legend" }, "Of the median unit's time: ", ...layers.map((name) => {
+  return element("p", { class: "legend" }, "Of the median: ", ...layers.filter((name) => of(name) > 0 || layers.length < 4).map((name) => {
     const swatch = element("span", { class: "swatch" });
     swatch.style.background = palette(dark)[LAYERS[name]];
     return element("span", { class: "entry" }, swatch, `${NAMES[name]}: ${time(of(name))} (${percent(of(name) / Math.max(1, whole))})`);
@@ -74,10 +85,11 @@ function steps(model, [median, late]) {
   const rows = taken.map((piece) => {
     const of = (/** @type {any[]} */ cut) => cut.find((one) => one.from === piece.from && one.to === piece.to);
     const shown = (/** @type {any} */ one, /** @type {number} */ whole) => (one ? `${time(one.time)} (${percent(one.time / Math.max(1, whole))})` : "–");
-    return [words(model, piece), `${model.pointName(piece.from)} → ${model.pointName(piece.to)}`, shown(of(median), a), shown(of(late), b)];
+    const often = piece.times > 1 ? `, ${piece.times} times` : "";
+    return [element("span", { title: model.explained(piece) }, model.segmentName(piece) + often), shown(of(median), a), shown(of(late), b)];
   });
   const without = all.size - taken.length;
-  return table(`Piece by piece, in the order it happened${without ? `; ${counted(without, "piece")} without any time left out` : ""}`, ["what", "between", "#the median unit", "#99th percentile"], rows);
+  return table(`Piece by piece, in the order it happened${without ? `; ${counted(without, "piece")} without any time left out` : ""}`, ["segment", "#the median unit", "#99th percentile"], rows);
 }
 
 /** Which kind of piece that is. @param {import("./model.js").Model} model @param {{from: number, to: number}} piece @returns {keyof typeof LAYERS} */
@@ -87,39 +99,4 @@ export function layer(model, { from, to }) {
   if (model.kinds[from][1] !== model.kinds[to][1]) return a === "network" || b === "network" ? "network" : "between";
   const deeper = ["application", "socket", "protocol", "network"].indexOf(b ?? "") > ["application", "socket", "protocol", "network"].indexOf(a ?? "") ? b : a;
   return a === undefined || b === undefined ? "other" : /** @type {any} */ (deeper in LAYERS ? deeper : "other");
-}
-
-/** What happens between two events, in words; what is not listed is said by the second event. */
-const WORDS = /** @type {Record<string, string>} */ ({
-  "NET_ENQUEUE NET_DEQUEUE": "waits in the queue and is sent",
-  "NET_DEQUEUE NET_ENQUEUE": "travels along the link",
-  "NET_DEQUEUE NET_DELIVER": "travels along the link",
-  "APP_INDICATION APP_REPLY": "the responder works",
-  "APP_CALL APP_INDICATION": "the request travels",
-  "APP_REPLY APP_RESPONSE": "the response travels",
-  "APP_SEND APP_RECEIVED": "the data unit travels",
-  "APP_CONNECT APP_CONNECTED": "the connection opens",
-  "SOCK_SEND SOCK_SENT": "the sending system call",
-  "SOCK_RECEIVE SOCK_RECEIVED": "the receiving system call",
-  "SOCK_SEND SOCK_RECEIVED": "it is sent, travels, and the receiver wakes and reads it",
-  "SOCK_SENT SOCK_RECEIVED": "it travels, and the receiver wakes and reads it",
-  "APP_REPLIED SOCK_RECEIVED": "it travels, and the receiver wakes and reads it",
-  "APP_CALL SOCK_SEND": "from the call to the sending system call",
-  "APP_REPLY SOCK_SEND": "from the reply to the sending system call",
-  "APP_SEND SOCK_SEND": "from the operation to the sending system call",
-  "SOCK_SENT APP_REPLIED": "back from the sending system call",
-  "SOCK_RECEIVED APP_INDICATION": "from the system call to the whole request",
-  "SOCK_RECEIVED APP_RESPONSE": "from the system call to the whole response",
-  "SOCK_RECEIVED APP_RECEIVED": "from the system call to the whole data unit",
-});
-
-/** @param {import("./model.js").Model} model @param {{from: number, to: number, times?: number}} piece */
-export function words(model, { from, to, times }) {
-  const [a, b] = [model.kinds[from], model.kinds[to]];
-  const known = WORDS[`${a[0]} ${b[0]}`];
-  const often = times !== undefined && times > 1 ? `, ${times} times` : "";
-  const host = a[1] === b[1] ? `on ${b[1]}` : `${a[1]} to ${b[1]}`;
-  if (known) return `${known} (${host})${often}`;
-  const help = model.entry(to)?.help;
-  return help ? `until ${help.split(";")[0]} (${host})${often}` : `${a[0]} to ${b[0]} (${host})${often}`;
 }

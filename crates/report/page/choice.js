@@ -3,13 +3,14 @@
 
 /**
  * What the filters say; an empty text chooses everything.
- * @typedef {{measurement: string, host: string, stack: string, outcome: string, segment: string, least: number, most: number, warmup: boolean}} Wish
+ * @typedef {{measurement: string, host: string, stack: string, outcome: string, segment: string, least: number, most: number, warmup: boolean, connections: boolean}} Wish
+ * Without `connections` lines of connections are left out, unless there are no others.
  * `segment` is two kinds, as in `3>4`, or empty for the whole line; `least` and `most` are its duration in ns
  */
 
 /** Chooses everything. @returns {Wish} */
 export function everything() {
-  return { measurement: "", host: "", stack: "", outcome: "", segment: "", least: 0, most: Infinity, warmup: true };
+  return { measurement: "", host: "", stack: "", outcome: "", segment: "", least: 0, most: Infinity, warmup: true, connections: true };
 }
 
 /** How long a segment of a line takes, ns; NaN where the line has none. @param {import("./model.js").Model} model @param {number} line @param {number} from @param {number} to */
@@ -46,7 +47,13 @@ export function choose(model, wish) {
       if (!(time >= wish.least && time <= wish.most)) mask[line] = 0;
     }
   }
-  return mask;
+  return wish.connections ? mask : withoutConnections(model, mask);
+}
+
+/** The data units among chosen lines, if there are any. @param {import("./model.js").Model} model @param {Uint8Array} mask */
+function withoutConnections(model, mask) {
+  const units = mask.map((chosen, line) => Number(chosen === 1 && !model.isConnection(line)));
+  return units.includes(1) ? units : mask;
 }
 
 /** @param {any} flow @param {Wish} wish */

@@ -104,10 +104,10 @@ function key(picture, pressed, shift, select) {
   const far = shift ? 0.5 : 0.1;
   const first = picture.selected[0] ?? -1;
   switch (pressed) {
-    case "ArrowLeft": view.pan(-far); break;
-    case "ArrowRight": view.pan(far); break;
-    case "+": case "=": zoomIn(picture, 1 / 1.5); break;
-    case "-": case "_": zoomIn(picture, 1.5); break;
+    case "ArrowLeft": case "a": view.pan(-far); break;
+    case "ArrowRight": case "d": view.pan(far); break;
+    case "+": case "=": case "w": zoomIn(picture, 1 / 1.5); break;
+    case "-": case "_": case "s": zoomIn(picture, 1.5); break;
     case "0": case "Home": view.reset(); break;
     case "ArrowDown": case "n": select(beside(picture, first, 1)); return true;
     case "ArrowUp": case "p": select(beside(picture, first, -1)); return true;

@@ -1,13 +1,15 @@
 // @ts-check
 // The form that chooses lines, their colours and their legend.
 
-import { OUTCOMES } from "./model.js";
+import { FLUSHED, NEVER_ARRIVED, OUTCOMES } from "./model.js";
 import { everything } from "./choice.js";
 import { element, fill } from "./dom.js";
 import { palette } from "./colours.js";
 
 /** What lines can be coloured by. */
-const COLOURS = { group: "server or group", stack: "stack", flow: "flow", host: "initiator", outcome: "outcome" };
+const COLOURS = { group: "server", host: "host", stack: "stack", flow: "flow", outcome: "outcome" };
+/** By what pictures of the command colour lines. */
+const OWN = "own";
 /** Entries of a legend; the others share colours. */
 const LEGEND = 8;
 
@@ -32,9 +34,12 @@ export function filters(form, model, measurement, changed) {
   const least = amount("takes at least, us");
   const most = amount("and at most, us");
   const again = element("input", { type: "checkbox" });
+  const connected = element("input", { type: "checkbox" });
+  const both = new Set(Array.from({ length: model.lines }, (_, line) => model.isConnection(line))).size > 1;
   const warm = element("label", { class: "check" }, again, " warm-up runs");
   const shown = [picks.measurement, picks.host, picks.stack, picks.outcome].filter((one) => one.lastChild.options.length > 2);
   fill(form, ...shown, picks.segment, least, most, flows.some((flow) => flow.warmup) ? warm : null,
+    both ? element("label", { class: "check" }, connected, " connections") : null,
     element("button", { type: "reset" }, "All lines"));
   form.addEventListener("input", () => changed(wish()));
   form.addEventListener("submit", (event) => event.preventDefault());
@@ -66,7 +71,7 @@ export function filters(form, model, measurement, changed) {
     const value = (/** @type {any} */ label) => label.lastChild.value;
     return {
       ...everything(), measurement: value(picks.measurement), host: value(picks.host), stack: value(picks.stack),
-      outcome: value(picks.outcome), segment: value(picks.segment), warmup: again.checked,
+      outcome: value(picks.outcome), segment: value(picks.segment), warmup: again.checked, connections: connected.checked,
       least: 1000 * (Number(value(least)) || 0), most: value(most) === "" ? Infinity : 1000 * Number(value(most)),
     };
   }
@@ -96,9 +101,10 @@ function amount(name) {
  * @returns {{colour: Uint8Array, legend: Node[]}}
  */
 export function coloured(model, by, dark) {
-  const names = new Map();
+  const names = new Map(by === OWN ? model.head.colouring.names.map((/** @type {string} */ name, /** @type {number} */ at) => [name, at]) : []);
   const colour = new Uint8Array(model.lines);
-  for (let line = 0; line < model.lines; line++) {
+  if (by === OWN) colour.set(model.colour);
+  for (let line = 0; line < model.lines && by !== OWN; line++) {
     const name = nameOf(model, line, by);
     let number = names.get(name);
     if (number === undefined) names.set(name, (number = names.size));
@@ -110,8 +116,10 @@ export function coloured(model, by, dark) {
     return element("span", { class: "entry" }, swatch, name || "unknown");
   });
   if (names.size > LEGEND) entries.push(element("span", { class: "entry" }, `and ${names.size - LEGEND} more in the same colours`));
-  const dashed = element("span", { class: "entry" }, element("span", { class: "dashed" }), "flushed or never arrived, × where it ends");
-  return { colour, legend: model.outcome.some((outcome) => outcome === 3 || outcome === 4) ? [...entries, dashed] : entries };
+  for (const [outcome, said] of /** @type {[number, string][]} */ ([[FLUSHED, "flushed, | where it ends"], [NEVER_ARRIVED, "never arrived, × where it ends"]])) {
+    if (model.outcome.includes(outcome)) entries.push(element("span", { class: "entry" }, element("span", { class: "dashed" }), said));
+  }
+  return { colour, legend: entries };
 }
 
 /** @param {import("./model.js").Model} model @param {number} line @param {string} by */
@@ -126,18 +134,12 @@ function nameOf(model, line, by) {
   }
 }
 
-/** Whether a colouring tells any two lines apart. @param {import("./model.js").Model} model @param {string} by */
-function tells(model, by) {
-  const first = model.lines ? nameOf(model, 0, by) : "";
-  for (let line = 1; line < model.lines; line++) if (nameOf(model, line, by) !== first) return true;
-  return false;
-}
-
 /** A choice of what lines are coloured by. @param {import("./model.js").Model} model @param {(by: string) => void} changed */
 export function colourPick(model, changed) {
-  const usable = Object.entries(COLOURS).filter(([by]) => by !== "group" || model.head.groups.length > 1);
-  const telling = ["group", "host", "stack", "outcome"].find((by) => usable.some(([one]) => one === by) && tells(model, by)) ?? "stack";
-  const label = pick("Colour by", usable.map(([by, name]) => [by, name]), telling);
+  const { by } = model.head.colouring;
+  const own = by === "server" ? "group" : by;
+  const others = Object.entries(COLOURS).filter(([one]) => one !== own && (one !== "group" || model.head.groups.length > 1));
+  const label = pick("Colour by", [[OWN, by], ...others], OWN);
   label.addEventListener("input", () => changed(label.lastChild.value));
-  return { label, by: telling };
+  return { label, by: OWN };
 }

@@ -1,5 +1,5 @@
 // @ts-check
-// Everything of the picture but the lines: names of monitor points, runs, bars of what was dropped and of monitors, the axis.
+// Everything of the picture but the lines: names of rows, runs, bars of what was dropped and of monitors, the axis.
 
 import { bytes, digits, moment, percent, rate, time } from "./format.js";
 import { HEIGHTS, marksAt, rowAt, seriesAt } from "./layout.js";
@@ -40,7 +40,7 @@ function overview(to, what) {
   for (const [counts, style] of [[overview.lines, inks.bar], [overview.failed, inks.bad]]) {
     to.fillStyle = style;
     for (let column = 0; column < counts.length; column++) {
-      if (counts[column]) to.fillRect(layout.left + column, top + height, 1, -Math.max(2, height * counts[column] / most));
+      if (counts[column]) to.fillRect(layout.left + column, top + height, 1, -Math.max(2, height * Math.sqrt(counts[column] / most)));
     }
   }
   const place = (/** @type {number} */ at) => layout.left + Math.min(1, Math.max(0, at / model.total)) * (layout.right - layout.left);
@@ -65,7 +65,7 @@ function runs(to, what) {
     if (index % 2 === 0) to.fillRect(from, layout.top, Math.max(1, end - from), layout.bottom - layout.top);
     const name = `measurement ${run.measurement + 1}, ${run.warmup ? "warm-up" : "run"} ${run.run + 1}`;
     to.fillStyle = inks.soft;
-    if (end - from > to.measureText(name).width + 8) to.fillText(name, from + 4, layout.top + 2);
+    if (model.head.runs.length > 1 && end - from > to.measureText(name).width + 8) to.fillText(name, from + 4, layout.top + 2);
   });
 }
 
@@ -73,25 +73,28 @@ function runs(to, what) {
 function points(to, { model, layout, inks }) {
   to.textAlign = "right";
   to.textBaseline = "middle";
-  const two = layout.row >= 27;
+  const two = layout.row >= 25;
   const room = layout.left - 12;
+  const { names, places } = model.head.stages;
+  const drawn = new Set();
   for (let point = 0; point < model.points; point++) {
-    if (layout.rows[point] < 0) continue;
-    const [keyword, host, place] = model.kinds[point];
+    const stage = model.stage[point];
+    if (layout.rows[point] < 0 || drawn.has(stage)) continue;
+    drawn.add(stage);
+    const [name, where] = [names[stage], places[stage]];
     const y = rowAt(layout, point);
     to.fillStyle = inks.rule;
     to.fillRect(layout.left, Math.round(y), layout.right - layout.left, 1);
-    const where = place && place !== host ? `${host} ${place}` : host;
     to.fillStyle = inks.ink;
     to.font = `11px ${FONT}`;
     if (two) {
-      to.fillText(fitted(to, keyword, room), layout.left - 8, y - 6);
+      to.fillText(fitted(to, name, room), layout.left - 8, y - 6);
       to.fillStyle = inks.soft;
       to.font = `10px ${FONT}`;
       to.fillText(fitted(to, where, room), layout.left - 8, y + 7);
     } else {
       to.font = `10px ${FONT}`;
-      to.fillText(fitted(to, `${keyword} ${where}`, room), layout.left - 8, y);
+      to.fillText(fitted(to, `${name} ${where}`, room), layout.left - 8, y);
     }
   }
 }

@@ -76,7 +76,7 @@ function finished({ name, field, rows }) {
   });
   let most = 0;
   for (const one of value) if (one > most) most = one;
-  const wanted = (/ busy$/.test(name) || / NETIF (?!lo ).* (sent|received)_bytes$/.test(name) || /drops|discards/.test(field)) && most > 0.001;
+  const wanted = (/ CPU .*busy$/.test(name) || / NETIF (?!lo ).* (sent|received)_bytes$/.test(name) || /drops|discards/.test(field)) && most > 0.001;
   return {
     name, unit: share ? "share" : level ? "bytes" : rate ? "rate" : time ? "time" : "per_s", most: share ? Math.max(1, most) : most, wanted,
     from: Float64Array.from(rows, (row) => row[0]), to: Float64Array.from(rows, (row) => row[1]), value,

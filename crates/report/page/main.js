@@ -10,16 +10,17 @@ import { take } from "./colours.js";
 import { Picture } from "./picture.js";
 import { control, zoomIn } from "./controls.js";
 import { colourPick, coloured, filters } from "./filters.js";
-import { breakdown, words } from "./breakdown.js";
-import { environment, findings, inView, judged, proofs, segmentTable, selected, sentence, statistics } from "./panels.js";
+import { breakdown } from "./breakdown.js";
+import { environment, findings, inView, parts, proofs, segmentTable, selected, sentence, statistics } from "./panels.js";
 import { button, byId, element, fill } from "./dom.js";
 import { firstFrom } from "./view.js";
 import { count, counted, moment, percent, time } from "./format.js";
 
 /** Segments that the filter offers. */
 const OFFERED = 60;
-/** Lines in the first view, one after the other. */
+/** Lines in the first view, one after the other, of a run that has more than can be told apart. */
 const FIRST_SEEN = 8;
+const FIRST_WHOLE = 400;
 
 const model = new Model(await unpack(byId("data").textContent.trim()));
 byId("data").textContent = "";
@@ -36,10 +37,11 @@ const form = filters(byId("filters"), model, measurements.size > 1 ? beginning :
 let seen = form.wish().measurement;
 
 tools();
+undrawn();
 control(picture, select);
 picture.listeners.push(status);
 headline();
-fill(byId("findings-body"), ...findings(head.findings, measurements, show));
+fill(byId("findings-body"), ...findings(head.findings, measurements, model.at.length ? show : null));
 fill(byId("statistics-body"), ...statistics(head));
 fill(byId("environment-body"), ...environment(model));
 pickMeasurement();
@@ -54,13 +56,8 @@ Object.assign(globalThis, { stackline: { model, picture, select, show, form, seg
 function headline() {
   document.title = `${head.title}: stackline`;
   byId("title").textContent = head.title;
-  const rows = (head.run.measurements ?? []).filter((/** @type {any} */ row) => row.runs > 0);
-  const world = head.run.world ? `In the ${head.run.world} world: ` : "";
-  const parts = rows.slice(0, 4).map((/** @type {any} */ row) => {
-    const [s, write] = judged(row);
-    return s ? `${row.text} took ${write(s.median)} (median)`.replace(/took ([\d.]+ [kMG]?bit)/, "moved $1") : row.text;
-  });
-  byId("measured").textContent = parts.length ? `${world}${parts.join("; ")}${rows.length > 4 ? `; and ${rows.length - 4} more` : ""}.` : "Events that were imported.";
+  const world = head.run.world && measurements.size ? `${head.run.world} world` : "";
+  byId("measured").textContent = [head.started, world, measurements.size ? "" : "events that were imported"].filter(Boolean).join(", ");
   const warnings = [];
   if (head.run.complete === false) warnings.push(`The run is incomplete${head.run.reason ? `: ${head.run.reason}` : ""}. What it holds is shown.`);
   const lost = Object.values(head.hosts).reduce((sum, host) => sum + host.lost, 0);
@@ -82,9 +79,17 @@ function tools() {
       box.checked = picture.series.includes(lane);
       return element("label", { class: "check" }, box, ` ${lane.name}`);
     }));
+  const input = element("input", { type: "search", id: "find", size: "14", placeholder: "unit 12 of flow 0" });
+  const found = element("label", {}, "Find ", input);
+  input.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => { if (event.key === "Enter") find(input.value); });
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "/" || document.activeElement instanceof HTMLInputElement) return;
+    event.preventDefault();
+    input.focus();
+  });
   fill(byId("tools"), button("Zoom in", () => zoomIn(picture, 0.5)), button("Zoom out", () => zoomIn(picture, 2)),
     button("◀ Earlier", () => { picture.view.pan(-0.4); picture.change(); }), button("Later ▶", () => { picture.view.pan(0.4); picture.change(); }),
-    button("Everything", () => { picture.view.reset(); picture.change(); }), pick.label, lanes.length ? monitors : null);
+    found, button("Everything", () => { picture.view.reset(); picture.change(); }), pick.label, lanes.length ? monitors : null);
 }
 
 /** The page shows one measurement, which can be chosen on top too; it is the filter's. */
@@ -95,15 +100,24 @@ function pickMeasurement() {
   select.addEventListener("input", () => form.measure(select.value));
 }
 
-/** Shows some lines of a measurement, as many as can be told apart, from the middle of its first counted run on. @param {string} measurement */
+/** Shows the first counted run of a measurement: all of it, or of many lines as many as can be told apart around the one in the middle. @param {string} measurement */
 function begin(measurement) {
   const runs = head.runs.filter((/** @type {any} */ run) => measurement === "" || String(run.measurement) === measurement);
   const run = runs.find((/** @type {any} */ run) => !run.warmup) ?? runs[0] ?? { from: 0, to: model.total };
-  const [first, last] = [firstFrom(model.start, run.from), firstFrom(model.start, run.to)];
-  const middle = firstFrom(model.start, (run.from + run.to) / 2);
-  const times = Float64Array.from({ length: Math.min(1000, last - first) }, (_, at) => model.end[first + at] - model.start[first + at]).sort();
-  const wide = FIRST_SEEN * Math.max(times[times.length >> 1] ?? 0, (run.to - run.from) / Math.max(1, last - first));
-  if (wide >= (run.to - run.from) || middle >= last) picture.view.show(run.from, run.to, 0.02);
+  const lines = [];
+  for (let line = firstFrom(model.start, run.from); line < model.lines && model.start[line] < run.to; line++) if (picture.mask[line]) lines.push(line);
+  if (lines.length === 0) {
+    picture.view.show(run.from, run.to, 0.02);
+    picture.change();
+    return;
+  }
+  const [begun, to] = [model.start[lines[0]], lines.reduce((last, line) => Math.max(last, model.end[line]), 0)];
+  // What is near the beginning of the run is shown from there.
+  const from = begun - run.from < 0.1 * (to - begun) ? run.from : begun;
+  const times = Float64Array.from(lines, (line) => model.end[line] - model.start[line]).sort();
+  const wide = FIRST_SEEN * Math.max(times[times.length >> 1], (to - from) / lines.length);
+  const middle = lines[lines.length >> 1];
+  if (lines.length <= FIRST_WHOLE || wide >= to - from) picture.view.show(from, to, 0.02);
   else picture.view.show(model.start[middle], model.start[middle] + wide, 0.02);
   picture.change();
 }
@@ -125,7 +139,7 @@ function slow() {
   const dark = picture.dark;
   const wish = form.wish();
   const units = Uint8Array.from(picture.mask, (chosen, line) => Number(chosen && !model.isConnection(line)));
-  const body = { about: byId("breakdown-about"), body: byId("breakdown-body") };
+  const body = { bars: byId("bars"), about: byId("breakdown-about"), body: byId("breakdown-body") };
   const of = units.includes(1) ? units : picture.mask;
   const typical = breakdown(body, model, of, dark, (line) => { select([line]); focusOn(model.start[line], model.end[line]); });
   answer(typical);
@@ -137,26 +151,46 @@ function slow() {
     byId("lifelines").scrollIntoView();
   }));
   if (wish.segment === "") {
-    form.offer([...found].sort((a, b) => b.sum - a.sum).slice(0, OFFERED).map(({ from, to }) => ({ value: `${from}>${to}`, name: `${model.pointName(from)} → ${model.pointName(to)}` })));
+    form.offer([...found].sort((a, b) => b.sum - a.sum).slice(0, OFFERED).map(({ from, to }) => ({ value: `${from}>${to}`, name: model.segmentName({ from, to }) })));
   }
 }
 
-/** The answer: what limits the measurement that is shown, and where most of its median unit's time went. @param {{line: number, pieces: any[]} | null} typical */
+/** The answer: what limits the measurement that is shown, or where most of its median unit's time went. @param {{line: number, pieces: any[]} | null} typical */
 function answer(typical) {
   const shown = form.wish().measurement;
+  fill(byId("parts"), ...parts(head, shown));
   const found = head.findings.find((/** @type {any} */ one) => shown === "" || one.measurement === null || String(one.measurement) === shown);
-  byId("answer").textContent = found ? sentence(found.sentence) : "";
-  byId("spent").textContent = "";
-  if (!typical || !typical.pieces.length) return;
-  const most = typical.pieces.reduce((a, b) => (b.time > a.time ? b : a));
-  const whole = model.end[typical.line] - model.start[typical.line];
-  byId("spent").textContent = `Of the ${time(whole)} of the median ${unitWord(shown)}, ${percent(most.time / Math.max(1, whole))} (${time(most.time)}) went here: ${words(model, most)}.`;
+  const most = typical?.pieces.reduce((a, b) => (b.time > a.time ? b : a), typical.pieces[0]);
+  const whole = typical ? model.end[typical.line] - model.start[typical.line] : 0;
+  byId("answer").textContent = found ? sentence(found.sentence)
+    : most ? `${percent(most.time / Math.max(1, whole))} of the median ${unitWord(shown)}'s ${time(whole)} went here: ${model.segmentName(most)}.` : "";
 }
 
 /** What a unit of a measurement is. @param {string} shown */
 function unitWord(shown) {
   const row = (head.run.measurements ?? []).find((/** @type {any} */ one) => String(one.measurement) === shown);
   return row?.main === "response" ? "request" : row?.main === "connect" ? "connection" : "unit";
+}
+
+/** Without lines there is no empty picture, but a sentence that says why. */
+function undrawn() {
+  if (model.lines > 0) return;
+  byId("drawn").hidden = model.at.length === 0;
+  for (const part of ["breakdown", "segments"]) byId(part).hidden = true;
+  byId("undrawn").hidden = false;
+  byId("undrawn").textContent = model.at.length ? "No event names a data unit, so there are no lifelines. What monitors saw is drawn over time."
+    : "This run kept no events, so there are no lifelines: `stackline run SPEC --trace` keeps them.";
+}
+
+/** The line that a text names: its id, or its number and flow as in `unit 12 of flow 3`. @param {string} text */
+function find(text) {
+  const wanted = text.trim();
+  if (wanted === "") return;
+  let line = model.find(wanted);
+  for (let at = 0; line < 0 && at < model.lines; at++) if (model.name(at).includes(wanted)) line = at;
+  if (line < 0) return;
+  select([line]);
+  focusOn(model.start[line], model.end[line]);
 }
 
 /** @param {number[]} lines */

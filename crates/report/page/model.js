@@ -37,6 +37,10 @@ export class Model {
     this.bytes = pack.numbers("line.bytes").map((bytes) => bytes - 1);
     this.outcome = Uint8Array.from(pack.numbers("line.outcome"));
     this.detail = Uint32Array.from(pack.numbers("line.detail"));
+    /** The kind of each line that its colour stands for: `head.colouring` names them. */
+    this.colour = Uint8Array.from(pack.numbers("line.colour"));
+    /** The stage of each monitor point: a row of the picture. */
+    this.stage = Uint32Array.from(head.stages.of);
     this.first = new Uint32Array(lines);
     this.start = new Float64Array(lines);
     this.end = new Float64Array(lines);
@@ -119,6 +123,23 @@ export class Model {
     }
   }
 
+  /** The time between two points: what it is called, and where it is spent. @param {{from: number, to: number}} piece @returns {[string, string | null]} */
+  segment({ from, to }) {
+    return this.head.segments[`${from}>${to}`] ?? [`to ${this.kinds[to][0]}`, this.kinds[to][1]];
+  }
+
+  /** The same in one text. @param {{from: number, to: number}} piece */
+  segmentName(piece) {
+    const [name, place] = this.segment(piece);
+    return place === null ? name : `${name} ${place}`;
+  }
+
+  /** What happens between two points, as long as it takes to say it. @param {{from: number, to: number}} piece */
+  explained({ from, to }) {
+    const said = (/** @type {number} */ kind) => `${this.pointName(kind)}${this.entry(kind) ? ` (${this.entry(kind).help.split(";")[0]})` : ""}`;
+    return `from ${said(from)} to ${said(to)}`;
+  }
+
   /** A monitor point for people. @param {number} kind */
   pointName(kind) {
     const [keyword, host, place] = this.kinds[kind];
@@ -161,11 +182,28 @@ export class Model {
     return /** @type {[string, string][]} */ (data);
   }
 
-  /** Measurements of the run: their texts by index. @returns {Map<number, string>} */
+  /** Measurements of the run: their names by index. @returns {Map<number, string>} */
   measurements() {
     const texts = new Map();
-    for (const row of this.head.run.measurements ?? []) if (!texts.has(row.measurement)) texts.set(row.measurement, row.text);
+    /** @type {any[]} */
+    const rows = this.head.run.measurements ?? [];
+    for (const row of rows) if (!texts.has(row.measurement)) texts.set(row.measurement, named(rows.filter((one) => one.measurement === row.measurement)));
     for (const flow of this.head.flows) if (!texts.has(flow.measurement)) texts.set(flow.measurement, `measurement ${flow.measurement + 1}`);
     return new Map([...texts].sort((a, b) => a[0] - b[0]));
   }
+}
+
+/** What a part of a measurement is called: its text without its stack, which stands beside it. @param {any} row @returns {string} */
+export function partName(row) {
+  if (row.part === "all") return "all together";
+  return String(row.part || row.text || "").replace(/ over [\s\S]*$/, "");
+}
+
+/** A measurement in few words: its part, or how many it has. @param {any[]} rows its rows */
+function named(rows) {
+  const parts = rows.filter((row) => row.part !== "all");
+  const stacks = [...new Set(parts.map((row) => row.stack))];
+  const first = partName(parts[0] ?? rows[0]);
+  const what = parts.length > 1 ? `${first} and ${counted(parts.length - 1, "other part")}` : first;
+  return stacks.length === 1 && parts.length === 1 ? `${what} over ${stacks[0]}` : what;
 }

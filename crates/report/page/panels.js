@@ -4,22 +4,23 @@
 import { button, element, fill, table } from "./dom.js";
 import { bytes, count, counted, exact, percent, rate, time } from "./format.js";
 import { histogram, percentile } from "./segments.js";
-import { words } from "./breakdown.js";
+import { partName } from "./model.js";
 
 /** Lines of a table before the rest is asked for. */
 const SOME = 20;
 /** Lines in view that the table lists. */
 const LISTED = 100;
 
-/** @param {any[]} found @param {Map<number, string>} measurements @param {(evidence: any, measurement: number | null) => void} show @returns {Node[]} */
+/** @param {any[]} found @param {Map<number, string>} measurements @param {((evidence: any, measurement: number | null) => void) | null} show without events there is nothing to show @returns {Node[]} */
 export function findings(found, measurements, show) {
+  if (measurements.size === 0) return [element("p", {}, "No findings were looked for: they are about measurements, and this run has none.")];
   const about = (/** @type {any} */ finding) => (measurements.size > 1 && measurements.has(finding.measurement) ? ` Measurement ${finding.measurement + 1}: ${measurements.get(finding.measurement)}` : "");
   if (found.length === 0) return [element("p", {}, "Nothing was found that limits this run.")];
   return [element("ol", { class: "findings" }, ...found.map((finding) => element("li", {},
     element("p", { class: "sentence" }, sentence(finding.sentence)),
     element("p", { class: "soft" }, `${kindName(finding.kind)}, ${percent(finding.confidence)} sure, explains ${percent(finding.share)} of the time.${about(finding)}`),
     finding.evidence.length ? element("ul", {}, ...finding.evidence.map((/** @type {any} */ evidence) => element("li", {},
-      `${evidence.what} `, button(`Show at ${time(evidence.from)}`, () => show(evidence, finding.measurement), { class: "link" })))) : null,
+      `${evidence.what} `, show ? button(`Show at ${time(evidence.from)}`, () => show(evidence, finding.measurement), { class: "link" }) : null))) : null,
     finding.tries.length ? element("p", {}, element("strong", {}, "Try: "), finding.tries.join("; ")) : null)))];
 }
 
@@ -93,7 +94,7 @@ export function segmentTable(model, found, choose) {
   const weighty = new Set([...found].sort((a, b) => b.sum - a.sum).slice(0, SOME));
   const rows = (/** @type {import("./segments.js").Segment[]} */ some) => some.map((segment) => {
     const { sorted } = segment;
-    return [button(words(model, segment), () => choose(segment), { class: "link", title: `${model.pointName(segment.from)} → ${model.pointName(segment.to)}` }),
+    return [button(model.segmentName(segment), () => choose(segment), { class: "link", title: model.explained(segment) }),
       chart(sorted), count(sorted.length), time(sorted[0]), time(percentile(sorted, 0.5)), time(segment.sum / sorted.length),
       time(percentile(sorted, 0.9)), time(percentile(sorted, 0.99)), time(sorted[sorted.length - 1]), percent(segment.share)];
   });
@@ -129,7 +130,7 @@ export function statistics(head) {
   const rows = (head.run.measurements ?? []).map((/** @type {any} */ row) => {
     const [s, show] = judged(row);
     const half = s?.ci95 ? ` ± ${show((s.ci95[1] - s.ci95[0]) / 2)}` : "";
-    return [element("span", {}, row.part && row.part !== row.text ? `${row.text} — ${row.part}` : row.text), row.stack, String(row.runs), NAMES[row.main] ?? "–",
+    return [element("span", {}, `${row.measurement + 1}: ${partName(row)}`), row.stack, String(row.runs), NAMES[row.main] ?? "–",
       s ? `${show(s.mean)}${half}` : "–", s ? show(s.median) : "–", s ? show(s.p99) : "–", s ? `${show(s.min)} to ${show(s.max)}` : "–",
       (row.flags ?? []).join(", ")];
   });
@@ -137,6 +138,27 @@ export function statistics(head) {
     rows.length ? table("Each measurement", ["measurement", "stack", "#runs", "what", "#mean", "#median", "#p99", "#min to max", "flags"], rows) : element("p", {}, "This run measured nothing; its events were imported."),
     head.printed ? element("details", {}, element("summary", {}, "As printed, with what one has to know"), element("pre", {}, head.printed)) : null,
   ].filter((node) => node !== null);
+}
+
+/** Parts that the first screen lists. */
+const FIRST = 6;
+
+/** The parts of the shown measurement, with their figures. @param {any} head @param {string} measurement @returns {Node[]} */
+export function parts(head, measurement) {
+  const all = (head.run.measurements ?? []).filter((/** @type {any} */ row) => measurement === "" || String(row.measurement) === measurement);
+  if (all.length === 0) return [];
+  const [together, ones] = [all.filter((/** @type {any} */ row) => row.part === "all"), all.filter((/** @type {any} */ row) => row.part !== "all")];
+  const shown = ones.length > FIRST ? ones.slice(0, FIRST - 1) : ones;
+  // Of one run there is one throughput.
+  const spread = all.some((row) => judged(row)[0]?.n > 1);
+  const rows = [...shown, ...together].map((row) => {
+    const [s, show] = judged(row);
+    const cells = [element("span", { title: row.stack }, partName(row)), s ? show(s.median) : "–"];
+    return spread ? [...cells, s ? `${show(s.min)} to ${show(s.max)}` : "–"] : cells;
+  });
+  const what = NAMES[all[0].main] ?? "what was measured";
+  const more = ones.length > shown.length ? element("a", { href: "#statistics", class: "soft" }, `and ${counted(ones.length - shown.length, "other part")}`) : null;
+  return [table(`${capital(what)} over ${counted(all[0].runs, "run")}`, ["part", "#median", ...(spread ? ["#min to max"] : [])], rows), more].filter((node) => node !== null);
 }
 
 const NAMES = /** @type {Record<string, string>} */ ({ throughput: "throughput", response: "response time", connect: "connect time" });

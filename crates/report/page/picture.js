@@ -6,11 +6,11 @@
 
 import { FLUSHED, NEVER_ARRIVED } from "./model.js";
 import { inks, palette, pixel } from "./colours.js";
-import { furniture } from "./furniture.js";
+import { amount, furniture } from "./furniture.js";
 import { isGone } from "./lanes.js";
-import { layout, rowAt } from "./layout.js";
+import { HEIGHTS, layout, rowAt, seriesAt } from "./layout.js";
 import { Raster } from "./raster.js";
-import { View } from "./view.js";
+import { View, firstFrom } from "./view.js";
 import { Visible } from "./visible.js";
 import { moment } from "./format.js";
 
@@ -42,7 +42,7 @@ export class Picture {
     /** @type {{mask: Uint8Array, lines: Uint32Array, failed: Uint32Array} | null} */
     this.known = null;
     /** Number of each line's colour. */
-    this.colour = new Uint8Array(model.lines);
+    this.colour = model.colour;
     /** @type {number[]} the first is the one whose events are shown */
     this.selected = [];
     /** @type {number[]} events that a proof names */
@@ -54,7 +54,7 @@ export class Picture {
     this.fine = inserted(over);
     this.base = base;
     this.over = over;
-    this.rows = Int32Array.from({ length: model.points }, (_, point) => point);
+    this.rows = Int32Array.from(model.stage);
     this.layout = layout(800, this.rows, this.marks.length, this.series.length);
     this.raster = new Raster(1, 1);
     this.image = new ImageData(1, 1);
@@ -75,17 +75,18 @@ export class Picture {
     this.resize();
   }
 
-  /** Shows these lines, and of the monitor points those that they meet. @param {Uint8Array} mask */
+  /** Shows these lines, and of the stages those that they pass. @param {Uint8Array} mask */
   choose(mask) {
     const { model } = this;
     this.mask = mask;
-    const met = new Uint8Array(model.points);
+    const met = new Uint8Array(model.head.stages.names.length);
     for (let line = 0; line < model.lines; line++) {
       if (!mask[line]) continue;
-      for (let event = model.first[line]; event < model.first[line] + model.count[line]; event++) met[model.kind[event]] = 1;
+      for (let event = model.first[line]; event < model.first[line] + model.count[line]; event++) met[model.stage[model.kind[event]]] = 1;
     }
     let row = 0;
-    const rows = met.includes(1) ? Int32Array.from(met, (one) => (one ? row++ : -1)) : this.rows;
+    const places = Int32Array.from(met, (one) => (one ? row++ : -1));
+    const rows = met.includes(1) ? Int32Array.from(model.stage, (stage) => places[stage]) : this.rows;
     const same = rows.every((row, point) => row === this.rows[point]);
     this.rows = rows;
     if (same) this.change();
@@ -259,7 +260,7 @@ export class Picture {
     return y0 + (y1 - y0) * share;
   }
 
-  /** A cross where a line ends that should have gone on. @param {CanvasRenderingContext2D} to @param {number} line @param {(at: number) => number} x */
+  /** A cross where a line was lost, a wall where it was flushed. @param {CanvasRenderingContext2D} to @param {number} line @param {(at: number) => number} x */
   endMark(to, line, x) {
     const { model, layout } = this;
     const last = model.first[line] + model.count[line] - 1;
@@ -267,10 +268,15 @@ export class Picture {
     to.strokeStyle = inks(this.dark).bad;
     to.lineWidth = 1.6;
     to.beginPath();
-    to.moveTo(px - 4, py - 4);
-    to.lineTo(px + 4, py + 4);
-    to.moveTo(px - 4, py + 4);
-    to.lineTo(px + 4, py - 4);
+    if (model.outcome[line] === FLUSHED) {
+      to.moveTo(px, py - 6);
+      to.lineTo(px, py + 6);
+    } else {
+      to.moveTo(px - 4, py - 4);
+      to.lineTo(px + 4, py + 4);
+      to.moveTo(px - 4, py + 4);
+      to.lineTo(px + 4, py - 4);
+    }
     to.stroke();
     to.lineWidth = 1.3;
   }
@@ -349,7 +355,13 @@ export class Picture {
       const right = this.pointer > layout.right - 110;
       to.textAlign = right ? "right" : "left";
       to.textBaseline = "bottom";
-      to.fillText(moment(this.moment(this.pointer), (view.to - view.from) / 500), this.pointer + (right ? -5 : 5), layout.axis - 3);
+      const beside = this.pointer + (right ? -5 : 5);
+      to.fillText(moment(this.moment(this.pointer), (view.to - view.from) / 500), beside, layout.bottom - 3);
+      to.fillStyle = ink.ink;
+      this.series.forEach((lane, index) => {
+        const value = valueAt(lane, this.moment(this.pointer));
+        if (value !== null) to.fillText(amount(lane.unit, value), beside, seriesAt(layout, index) + HEIGHTS.series - 2);
+      });
     }
     to.restore();
   }
@@ -409,6 +421,12 @@ export class Picture {
     const factor = (layout.right - layout.left) / (view.to - view.from);
     return (at) => layout.left + (at - view.from) * factor;
   }
+}
+
+/** What a monitor saw at a moment, or null. @param {import("./lanes.js").Series} lane @param {number} at */
+function valueAt(lane, at) {
+  const bar = firstFrom(lane.to, at);
+  return bar < lane.to.length && lane.from[bar] <= at ? lane.value[bar] : null;
 }
 
 /** Whether a line ends before the others. @param {import("./model.js").Model} model @param {number} line */

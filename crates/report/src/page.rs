@@ -24,6 +24,8 @@ use stackline_events::Table;
 pub struct Content<'c> {
     /// The run's name.
     pub title: &'c str,
+    /// When it started, as people read it; empty where that is not known.
+    pub started: &'c str,
     /// The run and its summaries, as of [`crate::json()`](fn@crate::json).
     pub run: &'c Value,
     /// Its summaries as of [`crate::table`](fn@crate::table).

@@ -15,6 +15,8 @@ pub struct Run {
     pub path: PathBuf,
     /// The specification as it was given; empty when the run was killed before it was kept.
     pub specification: String,
+    /// When it started, UTC, ISO 8601; empty where its events were imported.
+    pub started: String,
     /// What was to be done.
     pub plan: Plan,
     /// What the machines were like; null when the run was killed before that was known.
@@ -78,7 +80,8 @@ fn open_under(root: &Path, path: &Path) -> Result<Run, Error> {
     let (plan, environment) = (plan(&path)?, environment(&path)?);
     let specification = optional(&path.join(files::SPECIFICATION))?.unwrap_or_default();
     let records = records(&path)?;
-    Ok(Run { path, specification, plan, environment, records, complete: status.complete, reason: status.reason })
+    let Status { complete, reason, started, .. } = status;
+    Ok(Run { path, specification, started, plan, environment, records, complete, reason })
 }
 
 fn with_events_under(root: &Path, path: &Path) -> Result<Run, Error> {
@@ -87,9 +90,10 @@ fn with_events_under(root: &Path, path: &Path) -> Result<Run, Error> {
     let Some(path) = imported else { return open_under(root, path) };
     let status = Status::read(&path).ok();
     let plan = Plan { seed: 0, hosts: BTreeMap::new(), networks: Vec::new(), measurements: Vec::new() };
-    let (complete, reason) = status.map_or((true, None), |status| (status.complete, status.reason));
-    let specification = String::new();
-    Ok(Run { path, specification, plan, environment: serde_json::Value::Null, records: Vec::new(), complete, reason })
+    let (complete, reason, started) =
+        status.map_or_else(|| (true, None, String::new()), |status| (status.complete, status.reason, status.started));
+    let (specification, environment) = (String::new(), serde_json::Value::Null);
+    Ok(Run { path, specification, started, plan, environment, records: Vec::new(), complete, reason })
 }
 
 /// Where a run of that name may lie.

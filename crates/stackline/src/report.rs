@@ -19,10 +19,10 @@ const PAGE: &str = "report.html";
 
 /// Writes the page.
 pub(crate) fn report(flags: &flags::Report) -> Result {
-    let loaded = Loaded::open(&flags.run)?;
     if flags.svg.is_some() || flags.png.is_some() {
-        return pictures(flags, &loaded);
+        return pictures(flags, &Loaded::open(&flags.run)?);
     }
+    let loaded = Loaded::whatever(&flags.run)?;
     let path = flags.output.clone().unwrap_or_else(|| loaded.run.path.join(PAGE));
     write(&path, page(&loaded, flags.most_events)?.as_bytes())?;
     output::print(&format!("{}\n", path.display()))?;
@@ -96,6 +96,7 @@ fn page(loaded: &Loaded, most_events: usize) -> Result<String> {
     };
     let content = Content {
         title: &title,
+        started: &run.started.replace('T', " ").replace('Z', " UTC"),
         run: &stackline_report::json(&header, &summaries),
         printed: &printed,
         specification: &run.specification,

@@ -13,8 +13,11 @@ type Scenario = fn(&mut Browser, &Path);
 fn the_page_in_chromium() {
     let Some(mut browser) = Browser::start() else { return };
     let directory = tempfile::tempdir().unwrap();
-    let scenarios: [(&str, Scenario); 19] = [
+    let scenarios: [(&str, Scenario); 22] = [
         ("it opens without a complaint and says what limits", it_opens),
+        ("the first screen says what, how much, why and where", the_first_screen),
+        ("copies of a point share a row", copies_share_a_row),
+        ("a run without events has a sentence and no empty picture", without_events),
         ("what it reads is what was written", it_reads_what_was_written),
         ("few lines are drawn one by one, in their colours", few_lines_are_drawn),
         ("many lines are drawn as a density", many_lines_are_drawn),
@@ -94,6 +97,80 @@ fn it_opens(browser: &mut Browser, directory: &Path) {
     assert_eq!(browser.eval("document.title"), "rr: stackline");
     assert!(text(browser, "#status").contains("3 lines"), "{}", text(browser, "#status"));
     assert!(browser.picture().len() > 10_000);
+}
+
+/// On a screen of 1280 by 800 pixels, without scrolling.
+fn the_first_screen(browser: &mut Browser, directory: &Path) {
+    let mut traced = traced::large(300);
+    let whole =
+        "3 parallel: from khons to udjat bulk_put 32*1000 over tcp | from edc to udjat bulk_put 32*1000 over quic";
+    let row = traced.run["measurements"][0].clone();
+    let parts = [
+        ("from khons to udjat bulk_put 32*1000 over tcp", "tcp"),
+        ("from edc to udjat bulk_put 32*1000 over quic", "quic"),
+        ("all", ""),
+    ];
+    traced.run["measurements"] = parts
+        .map(|(part, stack)| {
+            let mut row = row.clone();
+            (row["text"], row["part"], row["stack"]) = (whole.into(), part.into(), stack.into());
+            row
+        })
+        .to_vec()
+        .into();
+    traced.title = whole.into();
+    let path = written(directory, &traced);
+    browser.open(&path, 1280, 800, false);
+    let shown = "document.getElementById('picture').getBoundingClientRect().bottom <= innerHeight && scrollY === 0";
+    assert_eq!(browser.eval(shown), true, "the lifelines end below the screen");
+    let order = "[...document.querySelectorAll('#title, #measured, #parts, #answer, .strip, #legend, #picture')].every((one, at, all) => \
+                 one.getBoundingClientRect().height > 0 && (at < 4 || one.getBoundingClientRect().top >= all[at - 1].getBoundingClientRect().top))";
+    assert_eq!(browser.eval(order), true);
+    let rows = "[...document.querySelectorAll('#parts tbody th')].map((one) => one.textContent)";
+    let expected = ["from khons to udjat bulk_put 32*1000", "from edc to udjat bulk_put 32*1000", "all together"];
+    assert_eq!(browser.eval(rows), json!(expected));
+    assert!(text(browser, "#measured").starts_with("2026-11-22 18:54:16 UTC, simulated world"));
+    let often = format!("document.querySelector('main').textContent.split({}).length - 1", json!(whole));
+    assert_eq!(browser.eval(&often), 1, "the specification stands once");
+}
+
+fn copies_share_a_row(browser: &mut Browser, directory: &Path) {
+    let mut traced = traced::large(60);
+    // The same way from another host: the lines of one flow.
+    let copies: Vec<_> = traced.lifelines.points.iter().filter(|point| point.host == "khons").cloned().collect();
+    let first = traced.lifelines.points.len() as u32;
+    traced.lifelines.points.extend(copies.into_iter().map(|point| stackline_analyze::lifelines::Point {
+        host: "edc".into(),
+        place: point.place.replace("khons", "edc"),
+        ..point
+    }));
+    for line in traced.lifelines.lines.iter().filter(|line| line.flow == Some(1)) {
+        for passage in &mut traced.lifelines.passages[line.first as usize..line.first as usize + 5] {
+            passage.point += first;
+        }
+    }
+    opened(browser, directory, &traced);
+    let rows = browser.eval("new Set(stackline.picture.layout.rows).size");
+    assert_eq!(rows, 10, "one row a stage, not one a host");
+    assert_eq!(browser.eval("stackline.model.head.stages.places[stackline.model.stage[0]]"), "khons, edc");
+}
+
+fn without_events(browser: &mut Browser, directory: &Path) {
+    let large = traced::large(10);
+    let traced = Traced { title: "bare".into(), run: large.run.clone(), ..Traced::default() };
+    browser.complaints.clear();
+    let path = written(directory, &traced);
+    browser.open(&path, 1280, 800, false);
+    assert_eq!(browser.complaints, [""; 0]);
+    assert!(text(browser, "#undrawn").contains("kept no events"));
+    for part in ["picture", "breakdown", "segments"] {
+        assert_eq!(
+            browser.eval(&format!("document.getElementById('{part}').getBoundingClientRect().height")),
+            0,
+            "{part}"
+        );
+    }
+    assert!(text(browser, "#parts").contains("18.1 Mbit/s"));
 }
 
 fn it_reads_what_was_written(browser: &mut Browser, directory: &Path) {
@@ -376,9 +453,9 @@ fn measurements_are_apart(browser: &mut Browser, directory: &Path) {
     opened(browser, directory, &traced);
     browser.until("document.querySelector('#breakdown table')");
     let chosen = "[stackline.picture.mask.reduce((sum, one) => sum + one, 0), document.getElementById('measurement').value, \
-                  document.getElementById('answer').textContent, document.getElementById('spent').textContent !== '']";
+                  document.getElementById('answer').textContent]";
     let sentence = &traced.findings[0].sentence;
-    assert_eq!(browser.eval(chosen), json!([100, "0", sentence, true]), "the one that the first finding is about");
+    assert_eq!(browser.eval(chosen), json!([100, "0", sentence]), "the one that the first finding is about");
     let choose = |value: &str| {
         format!(
             "(() => {{ const select = document.getElementById('measurement'); select.value = '{value}'; \
@@ -386,11 +463,14 @@ fn measurements_are_apart(browser: &mut Browser, directory: &Path) {
         )
     };
     browser.eval(&choose("1"));
-    browser.until("document.getElementById('answer').textContent === ''");
-    assert_eq!(browser.eval(chosen), json!([200, "1", "", true]));
+    browser.until("document.getElementById('answer').textContent.includes('of the median')");
+    let seen = browser.eval(chosen);
+    assert_eq!((&seen[0], &seen[1]), (&json!(200), &json!("1")));
+    let said = seen[2].as_str().unwrap();
+    assert!(said.ends_with("went here: link edge>udjat."), "{said}");
     browser.eval(&choose(""));
-    browser.until("document.getElementById('answer').textContent !== ''");
-    assert_eq!(browser.eval(chosen), json!([300, "", sentence, true]));
+    browser.until("!document.getElementById('answer').textContent.includes('of the median')");
+    assert_eq!(browser.eval(chosen), json!([300, "", sentence]));
 }
 
 fn the_breakdown_adds_up(browser: &mut Browser, directory: &Path) {
@@ -404,7 +484,7 @@ fn the_breakdown_adds_up(browser: &mut Browser, directory: &Path) {
     let mut times: Vec<u64> = traced.lifelines.lines.iter().map(time).collect();
     times.sort_unstable();
     let (median, p99) = (times[499], times[989 - 1]);
-    let said = text(browser, "#breakdown-body");
+    let said = text(browser, "#bars");
     let short = |ns: u64| stackline_core::units::time(ns as f64 * 1e-9);
     assert!(said.contains(&format!("The median unit: {}", short(median))), "{said}");
     assert!(said.contains(&format!("percentile: {}", short(p99))), "{} {said}", short(p99));

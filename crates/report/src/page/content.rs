@@ -10,8 +10,11 @@ use super::{Content, pack};
 use crate::chosen::chosen;
 use crate::colours;
 use serde_json::{Map, Value, json};
+use stackline_analyze::colouring::Colouring;
 use stackline_analyze::findings::Finding;
 use stackline_analyze::lifelines::{Lifelines, Line, Outcome};
+use stackline_analyze::names::{segment_name, segment_place};
+use stackline_analyze::stages::Stages;
 use stackline_core::trace::HostTrace;
 use stackline_events::catalogue::{self, Fate, Layer};
 use stackline_events::table::FIELDS;
@@ -32,7 +35,7 @@ pub(super) fn packed(content: &Content<'_>) -> String {
         }
     }
     for line in &lines {
-        writer.line(&content.lifelines.lines[*line as usize]);
+        writer.line(*line as usize);
     }
     let loose = loose(content, &on_lines);
     let step = loose.len().div_ceil(content.most_events.max(1)).max(1);
@@ -114,6 +117,12 @@ struct Writer<'c> {
     kinds: Vec<(String, String, String)>,
     loose_kinds: BTreeMap<(u32, u32), u32>,
     lines: [Column; LINES.len()],
+    /// The colour of each line of the lifelines.
+    colouring: Colouring,
+    /// Points that follow each other on lines of the page.
+    pairs: BTreeSet<(u32, u32)>,
+    /// What last followed each point: most often it does so again.
+    latest: Vec<u32>,
     at: Column,
     kind: Column,
     fields: Vec<Column>,
@@ -124,7 +133,7 @@ struct Writer<'c> {
 }
 
 /// Columns of lines.
-const LINES: [&str; 8] = ["unit", "count", "marks", "group", "flow", "bytes", "outcome", "detail"];
+const LINES: [&str; 9] = ["unit", "count", "marks", "group", "flow", "bytes", "outcome", "detail", "colour"];
 
 impl<'c> Writer<'c> {
     fn of(content: &'c Content<'c>) -> Self {
@@ -137,6 +146,9 @@ impl<'c> Writer<'c> {
             kinds: points.map(|point| (point.keyword.clone(), point.host.clone(), point.place.clone())).collect(),
             loose_kinds: BTreeMap::new(),
             lines: Default::default(),
+            colouring: Colouring::of(content.lifelines, content.index),
+            pairs: BTreeSet::new(),
+            latest: vec![u32::MAX; content.lifelines.points.len()],
             at: Column::default(),
             kind: Column::default(),
             fields: (0..content.events.data.len().min(FIELDS)).map(|_| Column::default()).collect(),
@@ -146,11 +158,12 @@ impl<'c> Writer<'c> {
         }
     }
 
-    fn line(&mut self, line: &Line) {
+    fn line(&mut self, number: usize) {
+        let line: &Line = &self.content.lifelines.lines[number];
         let (outcome, detail) = outcome(line.outcome);
         let known = |number: Option<u64>| number.map_or(0, |number| number.min(EXACT as u64 - 1) + 1);
         let (texts, numbers) = (&mut self.texts, &mut self.numbers);
-        self.lines[0].field(line.unit.to_string().as_str().into(), |text| number(texts, numbers, text));
+        self.lines[0].field(line.unit.to_string().as_str().into(), |text| self::number(texts, numbers, text));
         let plain = [
             u64::from(line.count),
             u64::from(line.mark_count),
@@ -159,11 +172,18 @@ impl<'c> Writer<'c> {
             known(line.bytes),
             outcome,
             u64::from(detail),
+            self.colouring.of.get(number).copied().unwrap_or(0).into(),
         ];
         for (column, value) in self.lines[1..].iter_mut().zip(plain) {
             column.plain(value);
         }
         let lifelines = self.content.lifelines;
+        for pair in lifelines.passages_of(line).windows(2) {
+            let (from, to) = (pair[0].point, pair[1].point);
+            if std::mem::replace(&mut self.latest[from as usize], to) != to {
+                self.pairs.insert((from, to));
+            }
+        }
         for passage in lifelines.passages_of(line) {
             self.event(passage.at_ns, passage.point, passage.row as usize);
         }
@@ -256,8 +276,9 @@ fn head(content: &Content<'_>, writer: &Writer<'_>, named: &HashMap<(&str, u32),
     let event = |(host, place): &(String, u32)| writer.placed.get(named.get(&(host.as_str(), *place))?).copied();
     let head = json!({
         "title": content.title,
+        "started": content.started,
         "colours": colours::json(),
-        "run": content.run,
+        "run": once(content.run),
         "printed": content.printed,
         "specification": content.specification,
         "environment": content.environment,
@@ -270,6 +291,9 @@ fn head(content: &Content<'_>, writer: &Writer<'_>, named: &HashMap<(&str, u32),
         "flows": content.index.flows,
         "groups": content.lifelines.groups,
         "points": content.lifelines.points.len(),
+        "stages": stages(content.lifelines),
+        "segments": segments(content.lifelines, &writer.pairs),
+        "colouring": { "by": writer.colouring.by, "names": writer.colouring.names },
         "marked": content.lifelines.marked.len(),
         "kinds": writer.kinds,
         "fates": writer.kinds.iter().map(|(keyword, ..)| catalogue::fate(keyword).map(fate)).collect::<Vec<_>>(),
@@ -278,6 +302,38 @@ fn head(content: &Content<'_>, writer: &Writer<'_>, named: &HashMap<(&str, u32),
         "more": writer.more,
     });
     if let Value::Object(head) = head { head } else { Map::new() }
+}
+
+/// The run with the text of each measurement at its first part alone: it can be long, and parts can be many.
+fn once(run: &Value) -> Value {
+    let mut run = run.clone();
+    let mut last = Value::Null;
+    for row in run["measurements"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+        if row.get("measurement") == Some(&last) {
+            row.remove("text");
+        } else {
+            last = row.get("measurement").cloned().unwrap_or_default();
+        }
+    }
+    run
+}
+
+/// The rows of the picture: which row each point is on, what rows are called and where they are.
+fn stages(lifelines: &Lifelines) -> Value {
+    const ROOM: usize = 60;
+    let stages = Stages::of(lifelines);
+    let places: Vec<String> = (0..stages.names.len()).map(|stage| stages.place(stage as u32, ROOM)).collect();
+    json!({ "of": stages.of, "names": stages.names, "places": places })
+}
+
+/// What the time between points is called, and where it is spent.
+fn segments(lifelines: &Lifelines, pairs: &BTreeSet<(u32, u32)>) -> Map<String, Value> {
+    let point = |at: u32| &lifelines.points[at as usize];
+    let named = |(from, to): &(u32, u32)| {
+        let (a, b) = (point(*from), point(*to));
+        (format!("{from}>{to}"), json!([segment_name(a, b), segment_place(a, b)]))
+    };
+    pairs.iter().map(named).collect()
 }
 
 fn finding(finding: &Finding, since: &impl Fn(u64) -> u64, event: &impl Fn(&(String, u32)) -> Option<u64>) -> Value {

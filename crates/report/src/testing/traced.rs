@@ -28,6 +28,7 @@ impl Traced {
     pub(crate) fn content(&self) -> Content<'_> {
         Content {
             title: &self.title,
+            started: "2026-11-22 18:54:16 UTC",
             run: &self.run,
             printed: "",
             specification: &self.title,

@@ -64,11 +64,14 @@ fn what_a_crafted_run_directory_holds_is_no_markup() {
 }
 
 #[test]
-fn a_run_without_events_says_how_to_get_them() {
+fn a_run_without_events_has_a_page_but_no_picture() {
     let place = Place::new();
     place.stackline(&["run", "-e", TRACED]).succeeds();
     let run = place.kept().0;
-    place.stackline(&["report", run.to_str().unwrap()]).fails(3, &["has no events"]).hints("--trace");
+    let name = run.to_str().unwrap();
+    place.stackline(&["report", name]).succeeds();
+    assert!(fs::read_to_string(run.join("report.html")).unwrap().starts_with("<!doctype html>"));
+    place.stackline(&["report", name, "--svg", "x.svg"]).fails(3, &["has no events"]).hints("--trace");
 }
 
 /// A file of events of a run.
