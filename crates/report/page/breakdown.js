@@ -51,8 +51,8 @@ function bar(model, name, line, cut, longest, dark, show) {
   for (const piece of cut) {
     if (piece.time <= 0) continue;
     const share = piece.time / Math.max(1, whole);
-    const [name] = model.segment(piece);
-    const said = [`${name} ${time(piece.time)}`, name, ""].find((one) => one.length * 6.6 < share * drawn * 600);
+    const name = model.segmentKind(piece);
+    const said = [`${model.segmentName(piece)} ${time(piece.time)}`, `${name} ${time(piece.time)}`, name, ""].find((one) => one.length * 6.6 < share * drawn * 600);
     const part = element("span", { title: `${model.segmentName(piece)}: ${time(piece.time)}, ${percent(share)}; ${model.explained(piece)}` }, said ?? "");
     part.style.width = `${100 * share}%`;
     part.style.background = palette(dark)[LAYERS[layer(model, piece)]];
@@ -75,21 +75,28 @@ function key(model, cut, dark) {
   }));
 }
 
-/** @param {import("./model.js").Model} model @param {{from: number, to: number, time: number, times: number}[][]} cut */
-function steps(model, [median, late]) {
+/** Both units side by side, stage by stage: they may be of different hosts. @param {import("./model.js").Model} model @param {{from: number, to: number, time: number, times: number}[][]} cut */
+function steps(model, cut) {
+  /** @type {Map<string, {order: number, pieces: any[][]}>} */
   const all = new Map();
-  for (const piece of [...median, ...late]) if (!all.has(`${piece.from}>${piece.to}`)) all.set(`${piece.from}>${piece.to}`, piece);
+  cut.forEach((of, unit) => of.forEach((piece) => {
+    const key = `${model.stage[piece.from]}>${model.stage[piece.to]}`;
+    const row = all.get(key) ?? { order: model.stage[piece.from] * 1e6 + model.stage[piece.to], pieces: cut.map(() => []) };
+    row.pieces[unit].push(piece);
+    all.set(key, row);
+  }));
   const sum = (/** @type {{time: number}[]} */ of) => of.reduce((total, piece) => total + piece.time, 0);
-  const [a, b] = [sum(median), sum(late)];
-  const taken = [...all.values()].filter((piece) => [...median, ...late].some((one) => one.from === piece.from && one.to === piece.to && one.time !== 0));
-  const rows = taken.map((piece) => {
-    const of = (/** @type {any[]} */ cut) => cut.find((one) => one.from === piece.from && one.to === piece.to);
-    const shown = (/** @type {any} */ one, /** @type {number} */ whole) => (one ? `${time(one.time)} (${percent(one.time / Math.max(1, whole))})` : "–");
-    const often = piece.times > 1 ? `, ${piece.times} times` : "";
-    return [element("span", { title: model.explained(piece) }, model.segmentName(piece) + often), shown(of(median), a), shown(of(late), b)];
+  const wholes = cut.map(sum);
+  const taken = [...all.values()].filter((row) => row.pieces.some((of) => sum(of) !== 0)).sort((a, b) => a.order - b.order);
+  const rows = taken.map(({ pieces: of }) => {
+    const names = new Set(of.flat().map((piece) => model.segmentName(piece)));
+    const often = Math.max(...of.flat().map((piece) => piece.times));
+    const name = (names.size === 1 ? [...names][0] : model.segmentKind(of.flat()[0])) + (often > 1 ? `, ${often} times` : "");
+    const shown = of.map((one, unit) => (one.length ? element("span", { title: model.segmentName(one[0]) }, `${time(sum(one))} (${percent(sum(one) / Math.max(1, wholes[unit]))})`) : "–"));
+    return [element("span", { title: model.explained(of.flat()[0]) }, name), ...shown];
   });
   const without = all.size - taken.length;
-  return table(`Piece by piece, in the order it happened${without ? `; ${counted(without, "piece")} without any time left out` : ""}`, ["segment", "#the median unit", "#99th percentile"], rows);
+  return table(`Piece by piece, in the order of the way${without ? `; ${counted(without, "piece")} without any time left out` : ""}`, ["segment", "#the median unit", "#99th percentile"], rows);
 }
 
 /** Which kind of piece that is. @param {import("./model.js").Model} model @param {{from: number, to: number}} piece @returns {keyof typeof LAYERS} */

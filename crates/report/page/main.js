@@ -18,6 +18,8 @@ import { count, counted, moment, percent, time } from "./format.js";
 
 /** Segments that the filter offers. */
 const OFFERED = 60;
+/** Width of the picture on paper, px. */
+const PAPER = 700;
 /** Lines in the first view, one after the other, of a run that has more than can be told apart. */
 const FIRST_SEEN = 8;
 const FIRST_WHOLE = 400;
@@ -233,7 +235,7 @@ function status() {
   const { view, seen, selected } = picture;
   const step = (view.to - view.from) / 1000;
   const how = seen.dense ? (seen.whole ? `${counted(seen.lines, "line")}, the darker the more` : "drawing") : counted(seen.lines, "line");
-  const text = `${moment(view.from, step)} to ${moment(view.to, step)}: ${how}${selected.length ? `; selected: ${model.name(selected[0])}${selected.length > 1 ? ` and ${selected.length - 1} more` : ""}` : ""}`;
+  const text = `${moment(Math.max(0, view.from), step)} to ${moment(view.to, step)}: ${how}${selected.length ? `; selected: ${model.name(selected[0])}${selected.length > 1 ? ` and ${selected.length - 1} more` : ""}` : ""}`;
   if (byId("status").textContent !== text) byId("status").textContent = text;
   clearTimeout(status.timer);
   status.timer = setTimeout(() => { if (byId("in-view").open) fill(byId("in-view-body"), ...inView(picture, (line) => select([line]))); }, 150);
@@ -253,6 +255,16 @@ function theme() {
     slow();
   };
   byId("theme").addEventListener("click", () => set(!picture.dark));
+  let wasDark = false;
+  addEventListener("beforeprint", () => {
+    wasDark = picture.dark;
+    set(false);
+    picture.print(PAPER);
+  });
+  addEventListener("afterprint", () => {
+    picture.print(0);
+    set(wasDark);
+  });
   system.addEventListener("change", () => set(system.matches));
   picture.dark = system.matches;
   document.documentElement.dataset.theme = system.matches ? "dark" : "light";

@@ -128,6 +128,12 @@ export class Model {
     return this.head.segments[`${from}>${to}`] ?? [`to ${this.kinds[to][0]}`, this.kinds[to][1]];
   }
 
+  /** What it is called without its place. @param {{from: number, to: number}} piece */
+  segmentKind(piece) {
+    const [name, place] = this.segment(piece);
+    return place === null ? name.replace(/ \S+$/, "") : name;
+  }
+
   /** The same in one text. @param {{from: number, to: number}} piece */
   segmentName(piece) {
     const [name, place] = this.segment(piece);

@@ -63,11 +63,13 @@ function eventTable(model, caption, events, strong) {
     const data = element("span", {}, ...model.data(event).flatMap(([name, value], at) =>
       [at ? ", " : "", element("span", { class: "soft" }, `${name} `), value]));
     const error = host === model.head.reference ? 0 : model.head.hosts[host]?.error_ns;
-    return [exact(model.at[event]), index === 0 ? "" : `+${time(model.at[event] - model.at[events[index - 1]])}`,
+    const way = events.slice(0, index).findLast((one) => model.kind[one] < model.points);
+    const segment = way !== undefined && kind < model.points ? model.segment({ from: model.kind[way], to: kind })[0] : "";
+    return [exact(model.at[event]), index === 0 ? "" : `+${time(model.at[event] - model.at[events[index - 1]])}`, segment,
       element(strong(event) ? "strong" : "span", { title: model.entry(kind)?.help }, keyword), place && place !== host ? `${host} ${place}` : host, data,
       error === 0 ? "none: same clock" : error === undefined || error === null ? "unknown" : `± ${time(error)}`];
   });
-  return table(caption, ["#time", "#since the last", "event", "where", "data", "clock error"], rows);
+  return table(caption, ["#time", "#since the last", "segment", "event", "where", "data", "clock error"], rows);
 }
 
 /** @param {string} text */

@@ -121,6 +121,13 @@ export class Picture {
     this.change();
   }
 
+  /** Draws all of it at once in that width, for paper; 0 for the width there is. @param {number} width */
+  print(width) {
+    this.box.style.width = width ? `${width}px` : "";
+    this.resize();
+    do this.frame(); while (width && !this.done);
+  }
+
   frame() {
     const begun = performance.now();
     const anew = this.stale;

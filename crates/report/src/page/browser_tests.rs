@@ -540,6 +540,11 @@ fn it_fits(browser: &mut Browser, directory: &Path) {
         let drawn = colours(browser, "fine");
         assert!(drawn.as_object().unwrap().len() > 3, "{width}");
     }
+    browser.eval("dispatchEvent(new Event('beforeprint'))");
+    assert_eq!(browser.eval("[stackline.picture.dark, stackline.picture.layout.width <= 700]"), json!([false, true]));
+    browser.eval("dispatchEvent(new Event('afterprint'))");
+    browser.drawn();
+    assert_eq!(browser.eval("[stackline.picture.dark, stackline.picture.layout.width > 2000]"), json!([true, true]));
     let printed = browser.call("Page.printToPDF", json!({"printBackground": true}));
     assert!(printed["data"].as_str().unwrap().len() > 10_000);
 }
