@@ -75,16 +75,19 @@ pub struct Picture {
 #[must_use]
 pub fn picture(lifelines: &Lifelines, index: &Index, wanted: &Wanted) -> Option<Picture> {
     let units: BTreeSet<Id> = wanted.units.iter().map(|unit| Id::of(unit)).collect();
-    let connections = lifelines.lines.iter().all(|line| lifelines.is_connection(line));
     let is_wanted = |line: &Line| {
         let (first, last) = span(lifelines, line);
-        let named =
-            if units.is_empty() { connections || !lifelines.is_connection(line) } else { units.contains(&line.unit) };
-        named && wanted.to_ns.is_none_or(|to| first <= to) && wanted.from_ns.is_none_or(|from| last >= from)
+        (units.is_empty() || units.contains(&line.unit))
+            && wanted.to_ns.is_none_or(|to| first <= to)
+            && wanted.from_ns.is_none_or(|from| last >= from)
     };
     let line = |index: &u32| &lifelines.lines[*index as usize];
     let mut all: Vec<u32> = (0..lifelines.lines.len() as u32).collect();
     all.retain(|index| line(index).count > 0 && is_wanted(line(index)));
+    let is_connection = |index: &u32| lifelines.is_connection(line(index));
+    if units.is_empty() && !all.iter().all(is_connection) {
+        all.retain(|index| !is_connection(index));
+    }
     let of_lines = all.len();
     let from_ns = wanted.from_ns.or_else(|| all.iter().map(|index| span(lifelines, line(index)).0).min())?;
     let to_ns = wanted.to_ns.or_else(|| all.iter().map(|index| span(lifelines, line(index)).1).max())?;
