@@ -2,10 +2,11 @@
 //! servers were blocked.
 
 use crate::blocked::{Blocked, Synchrony, blocked, synchrony};
-use crate::lifelines::{Lifelines, Outcome};
+use crate::lifelines::{Lifelines, Outcome, Point};
 use crate::percentiles::Spread;
 use crate::rates::{Rates, rates};
-use crate::segments::{Reached, Segment, reached, segments, took, whole};
+use crate::segments::{Reached, Segment, reached, segments, stage_segments, took, whole};
+use crate::stages::Stages;
 use serde::Serialize;
 use stackline_core::trace::Index;
 use std::collections::BTreeMap;
@@ -30,6 +31,8 @@ pub struct LifelineStatistics {
     pub whole: Vec<Whole>,
     /// The time between points: of all lines, then of each group.
     pub segments: Vec<Segment>,
+    /// The time from stage to stage of the way, where stages have so many hosts and ports that nobody reads each.
+    pub by_stage: Option<ByStage>,
     /// The time from the first point to each: of all lines, then of each group.
     pub reached: Vec<Reached>,
     /// Throughput of each group.
@@ -53,6 +56,15 @@ pub struct Count {
     pub outcome: Outcome,
     /// How many.
     pub lines: u64,
+}
+
+/// The time from stage to stage.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ByStage {
+    /// A point for each stage; its host or place says how many there are.
+    pub points: Vec<Point>,
+    /// The time between them; `from` and `to` are stages.
+    pub segments: Vec<Segment>,
 }
 
 /// From the first to the last point.
@@ -81,6 +93,7 @@ impl LifelineStatistics {
             outcomes: outcomes(lifelines),
             whole: std::iter::once(None).chain(groups).filter_map(whole).collect(),
             segments: found,
+            by_stage: by_stage(lifelines),
             reached: points,
             rates: rates(lifelines, index, request.bytes),
             synchrony: synchrony(&blocked),
@@ -88,6 +101,12 @@ impl LifelineStatistics {
             slowest: slowest(lifelines, request.slowest),
         }
     }
+}
+
+fn by_stage(lifelines: &Lifelines) -> Option<ByStage> {
+    let stages = Stages::of(lifelines);
+    let points = stages.points(lifelines)?;
+    Some(ByStage { segments: stage_segments(lifelines, &stages, &points), points })
 }
 
 fn outcomes(lifelines: &Lifelines) -> Vec<Count> {

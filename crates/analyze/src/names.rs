@@ -119,7 +119,9 @@ pub fn segment_place(from: &Point, to: &Point) -> Option<String> {
     let says = |place: &str| !place.is_empty() && name.ends_with(place);
     let apart = from.host != to.host;
     let between = format!("{}>{}", from.host, to.host);
-    (!says(&from.place) && !says(&between)).then(|| if apart && carries(&name) { between } else { to.host.clone() })
+    // A packet that is put into a queue has left its host.
+    let host = if step(&to.keyword) == Step::Queue { &from.host } else { &to.host };
+    (!says(&from.place) && !says(&between)).then(|| if apart && carries(&name) { between } else { host.clone() })
 }
 
 /// Whether a segment of that name leads from host to host.

@@ -5,8 +5,9 @@
 //! happened at once.
 
 use crate::clock_error::clock_error;
-use crate::lifelines::{Lifelines, Line};
+use crate::lifelines::{Lifelines, Line, Point};
 use crate::percentiles::{Spread, continuous};
+use crate::stages::Stages;
 use serde::Serialize;
 use stackline_core::trace::Index;
 use std::collections::HashMap;
@@ -47,7 +48,18 @@ pub struct Reached {
 /// itself.
 #[must_use]
 pub fn segments(lifelines: &Lifelines, index: Option<&Index>, grouped: bool) -> Vec<Segment> {
-    let mut found = collect(lifelines, grouped, |_| true, |_| true);
+    let found = collect(lifelines, grouped, |point| point, |_| true, |_| true);
+    finished(found, &lifelines.points, index, grouped)
+}
+
+/// The same from stage to stage of the way: `from` and `to` are stages, and `points` stand for them.
+#[must_use]
+pub fn stage_segments(lifelines: &Lifelines, stages: &Stages, points: &[Point]) -> Vec<Segment> {
+    let found = collect(lifelines, false, |point| stages.of[point as usize], |_| true, |_| true);
+    finished(found, points, None, false)
+}
+
+fn finished(mut found: Vec<Stretch>, points: &[Point], index: Option<&Index>, grouped: bool) -> Vec<Segment> {
     let mut totals: HashMap<(bool, u32), i128> = HashMap::new();
     for stretch in &found {
         *totals.entry((stretch.connections, stretch.group)).or_default() += stretch.total();
@@ -57,7 +69,7 @@ pub fn segments(lifelines: &Lifelines, index: Option<&Index>, grouped: bool) -> 
         let total = totals[&(stretch.connections, stretch.group)];
         let share = if total == 0 { 0.0 } else { stretch.total() as f64 / total as f64 };
         let negative = stretch.ns.iter().filter(|ns| **ns < 0).count() as u64;
-        let host = |point: u32| lifelines.points[point as usize].host.as_str();
+        let host = |point: u32| points[point as usize].host.as_str();
         let clock_error_ns = clock_error(index, host(stretch.from), host(stretch.to));
         let ns = Spread::of(&mut stretch.ns)?;
         let group = grouped.then_some(stretch.group);
@@ -137,7 +149,7 @@ pub(crate) fn stretches(
     wanted: impl Fn(&Stretch) -> bool,
     of: impl Fn(&Line) -> bool,
 ) -> Vec<Stretch> {
-    collect(lifelines, false, wanted, of)
+    collect(lifelines, false, |point| point, wanted, of)
 }
 
 /// The median time from first to last point of the lines that `of` holds for, ns.
@@ -150,6 +162,7 @@ pub(crate) fn median_way(lifelines: &Lifelines, of: impl Fn(&Line) -> bool) -> f
 fn collect(
     lifelines: &Lifelines,
     grouped: bool,
+    named: impl Fn(u32) -> u32,
     wanted: impl Fn(&Stretch) -> bool,
     of: impl Fn(&Line) -> bool,
 ) -> Vec<Stretch> {
@@ -162,7 +175,7 @@ fn collect(
         let group = if grouped { line.group } else { 0 };
         let connections = lifelines.is_connection(line);
         for pair in lifelines.passages_of(line).windows(2) {
-            let (from, to) = (pair[0].point, pair[1].point);
+            let (from, to) = (named(pair[0].point), named(pair[1].point));
             let latest = &mut latest[from as usize];
             if latest.0 != (to, connections, group) {
                 let place = places.entry((from, to, connections, group)).or_insert_with(|| {

@@ -9,6 +9,9 @@ use crate::lifelines::{Lifelines, Point};
 use crate::names::point_name;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+/// Stages on more places than this are shown for all of them together.
+const MOST_PLACES: usize = 8;
+
 /// Stages in the order of the way, the first first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stages {
@@ -48,6 +51,30 @@ impl Stages {
             }
         }
         stages
+    }
+
+    /// A point for each stage, which names how many hosts and ports it is on, where these are too many to be told one by one.
+    #[must_use]
+    pub fn points(&self, lifelines: &Lifelines) -> Option<Vec<Point>> {
+        let most = self.places.iter().map(Vec::len).max().unwrap_or(0);
+        (most > MOST_PLACES).then(|| (0..self.names.len() as u32).map(|stage| self.point(lifelines, stage)).collect())
+    }
+
+    fn point(&self, lifelines: &Lifelines, stage: u32) -> Point {
+        let of = lifelines.points.iter().zip(&self.of).filter(|(_, own)| **own == stage).map(|(point, _)| point);
+        let of: Vec<&Point> = of.collect();
+        let first = of.first().map_or_else(Point::default, |point| (*point).clone());
+        let count = self.places[stage as usize].len();
+        let ports = of.iter().any(|point| point.place.contains('>'));
+        match count {
+            0 | 1 => of
+                .into_iter()
+                .find(|point| self.places[stage as usize].contains(&place(point)))
+                .cloned()
+                .unwrap_or(first),
+            _ if ports => Point { host: format!("{count} links"), place: format!("{count} links"), ..first },
+            _ => Point { host: format!("{count} hosts"), place: String::new(), ..first },
+        }
     }
 
     /// Where a stage is in a few words: as many places as so many characters hold, or how many there are.

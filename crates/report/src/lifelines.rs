@@ -166,22 +166,32 @@ fn connections(shown: &Shown<'_>) -> Option<Vec<String>> {
 fn stretches(shown: &Shown<'_>, title: &str, wanted: impl Fn(&&Segment) -> bool) -> Vec<Vec<String>> {
     let mut rows =
         vec![[title, "n", "min", "median", "mean", "p90", "p99", "max", "share"].map(str::to_owned).to_vec()];
+    let (points, segments) = table_of(shown);
     let mut last = None;
-    for segment in chained(shown.statistics.segments.iter().filter(wanted).collect()) {
+    for segment in chained(segments.iter().filter(wanted).collect()) {
         if last != Some(segment.from) {
-            rows.push(vec![label(&shown.lifelines.points[segment.from as usize])]);
+            rows.push(vec![label(&points[segment.from as usize])]);
         }
         last = Some(segment.to);
         let mark = if is_doubtful(segment) { "? " } else { "  " };
-        let name = format!("{mark}{}", name_of(shown.lifelines, segment));
+        let name = format!("{mark}{}", name_of(points, segment));
         rows.push(spread(name, &segment.ns, &percent(segment.share)));
     }
     rows
 }
 
+/// The points and segments that the tables are of: of very many hosts those of the stages, unless lines are grouped.
+fn table_of<'s>(shown: &Shown<'s>) -> (&'s [Point], &'s [Segment]) {
+    let grouped = shown.statistics.whole.iter().any(|whole| whole.group.is_some());
+    match &shown.statistics.by_stage {
+        Some(stages) if !grouped => (&stages.points, &stages.segments),
+        _ => (&shown.lifelines.points, &shown.statistics.segments),
+    }
+}
+
 /// What a segment is called, with its host.
-fn name_of(lifelines: &Lifelines, segment: &Segment) -> String {
-    let point = |at: u32| &lifelines.points[at as usize];
+fn name_of(points: &[Point], segment: &Segment) -> String {
+    let point = |at: u32| &points[at as usize];
     segment_label(point(segment.from), point(segment.to))
 }
 
@@ -284,9 +294,10 @@ fn blocked(shown: &Shown<'_>) -> Option<Vec<String>> {
 /// What one has to know before believing the figures.
 fn notes(shown: &Shown<'_>) -> Vec<String> {
     let mut notes = Vec::new();
-    let all = || shown.statistics.segments.iter().filter(|segment| segment.group.is_none());
+    let (points, segments) = table_of(shown);
+    let all = || segments.iter().filter(|segment| segment.group.is_none());
     for segment in all().filter(|segment| is_doubtful(segment)) {
-        let host = |point: u32| &shown.lifelines.points[point as usize].host;
+        let host = |point: u32| &points[point as usize].host;
         let error = segment.clock_error_ns;
         let why = match error {
             _ if host(segment.from) == host(segment.to) => {
@@ -300,7 +311,7 @@ fn notes(shown: &Shown<'_>) -> Vec<String> {
             0 => "the median is within the clocks' error".to_owned(),
             n => format!("{n} of {} are below zero", segment.ns.n),
         };
-        notes.push(format!("? {}: {negative}; {why}.", name_of(shown.lifelines, segment)));
+        notes.push(format!("? {}: {negative}; {why}.", name_of(points, segment)));
     }
     notes.extend(shown.notes.iter().cloned());
     notes

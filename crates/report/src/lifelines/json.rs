@@ -25,7 +25,11 @@ pub fn lifelines_json(shown: &Shown<'_>, lines: bool) -> Value {
             "connections": count.connections, "group": count.group, "outcome": name(count.outcome), "at": at(count.outcome), "units": count.lines,
         })).collect::<Vec<_>>(),
         "whole": statistics.whole,
-        "segments": statistics.segments.iter().map(|one| segment(shown, one)).collect::<Vec<_>>(),
+        "segments": statistics.segments.iter().map(|one| segment(&lifelines.points, one)).collect::<Vec<_>>(),
+        "by_stage": statistics.by_stage.as_ref().map(|stages| object!({
+            "points": stages.points.iter().map(point).collect::<Vec<_>>(),
+            "segments": stages.segments.iter().map(|one| segment(&stages.points, one)).collect::<Vec<_>>(),
+        })),
         "reached": statistics.reached,
         "rates": statistics.rates,
         "blocked": statistics.blocked,
@@ -48,8 +52,8 @@ fn staged(of: &Point, stage: u32) -> Value {
 }
 
 /// A segment and what it is called.
-fn segment(shown: &Shown<'_>, segment: &Segment) -> Value {
-    let point = |at: u32| &shown.lifelines.points[at as usize];
+fn segment(points: &[Point], segment: &Segment) -> Value {
+    let point = |at: u32| &points[at as usize];
     let mut value = object!(segment);
     value["name"] = segment_name(point(segment.from), point(segment.to)).into();
     value

@@ -98,3 +98,34 @@ fn gnuplot_gets_one_block_of_rows_a_line() {
     assert_eq!(files[1..5].iter().map(|(_, text)| blocks(text)).collect::<Vec<_>>(), [10, 2, 12, 0]);
     golden("lifelines-magic.gp", &files[0].1);
 }
+
+/// Of twelve senders nobody reads each one's rows: they are one row a stage.
+#[test]
+fn of_many_hosts_a_stage_is_one_row() {
+    let mut table = Table::default();
+    for unit in 0..24_i64 {
+        let (host, at) = (format!("c{}", unit % 12), unit as u64 * 1_000_000);
+        let port = format!("{host}>s");
+        let bytes =
+            [Value::Number(unit), Value::Number(unit % 12 * 2), Value::Number(unit / 12 * 100), Value::Number(100)];
+        table.push("APP_SEND", &host, at, &bytes);
+        for (keyword, later) in [("NET_ENQUEUE", 10_000), ("NET_DEQUEUE", 30_000)] {
+            table.push(keyword, &host, at + later, &[&bytes[..], &[Value::Text(&port)]].concat());
+        }
+        table.push("APP_RECEIVED", "srv", at + 100_000, &bytes);
+    }
+    let (text, json) = shown(&table, false);
+    let from = text.find("where the time went").unwrap();
+    let rows: Vec<&str> = text[from..].lines().take_while(|line| !line.is_empty()).skip(1).collect();
+    let names: Vec<&str> = rows.iter().map(|row| row.split("  ").find(|cell| !cell.is_empty()).unwrap()).collect();
+    let expected = [
+        "APP_SEND 12 hosts",
+        "host output 12 hosts",
+        "queue 12 links",
+        "link 12 links",
+        "first to last, of those that came",
+    ];
+    assert_eq!(names, expected);
+    assert_eq!(json["by_stage"]["segments"][1]["ns"]["n"], 24);
+    assert_eq!(json["segments"].as_array().unwrap().len(), 36);
+}
