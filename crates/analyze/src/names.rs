@@ -93,7 +93,9 @@ pub fn segment_name(from: &Point, to: &Point) -> String {
         (_, Step::Protocol) => format!("{} hold", protocol(&to.keyword)),
         (_, Step::Returned | Step::SystemCallReturned) => "send return".into(),
         (Step::Capture, Step::Capture) => "between captures".into(),
-        (_, Step::Queue | Step::Capture | Step::Link) => "host output".into(),
+        (Step::Protocol, Step::Queue | Step::Capture | Step::Link) => "host output".into(),
+        // The kernel's protocol records nothing.
+        (_, Step::Queue | Step::Capture | Step::Link) => "kernel hold".into(),
         _ if apart => format!("transit {}>{}", from.host, to.host),
         (Step::Read, Step::Got) => "receive call".into(),
         (_, Step::Read) => "wake and read".into(),
@@ -211,6 +213,11 @@ mod tests {
             "receive call k",
         ];
         assert_eq!(named(&way), expected);
+    }
+
+    #[test]
+    fn where_the_kernel_s_protocol_records_nothing_the_kernel_holds() {
+        assert_eq!(named(&["SOCK_SENT a", "NET_ENQUEUE a a>b"]), ["kernel hold a"]);
     }
 
     #[test]

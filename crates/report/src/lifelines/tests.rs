@@ -120,7 +120,7 @@ fn of_many_hosts_a_stage_is_one_row() {
     let names: Vec<&str> = rows.iter().map(|row| row.split("  ").find(|cell| !cell.is_empty()).unwrap()).collect();
     let expected = [
         "APP_SEND 12 hosts",
-        "host output 12 hosts",
+        "kernel hold 12 hosts",
         "queue 12 links",
         "link 12 links",
         "first to last, of those that came",
