@@ -26,7 +26,7 @@ pub(crate) struct Role {
 }
 
 /// A call that hands data over returns: at that moment the unit may already be further.
-const RETURNS: u8 = 4;
+const RETURNS: u8 = 3;
 
 impl Role {
     /// The role of a keyword.
@@ -73,8 +73,8 @@ fn own(entry: &Entry) -> (Class, u8) {
     let stage = match entry.keyword {
         "APP_CALL" | "APP_SEND" | "APP_REPLY" | "APP_CONNECT" => 1,
         "SOCK_SEND" => 2,
-        "TCP_SEGMENT" | "BLAST_SEND" | "QUIC_SENT" => 3,
         "SOCK_SENT" | "APP_SENT" | "APP_REPLIED" => RETURNS,
+        "TCP_SEGMENT" | "BLAST_SEND" | "QUIC_SENT" => 4,
         "NET_ENQUEUE" | "NET_DEQUEUE" | "NET_SEEN" => 5,
         "NET_DELIVER" => 6,
         "QUIC_RECEIVED" => 7,

@@ -268,6 +268,24 @@ fn datagrams_begin_where_they_are_sent() {
     }
 }
 
+/// Most calls return at the moment at which the last of their unit is sent, some before: none takes a time below zero.
+#[test]
+fn a_send_that_returns_as_its_unit_is_sent_comes_before_it() {
+    let mut log = String::new();
+    for number in 0..10_u64 {
+        let (at, offset) = (number * 1_000_000, number * 100);
+        let sent = if number % 4 == 0 { at + 5_000 } else { at + 1_000 };
+        let _ = writeln!(log, "APP_SEND; a; 0; {at}; {number}; 0; {offset}; 100");
+        let _ = writeln!(log, "APP_SENT; a; 0; {}; {number}; 0; {offset}; 100", at + 1_000);
+        let _ = writeln!(log, "TCP_SEGMENT; a; 0; {sent}; ; 0; {offset}; 100");
+        let _ = writeln!(log, "APP_RECEIVED; b; 0; {}; {number}; 0; {offset}; 100", at + 9_000);
+    }
+    let made = lifelines(&table(&log), None, &Options::default());
+    let way: Vec<&str> = made.points.iter().map(|point| point.keyword.as_str()).collect();
+    assert_eq!(way, ["APP_SEND", "APP_SENT", "TCP_SEGMENT", "APP_RECEIVED"]);
+    assert!(crate::segments::segments(&made, None, false).iter().all(|segment| segment.negative == 0));
+}
+
 #[test]
 fn a_send_that_returns_late_is_beside_the_way() {
     let there = stream(0, Direction::There);
