@@ -21,15 +21,17 @@ pub struct Colouring {
     pub of: Vec<u32>,
 }
 
-/// What a line is named by, of each way to tell lines apart.
-const WAYS: [(&str, fn(&Lifelines, &Index, &Line) -> String); 4] =
-    [("server", server), ("host", host), ("stack", stack), ("stream", stream)];
+/// A way to tell lines apart, and what a line is called by it.
+type Way = (&'static str, fn(&Lifelines, &Index, &Line) -> String);
+
+/// The first that tells any two apart is taken.
+const WAYS: [Way; 4] = [("server", server), ("host", host), ("stack", stack), ("stream", stream)];
 
 impl Colouring {
     /// The colouring of these lines.
     #[must_use]
     pub fn of(lifelines: &Lifelines, index: &Index) -> Self {
-        let named = |(by, name): &(&'static str, fn(&Lifelines, &Index, &Line) -> String)| {
+        let named = |(by, name): &Way| {
             let names = lifelines.lines.iter().map(|line| name(lifelines, index, line)).collect();
             let made = numbered(by, names);
             (made.names.len() > 1).then_some(made)

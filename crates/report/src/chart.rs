@@ -15,7 +15,7 @@ const RIGHT: f64 = WIDTH - 24.0;
 const TOP: f64 = 96.0;
 const BOTTOM: f64 = HEIGHT - 56.0;
 /// Between two entries of the legend, down and across.
-const ENTRY: f64 = 20.0;
+const ENTRY: f64 = 16.0;
 const ENTRIES_A_LINE: usize = 2;
 
 /// The dashes of curves, each in its colour.

@@ -16,6 +16,7 @@
 //! | [`chart`](mod@chart) | curves over two axes as a picture |
 //! | [`drawing`](mod@drawing) | a network as a picture |
 //! | [`picture`](mod@picture) | lifelines as SVG and PNG, for papers |
+//! | [`monitored`](mod@monitored) | what monitors saw over time, as a chart |
 //! | [`page`](mod@page) | a whole run as one file for a browser |
 //! | [`topology`](mod@topology) | a network: hosts, links, and what lies between each two hosts |
 
@@ -31,6 +32,7 @@ pub mod findings;
 mod grid;
 pub mod json;
 pub mod lifelines;
+pub mod monitored;
 mod notes;
 pub mod page;
 pub mod paper;

@@ -423,7 +423,7 @@ fn unit_field(text: &str) -> Result<usize, String> {
 #[derive(Args, Debug)]
 #[command(group(clap::ArgGroup::new("picture").args(["svg", "png"]).multiple(true)))]
 pub(crate) struct Report {
-    /// A run with events: a directory, or its name under the runs directory
+    /// A run: a directory, or its name under the runs directory; pictures need its events
     pub(crate) run: PathBuf,
     /// Where the page is written instead of report.html in the run's directory
     #[arg(short = 'o', long, value_name = "FILE")]
@@ -437,6 +437,9 @@ pub(crate) struct Report {
     /// Draw the lifelines as PNG instead
     #[arg(long, value_name = "FILE", conflicts_with = "output")]
     pub(crate) png: Option<PathBuf>,
+    /// Of the SVG: a field of monitors over time in place of the lifelines, as in cwnd_bytes or rtt_ns
+    #[arg(long, value_name = "FIELD", requires = "svg", conflicts_with_all = ["png", "units"])]
+    pub(crate) monitor: Option<String>,
     /// Of the pictures: from that time on, counted from the first event as on the page, as in 1.5s or 200ms
     #[arg(long, value_name = "TIME", value_parser = moment, requires = "picture")]
     pub(crate) from: Option<f64>,

@@ -7,6 +7,8 @@ use crate::output;
 use crate::show::header;
 use stackline_analyze::findings::diagnose;
 use stackline_report::TableOptions;
+use stackline_report::chart;
+use stackline_report::monitored::{fields, monitored};
 use stackline_report::page::{Content, MOST_EVENTS, origin_ns};
 use stackline_report::picture::{Wanted, picture, png, svg};
 use stackline_runs::{Run, names, replace_with, runs_root};
@@ -19,6 +21,9 @@ const PAGE: &str = "report.html";
 
 /// Writes the page.
 pub(crate) fn report(flags: &flags::Report) -> Result {
+    if let (Some(field), Some(path)) = (&flags.monitor, &flags.svg) {
+        return monitor(field, path, flags, &Loaded::open(&flags.run)?);
+    }
     if flags.svg.is_some() || flags.png.is_some() {
         return pictures(flags, &Loaded::open(&flags.run)?);
     }
@@ -54,6 +59,27 @@ fn pictures(flags: &flags::Report, loaded: &Loaded) -> Result {
         written.push(path);
     }
     output::print(&written.iter().map(|path| format!("{}\n", path.display())).collect::<String>())?;
+    Ok(Exit::Done)
+}
+
+/// Writes a picture of what monitors saw.
+fn monitor(field: &str, path: &Path, flags: &flags::Report, loaded: &Loaded) -> Result {
+    let origin_ns = origin_ns(&loaded.index, &loaded.events, &loaded.lifelines);
+    let drawn =
+        monitored(&loaded.index, &loaded.events, origin_ns, field, (flags.from, flags.to)).ok_or_else(|| {
+            let known: Vec<&str> = fields(&loaded.events).into_iter().collect();
+            let hint = match known[..] {
+                [] => "`stackline run SPEC --trace` records monitors too".to_owned(),
+                _ => format!("they recorded {}", known.join(", ")),
+            };
+            Error::input(format!("no monitor of this run recorded {field} in that time")).hint(hint)
+        })?;
+    let (curves, of) = (drawn.chart.curves.len(), drawn.of_curves);
+    if curves < of {
+        output::say(&format_args!("note: {curves} of {of} curves are drawn, those with the largest values"));
+    }
+    write(path, chart(&drawn.chart).as_bytes())?;
+    output::print(&format!("{}\n", path.display()))?;
     Ok(Exit::Done)
 }
 

@@ -46,6 +46,19 @@ fn pictures_show_what_is_asked_for() {
 }
 
 #[test]
+fn a_field_of_monitors_is_drawn_over_time() {
+    let place = Place::new();
+    let run = traced(&place);
+    let drawn = |field: &str| place.stackline(&["report", &run, "--svg", "cwnd.svg", "--monitor", field]);
+    drawn("cwnd_bytes").succeeds();
+    let svg = fs::read_to_string(place.path("cwnd.svg")).unwrap();
+    assert!(svg.contains("cwnd_bytes, kB") && svg.contains("a stream 0") && svg.contains("class=\"curve\""), "{svg}");
+    drawn("windows").fails(2, &["no monitor of this run recorded windows"]).hints("cwnd_bytes");
+    let output = place.stackline(&["report", &run, "--monitor", "cwnd_bytes"]);
+    assert!(output.status.code() == Some(2) && output.err.contains("--svg <FILE>"), "{}", output.err);
+}
+
+#[test]
 fn what_a_crafted_run_directory_holds_is_no_markup() {
     let place = Place::new();
     traced(&place);
