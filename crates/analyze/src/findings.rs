@@ -98,11 +98,19 @@ pub const KINDS: &[Kind] = &[
 /// says so.
 #[must_use]
 pub fn diagnose(input: &Input<'_>) -> Vec<Finding> {
-    let log = Log::of(input);
-    let of_run = |find: &Find| if let Find::Run(find) = find { find(&log) } else { None };
+    diagnose_each(std::slice::from_ref(input))
+}
+
+/// The same of a run in several parts, such as what has events and what has records alone; what is wrong with the whole of it is looked
+/// for in the first.
+#[must_use]
+pub fn diagnose_each(inputs: &[Input<'_>]) -> Vec<Finding> {
+    let logs: Vec<Log<'_>> = inputs.iter().map(Log::of).collect();
+    let of_run = |find: &Find| if let Find::Run(find) = find { find(logs.first()?) } else { None };
     let mut findings: Vec<Finding> = finds().filter_map(of_run).collect();
     let whole = findings.iter().any(|finding| finding.share >= LEAST);
-    let measurements = (0..input.plan.measurements.len()).filter_map(|index| Measurement::of(&log, index));
+    let indices = |log: &Log<'_>| 0..log.input.plan.measurements.len();
+    let measurements = logs.iter().flat_map(|log| indices(log).filter_map(move |index| Measurement::of(log, index)));
     for found in measurements.map(|measurement| of_measurement(&mut Context::of(measurement))) {
         // What is wrong with the whole run says more than that nothing is wrong with a part of it.
         findings.extend(found.into_iter().filter(|finding| !whole || !finding.is_healthy()));

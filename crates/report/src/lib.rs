@@ -58,5 +58,5 @@ pub use page::page;
 pub use paper::{paper, paper_json};
 pub use plan::plan;
 pub use prediction::{prediction, prediction_json};
-pub use table::{TableOptions, table};
+pub use table::{TableOptions, table, table_rows};
 pub use topology::{topology, topology_json};

@@ -46,8 +46,8 @@ pub struct Content<'c> {
     pub most_events: usize,
 }
 
-/// Events on lifelines that a page holds unless a flag sets another number; some ten bytes each.
-pub const MOST_EVENTS: usize = 2_000_000;
+/// Events that are read at once for a page, and that it holds on lifelines, unless a flag sets another number; some ten bytes each.
+pub const MOST_EVENTS: usize = 750_000;
 
 const MARKUP: &str = include_str!("../page/page.html");
 const STYLE: &str = include_str!("../page/page.css");

@@ -42,17 +42,19 @@ pub struct TableOptions {
 /// The table, with a line end behind each line.
 #[must_use]
 pub fn table(summaries: &[Summary], options: &TableOptions) -> String {
-    let mut lines = Vec::new();
-    if summaries.is_empty() {
-        lines.push("nothing was measured".to_owned());
-    } else {
-        lines.extend(rows(summaries, options));
-    }
+    let mut text = table_rows(summaries, options);
     let below = below(summaries, options);
     if !below.is_empty() {
-        lines.push(String::new());
-        lines.extend(below.iter().flat_map(|note| hanging(note)));
+        text.push('\n');
+        text.extend(below.iter().flat_map(|note| hanging(note)).map(|line| line + "\n"));
     }
+    text
+}
+
+/// What a table begins with: its rows, which can be printed before its notes are known.
+#[must_use]
+pub fn table_rows(summaries: &[Summary], options: &TableOptions) -> String {
+    let lines = if summaries.is_empty() { vec!["nothing was measured".to_owned()] } else { rows(summaries, options) };
     lines.into_iter().map(|line| line + "\n").collect()
 }
 

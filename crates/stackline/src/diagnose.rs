@@ -2,14 +2,14 @@
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
-use crate::loaded::Loaded;
+use crate::loaded::{Loaded, MOST_EVENTS};
 use crate::output;
-use stackline_analyze::findings::{Finding, diagnose as findings_of};
+use stackline_analyze::findings::Finding;
 use std::path::Path;
 
 /// Diagnoses a run and keeps the findings in its directory.
 pub(crate) fn diagnose(flags: &flags::Diagnose) -> Result {
-    let loaded = Loaded::whatever(&flags.run)?;
+    let loaded = Loaded::whatever(&flags.run, flags.most_events)?;
     let run = &loaded.run;
     if !run.complete {
         let reason = run.reason.as_deref().unwrap_or("it was killed");
@@ -27,7 +27,10 @@ pub(crate) fn diagnose(flags: &flags::Diagnose) -> Result {
             "warning: {path} has no events; what its records alone show is less sure\nhint: `stackline run SPEC --trace` keeps events"
         ));
     }
-    let findings = findings_of(&loaded.input());
+    if let Some(note) = loaded.note("diagnose") {
+        output::say(&format_args!("note: {note}"));
+    }
+    let findings = loaded.placed(loaded.findings());
     let json = stackline_report::findings_json(&run.path.display().to_string(), run.complete, &findings);
     if let Err(error) = run.keep_findings(&json) {
         output::say(&format_args!("warning: {error}\nhint: {}", error.hint));
@@ -40,11 +43,11 @@ pub(crate) fn diagnose(flags: &flags::Diagnose) -> Result {
     Ok(Exit::Done)
 }
 
-/// The findings of a run that was just traced, kept in its directory.
-pub(crate) fn after_a_run(path: &Path) -> Result<Vec<Finding>> {
-    let loaded = Loaded::whatever(path)?;
-    let findings = findings_of(&loaded.input());
+/// The findings of a run that was just traced, kept in its directory, and that they are not of all its events.
+pub(crate) fn after_a_run(path: &Path) -> Result<(Vec<Finding>, Option<String>)> {
+    let loaded = Loaded::whatever(path, MOST_EVENTS)?;
+    let findings = loaded.placed(loaded.findings());
     let json = stackline_report::findings_json(&loaded.run.path.display().to_string(), loaded.run.complete, &findings);
     loaded.run.keep_findings(&json)?;
-    Ok(findings)
+    Ok((findings, loaded.note("diagnose")))
 }

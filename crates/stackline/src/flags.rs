@@ -349,6 +349,9 @@ pub(crate) struct Compare {
 pub(crate) struct Diagnose {
     /// A kept run: a directory, or its name under the runs directory
     pub(crate) run: PathBuf,
+    /// Events that are read at once, some 300 bytes of memory each; of more, those of whole runs are
+    #[arg(long, value_name = "NUMBER", default_value_t = crate::loaded::MOST_EVENTS)]
+    pub(crate) most_events: usize,
     /// Print JSON on stdout
     #[arg(long)]
     pub(crate) json: bool,
@@ -370,6 +373,9 @@ pub(crate) struct Lifelines {
     /// Units of one measurement only, from 1 in the order of the specification
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) measurement: Option<u32>,
+    /// Events that are read at once, some 35 bytes of memory each; of more, those of whole runs are
+    #[arg(long, value_name = "NUMBER", default_value_t = crate::lifelines::MOST_EVENTS)]
+    pub(crate) most_events: usize,
     /// How many of the slowest units are drawn, each on its lifeline
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) slowest: usize,
@@ -428,8 +434,8 @@ pub(crate) struct Report {
     /// Where the page is written instead of report.html in the run's directory
     #[arg(short = 'o', long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Events on lifelines that the page may hold; of what is beyond, those that failed or matter are kept, and some others
-    #[arg(long, value_name = "NUMBER", default_value_t = stackline_report::page::MOST_EVENTS)]
+    /// Events that are read at once and that the page may hold on lifelines; of more, those of whole runs are read
+    #[arg(long, value_name = "NUMBER", default_value_t = crate::loaded::MOST_EVENTS)]
     pub(crate) most_events: usize,
     /// Draw the lifelines as SVG instead
     #[arg(long, value_name = "FILE", conflicts_with = "output")]

@@ -1,9 +1,10 @@
 //! `stackline lifelines`: where the time of each data unit of a kept run went.
 //!
-//! Events are taken batch by batch and never all held, so that a log of many millions fits.
+//! Events are taken batch by batch and never all held; what is kept of each is bounded by how many are read at all.
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags::{self, By};
+use crate::loaded::beyond;
 use crate::output;
 use stackline_analyze::assemble::{self, Assembler, Options};
 use stackline_analyze::lifeline_statistics::{LifelineStatistics, Request};
@@ -11,22 +12,29 @@ use stackline_analyze::lifelines::Lifelines;
 use stackline_core::trace::Index;
 use stackline_report::lifelines::Shown;
 use stackline_runs::Run;
-use stackline_runs::events::{Wanted as Columns, read_batches, read_index};
+use stackline_runs::events::{Excerpt, Wanted as Columns, read_batches, read_index};
 use std::fs;
 use std::path::Path;
+
+/// Events that are read at once, unless a flag sets another number: what is kept of them takes a quarter of a gigabyte.
+pub(crate) const MOST_EVENTS: usize = 6_000_000;
+
+/// Bytes of memory that an event takes, about.
+const EVENT_BYTES: f64 = 35.0;
 
 /// Shows the lifelines of a run.
 pub(crate) fn lifelines(flags: &flags::Lifelines) -> Result {
     let run = Run::open_events(&flags.run)?;
     let index = read_index(&run.path)?;
     let options = Options { unit_field: flags.unit - 1, ranges: flags.ranges, by: by(flags.by), ..Options::default() };
-    let mut made = assembled(&run.path, index.as_ref(), &options)?;
+    let (mut made, left_out) = assembled(&run.path, index.as_ref(), &options, flags.most_events)?;
     if let Some(number) = flags.measurement {
         only(&mut made, index.as_ref(), number as usize - 1)?;
     }
     let request = Request { grouped: flags.by.is_some(), bytes: flags.bytes, slowest: flags.slowest };
     let statistics = LifelineStatistics::of(&made, index.as_ref(), request);
-    let notes = notes(&run, index.as_ref(), &made);
+    let mut notes = notes(&run, index.as_ref(), &made);
+    notes.extend(left_out);
     let shown = Shown { lifelines: &made, statistics: &statistics, by: word(flags.by), notes: &notes };
     if let Some(directory) = &flags.gnuplot {
         draw(directory, &shown)?;
@@ -39,10 +47,30 @@ pub(crate) fn lifelines(flags: &flags::Lifelines) -> Result {
     Ok(Exit::Done)
 }
 
-fn assembled(run: &Path, index: Option<&Index>, options: &Options) -> Result<Lifelines> {
+/// The lifelines of a run, and where not all its events were read, that.
+fn assembled(
+    run: &Path,
+    index: Option<&Index>,
+    options: &Options,
+    most_events: usize,
+) -> Result<(Lifelines, Option<String>)> {
     let mut assembler = Assembler::new(index, options);
-    read_batches(run, &Columns::fields(&assemble::fields(options)), |batch| assembler.add(batch, None))?;
-    Ok(assembler.finish())
+    let wanted = Columns::fields(&assemble::fields(options));
+    let (none, mut read) = (Index::default(), 0);
+    let of = index.unwrap_or(&none);
+    let Some(excerpt) = Excerpt::of(run, of, most_events as u64)? else {
+        read_batches(run, &wanted, |batch| assembler.add(batch, None))?;
+        return Ok((assembler.finish(), None));
+    };
+    excerpt.read(run, of, &wanted, |part| {
+        read += part.len();
+        assembler.add(part, None);
+    })?;
+    let what = match excerpt.runs.len() {
+        0 => "lifelines are of its beginning".to_owned(),
+        whole => format!("lifelines are of {whole} of {} runs", of.runs.iter().filter(|run| !run.warmup).count()),
+    };
+    Ok((assembler.finish(), Some(beyond(run, ("lifelines", EVENT_BYTES), (read, excerpt.of), &what))))
 }
 
 /// Leaves the lines of one measurement.

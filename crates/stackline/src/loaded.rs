@@ -1,14 +1,19 @@
-//! A kept run with its events, all of them in memory: what lifelines, findings and the page are made of.
+//! A kept run with its events in memory: what lifelines, findings and the page are made of. Of a run with more events than are read
+//! at once it has those of whole runs; findings about the others are of their records.
 
 use crate::exit::Result;
 use stackline_analyze::assemble::{self, Options};
-use stackline_analyze::findings::Input;
+use stackline_analyze::findings::{Finding, Input, diagnose_each};
 use stackline_analyze::lifelines::Lifelines;
+use stackline_core::record::RunRecord;
 use stackline_core::trace::Index;
 use stackline_events::Table;
 use stackline_runs::Run;
-use stackline_runs::events::{event_files, read_index, read_run};
+use stackline_runs::events::{Excerpt, Rows, Wanted, event_files, read_index, read_run};
 use std::path::Path;
+
+/// Events that are read at once, unless a flag sets another number: with what is computed of them they take a quarter of a gigabyte.
+pub(crate) const MOST_EVENTS: usize = stackline_report::page::MOST_EVENTS;
 
 /// A run directory that has events; one whose events were imported has an empty plan and no records.
 #[derive(Debug)]
@@ -17,34 +22,100 @@ pub(crate) struct Loaded {
     pub(crate) run: Run,
     /// What is known about the events; empty where they were imported.
     pub(crate) index: Index,
-    /// All events, each host's in its own time.
+    /// The events, each host's in its own time.
     pub(crate) events: Table,
     /// Their lifelines, in reference time.
     pub(crate) lifelines: Lifelines,
+    /// Where these are not all events: which they are, and where they stand.
+    part: Option<(Excerpt, Rows)>,
 }
 
 impl Loaded {
-    /// Reads a run: a directory, or its name under the runs directory.
-    pub(crate) fn open(path: &Path) -> Result<Self> {
+    /// Reads a run: a directory, or its name under the runs directory. Of its events at most so many.
+    pub(crate) fn open(path: &Path, most_events: usize) -> Result<Self> {
         let run = Run::open_events(path)?;
-        let index = read_index(&run.path)?;
-        let events = read_run(&run.path)?;
-        let lifelines = assemble::lifelines(&events, index.as_ref(), &Options::default());
-        Ok(Self { run, index: index.unwrap_or_default(), events, lifelines })
+        let known = read_index(&run.path)?;
+        let index = known.clone().unwrap_or_default();
+        let (events, part) = match Excerpt::of(&run.path, &index, most_events as u64)? {
+            None => (read_run(&run.path)?, None),
+            Some(excerpt) => {
+                let mut events = Table::default();
+                let rows = excerpt.read(&run.path, &index, &Wanted::all(), |part| events.append(part))?;
+                (events, Some((excerpt, rows)))
+            }
+        };
+        let lifelines = assemble::lifelines(&events, known.as_ref(), &Options::default());
+        Ok(Self { run, index, events, lifelines, part })
     }
 
     /// The same of a run that may have no events.
-    pub(crate) fn whatever(path: &Path) -> Result<Self> {
+    pub(crate) fn whatever(path: &Path, most_events: usize) -> Result<Self> {
         let run = Run::open_events(path)?;
         if event_files(&run.path).is_ok() {
-            return Self::open(path);
+            return Self::open(path, most_events);
         }
-        Ok(Self { run, index: Index::default(), events: Table::default(), lifelines: Lifelines::default() })
+        let (index, events, lifelines) = Default::default();
+        Ok(Self { run, index, events, lifelines, part: None })
     }
 
-    /// What findings are computed from.
-    pub(crate) fn input(&self) -> Input<'_> {
-        let (plan, records) = (&self.run.plan, self.run.records.as_slice());
-        Input { plan, records, index: &self.index, events: &self.events, lifelines: &self.lifelines }
+    /// What limits the run. Events that findings name are counted among those at hand.
+    pub(crate) fn findings(&self) -> Vec<Finding> {
+        let (plan, index, lifelines) = (&self.run.plan, &self.index, &self.lifelines);
+        let Some((excerpt, _)) = &self.part else {
+            let records = self.run.records.as_slice();
+            return diagnose_each(&[Input { plan, records, index, events: &self.events, lifelines }]);
+        };
+        let is_whole = |record: &&RunRecord| excerpt.has(record.measurement, record.run, record.warmup);
+        let traced: Vec<RunRecord> = self.run.records.iter().filter(is_whole).cloned().collect();
+        let has_traced = |measurement| traced.iter().any(|record| record.measurement == measurement);
+        let others = self.run.records.iter().filter(|record| !has_traced(record.measurement));
+        let others: Vec<RunRecord> = others.cloned().collect();
+        let (no_events, no_lifelines) = (Table::default(), Lifelines::default());
+        let spans = Index { runs: index.runs.clone(), flows: index.flows.clone(), ..Index::default() };
+        diagnose_each(&[
+            Input { plan, records: &traced, index: &self.whole_index(excerpt), events: &self.events, lifelines },
+            Input { plan, records: &others, index: &spans, events: &no_events, lifelines: &no_lifelines },
+        ])
     }
+
+    /// The index of the runs that are here whole.
+    fn whole_index(&self, excerpt: &Excerpt) -> Index {
+        let mut index = self.index.clone();
+        index.runs.retain(|span| excerpt.has(span.measurement, span.run, span.warmup));
+        index.flows.retain(|flow| excerpt.has(flow.measurement, flow.run, flow.warmup));
+        index
+    }
+
+    /// Findings as they are kept: events are named by their rows in the files.
+    pub(crate) fn placed(&self, mut findings: Vec<Finding>) -> Vec<Finding> {
+        let evidence = findings.iter_mut().flat_map(|finding| &mut finding.evidence);
+        if let Some((_, rows)) = &self.part {
+            evidence.flat_map(|evidence| &mut evidence.events).for_each(|(host, row)| *row = rows.row(host, *row));
+        }
+        findings
+    }
+
+    /// That not all events are here, what follows from that, and the command that reads them all.
+    pub(crate) fn note(&self, command: &str) -> Option<String> {
+        let (excerpt, _) = self.part.as_ref()?;
+        let runs = self.index.runs.iter().filter(|run| !run.warmup).count();
+        let whole = excerpt.runs.len();
+        let what = match (runs, whole) {
+            (0, _) => "lifelines are of its beginning".to_owned(),
+            (_, 0) => "no run's events are fewer, so findings are from records and lifelines of a beginning".to_owned(),
+            _ => format!("findings and lifelines are of {whole} of {runs} runs"),
+        };
+        Some(beyond(&self.run.path, (command, EVENT_BYTES), (self.events.len(), excerpt.of), &what))
+    }
+}
+
+/// Bytes of memory that an event takes with all that is computed of it, about.
+const EVENT_BYTES: f64 = 300.0;
+
+/// A note that so many of a run's events were read and not all, and by which command all are, that takes so many bytes for each.
+pub(crate) fn beyond(run: &Path, (command, bytes): (&str, f64), (read, of): (usize, u64), what: &str) -> String {
+    let (path, gigabytes) = (run.display(), of as f64 * bytes / 1e9);
+    format!(
+        "{read} of {of} events are read at once: {what}; `stackline {command} {path} --most-events {of}` reads all, in about {gigabytes:.1} GB of memory"
+    )
 }

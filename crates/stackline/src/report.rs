@@ -2,15 +2,14 @@
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
-use crate::loaded::Loaded;
+use crate::loaded::{Loaded, MOST_EVENTS};
 use crate::output;
 use crate::show::header;
-use stackline_analyze::findings::diagnose;
-use stackline_report::TableOptions;
 use stackline_report::chart;
 use stackline_report::monitored::{fields, monitored};
-use stackline_report::page::{Content, MOST_EVENTS, origin_ns};
+use stackline_report::page::{Content, origin_ns};
 use stackline_report::picture::{Wanted, picture, png, svg};
+use stackline_report::{Note, TableOptions, Weight};
 use stackline_runs::{Run, names, replace_with, runs_root};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,16 +21,24 @@ const PAGE: &str = "report.html";
 /// Writes the page.
 pub(crate) fn report(flags: &flags::Report) -> Result {
     if let (Some(field), Some(path)) = (&flags.monitor, &flags.svg) {
-        return monitor(field, path, flags, &Loaded::open(&flags.run)?);
+        return monitor(field, path, flags, &noted(Loaded::open(&flags.run, flags.most_events)?));
     }
     if flags.svg.is_some() || flags.png.is_some() {
-        return pictures(flags, &Loaded::open(&flags.run)?);
+        return pictures(flags, &noted(Loaded::open(&flags.run, flags.most_events)?));
     }
-    let loaded = Loaded::whatever(&flags.run)?;
+    let loaded = noted(Loaded::whatever(&flags.run, flags.most_events)?);
     let path = flags.output.clone().unwrap_or_else(|| loaded.run.path.join(PAGE));
     write(&path, page(&loaded, flags.most_events)?.as_bytes())?;
     output::print(&format!("{}\n", path.display()))?;
     Ok(Exit::Done)
+}
+
+/// The run, with a word on stderr where not all of its events were read.
+fn noted(loaded: Loaded) -> Loaded {
+    if let Some(note) = loaded.note("report") {
+        output::say(&format_args!("note: {note}"));
+    }
+    loaded
 }
 
 /// Writes pictures of the lifelines.
@@ -97,7 +104,7 @@ pub(crate) fn open(flags: &flags::Open) -> Result {
     let run = Run::open_events(&run)?.path;
     let path = run.join(PAGE);
     if !path.is_file() || is_older(&path, &run) {
-        write(&path, page(&Loaded::whatever(&run)?, MOST_EVENTS)?.as_bytes())?;
+        write(&path, page(&Loaded::whatever(&run, MOST_EVENTS)?, MOST_EVENTS)?.as_bytes())?;
     }
     output::print(&format!("{}\n", path.display()))?;
     // It is the desktop's to say which browser; what that says is not for this terminal.
@@ -115,10 +122,12 @@ fn page(loaded: &Loaded, most_events: usize) -> Result<String> {
     let summaries = stackline_analyze::summarise(&run.plan, &run.records);
     let header = header(run);
     let title = run.path.file_name().map_or_else(|| "run".into(), |name| name.to_string_lossy());
+    let note = loaded.note("report");
     let printed = if summaries.is_empty() {
-        String::new()
+        note.unwrap_or_default()
     } else {
-        stackline_report::table(&summaries, &TableOptions::default())
+        let notes = note.map(|text| Note::new(Weight::Always, text)).into_iter().collect();
+        stackline_report::table(&summaries, &TableOptions { notes, ..TableOptions::default() })
     };
     let content = Content {
         title: &title,
@@ -127,7 +136,7 @@ fn page(loaded: &Loaded, most_events: usize) -> Result<String> {
         printed: &printed,
         specification: &run.specification,
         environment: &run.environment,
-        findings: &diagnose(&loaded.input()),
+        findings: &loaded.findings(),
         index: &loaded.index,
         events: &loaded.events,
         lifelines: &loaded.lifelines,

@@ -45,23 +45,30 @@ pub(crate) fn run(flags: &flags::Run) -> Result {
         reason,
     };
     notes.extend(known.notes);
-    notes.extend(diagnosed(flags, &plan, &header.run));
     let incomplete =
         if failed.is_some() { "only the runs above were done" } else { "not all of the runs above could be kept" };
-    show(flags, &plan, &records, (&header, incomplete), notes)?;
+    if !header.complete {
+        notes.push(Note::new(Weight::Always, format!("INCOMPLETE: {incomplete}")));
+    }
+    // What may take long, or more memory than there is, comes when the results are out.
+    let findings = || diagnosed(flags, &plan, &header.run);
+    show(flags, &plan, &records, &header, || notes.into_iter().chain(findings()).collect())?;
     failed.or(unkept.map(Error::from)).map_or(Ok(Exit::Done), Err)
 }
 
 /// What limits a run that was traced, in one line; its findings are kept in its directory. What cannot be read is reported.
-fn diagnosed(flags: &flags::Run, plan: &Plan, run: &str) -> Option<Note> {
+fn diagnosed(flags: &flags::Run, plan: &Plan, run: &str) -> Vec<Note> {
     if !flags.trace {
-        return None;
+        return Vec::new();
     }
     match diagnose::after_a_run(Path::new(run)) {
-        Ok(findings) => stackline_report::first_finding(plan, &findings).map(|text| Note::new(Weight::Finding, text)),
+        Ok((findings, beyond)) => {
+            let first = stackline_report::first_finding(plan, &findings).map(|text| Note::new(Weight::Finding, text));
+            first.into_iter().chain(beyond.map(|text| Note::new(Weight::Always, text))).collect()
+        }
         Err(error) => {
             output::say(&error);
-            None
+            Vec::new()
         }
     }
 }
@@ -157,18 +164,17 @@ fn show(
     flags: &flags::Run,
     plan: &Plan,
     records: &[RunRecord],
-    (header, incomplete): (&Header, &str),
-    known: Vec<Note>,
+    header: &Header,
+    notes: impl FnOnce() -> Vec<Note>,
 ) -> Result<()> {
     let mut summaries = stackline_analyze::summarise(plan, records);
     // What was not begun is no result.
     summaries.retain(|summary| header.complete || summary.runs > 0);
     if flags.text.json {
-        return output::json(&stackline_report::json(header, &summaries), false);
-    }
-    let mut notes = known;
-    if !header.complete {
-        notes.push(Note::new(Weight::Always, format!("INCOMPLETE: {incomplete}")));
+        output::json(&stackline_report::json(header, &summaries), false)?;
+        // What comes of them is kept in the run's directory.
+        notes();
+        return Ok(());
     }
     present(&flags.shown, header, &summaries, notes)
 }

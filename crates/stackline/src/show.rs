@@ -28,7 +28,7 @@ pub(crate) fn show(flags: &Show) -> Result {
     }
     let incomplete = header.reason.clone().unwrap_or_else(|| "the run was killed".into());
     let incomplete = (!header.complete).then(|| Note::new(Weight::Always, format!("INCOMPLETE: {incomplete}")));
-    present(&flags.shown, &header, &summaries, incomplete.into_iter().collect())?;
+    present(&flags.shown, &header, &summaries, || incomplete.into_iter().collect())?;
     Ok(Exit::Done)
 }
 
@@ -52,20 +52,30 @@ fn wake_up(run: &Run) -> Option<WakeUp> {
     hosts.filter_map(|host| serde_json::from_value(host.get("wake_up")?.clone()).ok()).next()
 }
 
-/// Prints results as a table with notes below it, or as CSV.
-pub(crate) fn present(flags: &Shown, header: &Header, summaries: &[Summary], mut notes: Vec<Note>) -> Result<()> {
+/// Prints results as a table with notes below it, or as CSV: the results are out before the notes are made.
+pub(crate) fn present(
+    flags: &Shown,
+    header: &Header,
+    summaries: &[Summary],
+    notes: impl FnOnce() -> Vec<Note>,
+) -> Result<()> {
     if flags.csv {
-        return output::print(&stackline_report::csv(summaries));
+        output::print(&stackline_report::csv(summaries))?;
+        notes();
+        return Ok(());
     }
-    notes.extend(header.wake_up.and_then(wake_up_note));
-    notes.push(Note::new(Weight::Always, format!("kept in {}", header.run)));
-    let options = TableOptions {
+    let mut options = TableOptions {
         colour: stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
-        notes,
+        notes: Vec::new(),
         most_notes: (flags.notes == Notes::Few).then_some(FEW),
         percentiles: flags.percentiles.clone(),
     };
-    output::print(&stackline_report::table(summaries, &options))
+    let rows = stackline_report::table_rows(summaries, &options);
+    output::print(&rows)?;
+    options.notes = notes();
+    options.notes.extend(header.wake_up.and_then(wake_up_note));
+    options.notes.push(Note::new(Weight::Always, format!("kept in {}", header.run)));
+    output::print(&stackline_report::table(summaries, &options)[rows.len()..])
 }
 
 fn wake_up_note(wake_up: WakeUp) -> Option<Note> {

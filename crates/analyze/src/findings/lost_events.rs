@@ -15,14 +15,16 @@ fn find(log: &Log<'_>) -> Option<Finding> {
     let hosts = &log.input.index.hosts;
     let rows: Vec<u32> =
         ["EVENTS_LOST", "NET_EVENTS_LOST"].iter().flat_map(|keyword| log.rows(keyword)).copied().collect();
-    let recorded: u64 = rows
+    let noted: u64 = rows
         .iter()
         .filter_map(|row| log.input.events.number(*row as usize, 0))
         .map(i64::unsigned_abs)
         .fold(0, u64::saturating_add);
     let known: u64 = hosts.values().map(|host| host.lost).fold(0, u64::saturating_add);
-    let lost = recorded.max(known);
-    let kept = log.input.events.len() as u64;
+    let lost = noted.max(known);
+    // Not all that were kept need be at hand.
+    let recorded: u64 = hosts.values().map(|host| host.recorded).fold(0, u64::saturating_add);
+    let kept = recorded.max(log.input.events.len() as u64);
     let share = real(lost) / real(lost.saturating_add(kept).max(1));
     if share < LEAST {
         return None;

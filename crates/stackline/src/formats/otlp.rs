@@ -42,7 +42,7 @@ pub(super) const JSON: Exporter = Exporter {
 
 /// Lifelines as spans, and how many events are on them.
 fn spans(run: &Path) -> Result<(TracesData, u64)> {
-    let loaded = Loaded::open(run)?;
+    let loaded = Loaded::open(run, usize::MAX)?;
     let data = otlp::spans(&loaded.lifelines, &loaded.events);
     Ok((data, loaded.lifelines.passages.len() as u64))
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 pub(super) const TO: Exporter = Exporter { flag: |flags| flags.perfetto.as_ref(), export };
 
 fn export(run: &Path, _: bool, to: &mut dyn Write) -> Result<u64> {
-    let loaded = Loaded::open(run)?;
+    let loaded = Loaded::open(run, usize::MAX)?;
     let mut files = files(&loaded.events, &loaded.lifelines, &loaded.index);
     let manifest = files.remove(MANIFEST).unwrap_or_default();
     let mut archive = tar::Builder::new(to);

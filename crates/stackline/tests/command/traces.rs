@@ -190,3 +190,38 @@ fn a_host_with_a_wrong_clock_stamps_with_it() {
     assert_eq!(at(&wrong, "a"), later(3_000_000, at(&right, "a")));
     assert_eq!(at(&wrong, "x"), later(3_000_000, at(&right, "x")));
 }
+
+#[test]
+fn of_events_that_are_too_many_whole_runs_are_read_and_a_note_says_so() {
+    let place = Place::new();
+    let text = format!("{} 3 from a to b bulk_put 1000*200 over tcp, blast across n in simulated", pair(""));
+    let shown = place.stackline(&["run", "--trace", "-e", &text]);
+    shown.succeeds();
+    assert!(!shown.out.contains("read at once"), "{}", shown.out);
+    let run = place.kept().0.display().to_string();
+    let all = place.stackline(&["diagnose", "--json", &run]).json();
+    let total = events(&place.kept().0).len();
+    let (most, one) = ((total / 2).to_string(), "100");
+    for (command, note) in [("diagnose", "findings and lifelines are of "), ("lifelines", "lifelines are of ")] {
+        let part = place.stackline(&[command, &run, "--most-events", &most]);
+        part.succeeds();
+        let words = format!("{}{}", part.out, part.err).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains(&format!("of {total} events are read at once: {note}")), "{words}");
+        // The command in the note reads them all.
+        let hint = words.split('`').find(|text| text.contains(" --most-events ")).unwrap();
+        let followed: Vec<&str> = hint.split(' ').skip(1).collect();
+        let whole = place.stackline(&followed);
+        whole.succeeds();
+        assert!(!format!("{}{}", whole.out, whole.err).contains("read at once"), "{hint}");
+    }
+    let kinds = |json: &serde_json::Value| -> Vec<(String, String)> {
+        let of = |finding: &serde_json::Value| (finding["kind"].to_string(), finding["measurement"].to_string());
+        json["findings"].as_array().unwrap().iter().map(of).collect()
+    };
+    let part = place.stackline(&["diagnose", "--json", &run, "--most-events", &most]).json();
+    assert_eq!(kinds(&part), kinds(&all), "each run is like the other");
+    let records = place.stackline(&["diagnose", "--json", &run, "--most-events", one]).json();
+    let named =
+        records["findings"].as_array().unwrap().iter().flat_map(|finding| finding["evidence"].as_array().unwrap());
+    assert!(named.clone().count() > 0 && named.clone().all(|evidence| evidence["events"] == serde_json::json!([])));
+}
