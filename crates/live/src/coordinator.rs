@@ -3,6 +3,7 @@
 //! It keeps no statistics, prints nothing and does not know which run comes next: it is given one turn after the other.
 
 mod run;
+mod silence;
 mod trace;
 
 pub use trace::{Keep, Traced};
@@ -23,8 +24,6 @@ pub const LOCAL_INITIATOR: &str = "(local initiator)";
 pub const LOCAL_RESPONDER: &str = "(local responder)";
 /// What a login may take until its agent greets.
 const LOGIN: Duration = Duration::from_secs(60);
-/// What an agent may take to answer.
-const ANSWER: Duration = Duration::from_secs(30);
 /// How often it checks for an interruption.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -55,7 +54,7 @@ pub struct Coordinator<'p> {
     asking: trace::Asking,
     /// What a run recorded is being taken over.
     taking: bool,
-    /// An agent has died: nothing explains a failure better.
+    /// An agent has died or is mute: nothing explains a failure better, and nothing more is to be had.
     bereft: bool,
 }
 
@@ -165,6 +164,9 @@ impl<'p> Coordinator<'p> {
     /// # Errors
     /// An [`Error`] when an agent is gone.
     pub fn samples(&mut self) -> Result<BTreeMap<String, serde_json::Value>> {
+        if self.bereft {
+            return Err(silent());
+        }
         self.ask_machines(&ToAgent::Sample, |m| if let FromAgent::Sample(v) = m { Some(v) } else { None })
     }
 
@@ -187,9 +189,9 @@ impl<'p> Coordinator<'p> {
 
     fn ask_one<T>(&mut self, host: &str, question: &ToAgent, answer: impl Fn(FromAgent) -> Option<T>) -> Result<T> {
         self.send(host, question)?;
-        let until = Instant::now() + ANSWER;
+        let until = Instant::now() + silence::answer();
         loop {
-            let (from, message) = self.receive(until)?.ok_or_else(silent)?;
+            let Some((from, message)) = self.receive(until)? else { return Err(self.mute(silent())) };
             if from == host
                 && let Some(value) = answer(message)
             {
@@ -221,6 +223,12 @@ impl<'p> Coordinator<'p> {
                 Err(RecvTimeoutError::Disconnected) => return Err(silent()),
             }
         }
+    }
+
+    /// An agent does not answer: it is not asked again.
+    fn mute(&mut self, error: Error) -> Error {
+        self.bereft = true;
+        error
     }
 
     fn died(&mut self, host: &str) -> Error {

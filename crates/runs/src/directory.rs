@@ -7,8 +7,9 @@ use crate::{Error, Status, files, results, utc};
 use serde::Serialize;
 use stackline_core::plan::Plan;
 use stackline_core::record::RunRecord;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{ErrorKind, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -95,6 +96,7 @@ impl RunDirectory {
     /// When one of them cannot be written, the journal is still there then; or when a record was left out, all else is
     /// there then.
     pub fn finish(mut self, records: &[RunRecord], complete: bool, reason: Option<&str>) -> Result<(), Error> {
+        let gone = self.gone();
         let refused = records.iter().find_map(|record| results::readable(record).err());
         let kept: Vec<RunRecord>;
         let records = if refused.is_some() {
@@ -104,12 +106,27 @@ impl RunDirectory {
             records
         };
         let unwritten = results::write(&self.path.join(files::RESULTS), self.plan.as_ref(), records).err();
-        let fault = unwritten.or(refused);
+        let fault = gone.or(unwritten).or(refused);
         self.status.complete = complete && fault.is_none();
         self.status.reason = reason.map(str::to_owned).or_else(|| fault.as_ref().map(|error| error.message.clone()));
         self.status.records = Some(records.len() as u64);
         let status = self.status.write(&self.path);
         fault.map_or(status, Err)
+    }
+
+    /// What of the directory was taken away or replaced while the run went on.
+    fn gone(&self) -> Option<Error> {
+        let path = self.path.join(files::JOURNAL);
+        let same = |one: &Metadata, other: &Metadata| (one.dev(), one.ino()) == (other.dev(), other.ino());
+        let kept = match (self.journal.metadata(), fs::metadata(&path)) {
+            (Ok(ours), Ok(there)) => same(&ours, &there),
+            _ => false,
+        };
+        let written = [(files::PLAN, self.plan.is_some()), (files::STATUS, true)];
+        let missing = written.iter().find(|(name, written)| *written && !self.path.join(name).is_file());
+        let name = if kept { missing?.0 } else { files::JOURNAL };
+        let what = format!("{} was removed while the run went on", self.path.join(name).display());
+        Some(Error::new(what, "what is shown is all there is; run it again to keep it"))
     }
 
     fn write_json<T: Serialize>(&self, name: &str, value: &T) -> Result<(), Error> {
@@ -144,6 +161,27 @@ fn sanitised(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_directory_that_was_taken_away_is_not_complete() {
+        let root = tempfile::tempdir().unwrap();
+        let plan = Plan { seed: 0, hosts: Default::default(), networks: Vec::new(), measurements: Vec::new() };
+        for removed in ["", files::JOURNAL, files::PLAN] {
+            let mut directory = RunDirectory::create(root.path(), "rr", std::time::UNIX_EPOCH).unwrap();
+            directory.write_plan(&plan).unwrap();
+            let path = directory.path().to_owned();
+            match removed {
+                "" => {
+                    fs::remove_dir_all(&path).unwrap();
+                    fs::create_dir(&path).unwrap();
+                }
+                file => fs::remove_file(path.join(file)).unwrap(),
+            }
+            let error = directory.finish(&[], true, None).unwrap_err();
+            assert!(error.message.contains("was removed while the run went on"), "{removed}: {error:?}");
+            assert!(!Status::read(&path).unwrap().complete);
+        }
+    }
 
     #[test]
     fn names_are_made_harmless() {

@@ -11,8 +11,10 @@
 //! | [`results`] | that table to Parquet and back |
 //! | [`events`] | files of events: Parquet, one a host, sorted by time; import and export |
 //! | [`status`] | whether a run is complete |
+//! | `checksums` | damage to Parquet files is noticed |
 //! | [`error`] | one sentence, a cause and a hint |
 
+mod checksums;
 pub mod columns;
 pub mod directory;
 pub mod error;

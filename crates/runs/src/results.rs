@@ -2,6 +2,7 @@
 //!
 //! It handles types and levels, never what a column means.
 
+use crate::checksums::{CREATED_BY, Kept, Summed, Sums};
 use crate::columns::{COLUMNS, Column, Get, RECORD, Row};
 use crate::{Error, files};
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
@@ -49,7 +50,8 @@ pub(crate) fn readable(record: &RunRecord) -> Result<(), Error> {
 }
 
 fn write_rows(file: &mut File, columns: &[Column], rows: &[Row<'_>]) -> Parquet<()> {
-    let mut writer = SerializedFileWriter::new(file, Arc::new(schema(columns)?), Arc::new(properties()))?;
+    let mut writer = SerializedFileWriter::new(Summed::of(file), Arc::new(schema(columns)?), Arc::new(properties()))?;
+    let mut sums = Sums::begin(&mut writer)?;
     let mut group = writer.next_row_group()?;
     for column in columns {
         let missing = || ParquetError::General(format!("no column {}", column.name));
@@ -58,6 +60,8 @@ fn write_rows(file: &mut File, columns: &[Column], rows: &[Row<'_>]) -> Parquet<
         to.close()?;
     }
     group.close()?;
+    sums.add(&mut writer)?;
+    sums.keep(&mut writer);
     writer.close()?;
     Ok(())
 }
@@ -121,19 +125,23 @@ fn field(column: &Column) -> Parquet<Type> {
 fn properties() -> WriterProperties {
     let record = ColumnPath::from(RECORD);
     WriterProperties::builder()
-        .set_created_by(concat!("stackline ", env!("CARGO_PKG_VERSION")).to_owned())
+        .set_created_by(CREATED_BY.to_owned())
         .set_column_dictionary_enabled(record.clone(), false)
         .set_column_statistics_enabled(record, EnabledStatistics::None)
         .build()
 }
 
 fn read_texts(path: &Path) -> Parquet<Vec<ByteArray>> {
-    let reader = SerializedFileReader::new(File::open(path)?)?;
+    let file = File::open(path)?;
+    let bytes = file.try_clone()?;
+    let reader = SerializedFileReader::new(file)?;
+    let sums = Kept::of(reader.metadata())?;
     let columns = reader.metadata().file_metadata().schema_descr().columns().to_vec();
     let index = columns.iter().position(|column| column.name() == RECORD);
     let index = index.ok_or_else(|| ParquetError::General(format!("it has no column {RECORD}")))?;
     let mut texts = Vec::new();
     for group in 0..reader.num_row_groups() {
+        sums.check(&bytes, reader.metadata(), group)?;
         let group = reader.get_row_group(group)?;
         read_group(get_typed_column_reader(group.get_column_reader(index)?), &mut texts)?;
     }

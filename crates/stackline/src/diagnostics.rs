@@ -5,6 +5,7 @@ use crate::output::{self, steers};
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteDiagnostic, NamedSource, Report, Severity};
 use serde_json::Value;
 use stackline_spec::{Checked, Diagnostic, Origin, Severity as How};
+use std::borrow::Cow;
 use std::io::{IsTerminal, stderr};
 use std::ops::Range;
 
@@ -25,8 +26,9 @@ pub(crate) fn json(checked: &Checked, (name, text): (&str, &str), flags: &Text) 
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
         serde_json::json!({
             "severity": if diagnostic.severity == How::Error { "error" } else { "warning" },
-            "message": diagnostic.message, "label": diagnostic.label, "hint": diagnostic.hint,
-            "source": name, "line": line, "column": column, "text": text.get(diagnostic.span.clone()),
+            "message": shortened(&diagnostic.message), "label": shortened(&diagnostic.label),
+            "hint": diagnostic.hint.as_deref().map(shortened), "source": name, "line": line, "column": column,
+            "text": text.get(diagnostic.span.clone()).map(shortened),
         })
     });
     serde_json::json!({ "ok": false, "diagnostics": each.collect::<Vec<_>>(), "right": checked.right })
@@ -66,7 +68,10 @@ fn excerpt(name: &str, text: &str, span: Range<usize>) -> Excerpt {
     }
     let begins = text[..span.start].rfind('\n').map_or(0, |at| at + 1);
     let ends = text[span.start..].find('\n').map_or(text.len(), |at| span.start + at);
-    if ends - begins <= LONGEST_LINE {
+    // The lines around it are shown too.
+    let before = text[..begins.saturating_sub(1)].rfind('\n').map_or(0, |at| at + 1);
+    let after = text[ends..].get(1..).map_or(ends, |rest| ends + 1 + rest.find('\n').unwrap_or(rest.len()));
+    if [begins - before, ends - begins, after - ends].iter().all(|length| *length <= LONGEST_LINE) {
         return Excerpt { name: name.to_owned(), text: shown(text), span };
     }
     let from = text.floor_char_boundary(span.start.saturating_sub(AROUND).max(begins));
@@ -77,14 +82,27 @@ fn excerpt(name: &str, text: &str, span: Range<usize>) -> Excerpt {
     Excerpt { name: format!("{name}, line {line}, column {column}"), text: shown(&text[from..to]), span }
 }
 
+/// A message that repeats a very long word of the text has the word's beginning.
+fn shortened(text: &str) -> Cow<'_, str> {
+    if text.len() <= LONGEST_LINE {
+        return text.into();
+    }
+    let short = |word: &str| match word.char_indices().nth(AROUND) {
+        Some((at, _)) if word.len() > 2 * AROUND => format!("{}...", &word[..at]),
+        _ => word.to_owned(),
+    };
+    let words: Vec<String> = text.split_inclusive(char::is_whitespace).map(short).collect();
+    words.concat().into()
+}
+
 fn draw(diagnostic: &Diagnostic, (name, text): (&str, &str), flags: Option<&Text>) -> String {
     let (name, text) = named(diagnostic.origin, (name, text), flags);
     let Excerpt { name, text, span } = excerpt(&name, &text, diagnostic.span.clone());
-    let mut drawn = MietteDiagnostic::new(diagnostic.message.clone())
+    let mut drawn = MietteDiagnostic::new(shortened(&diagnostic.message))
         .with_severity(if diagnostic.severity == How::Error { Severity::Error } else { Severity::Warning })
-        .with_label(LabeledSpan::at(span, diagnostic.label.clone()));
+        .with_label(LabeledSpan::at(span, shortened(&diagnostic.label)));
     if let Some(hint) = &diagnostic.hint {
-        drawn = drawn.with_help(hint.clone());
+        drawn = drawn.with_help(shortened(hint));
     }
     let source = NamedSource::new(name, text);
     let theme = if stderr().is_terminal() { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
@@ -92,7 +110,7 @@ fn draw(diagnostic: &Diagnostic, (name, text): (&str, &str), flags: Option<&Text
     let mut out = String::new();
     let report = Report::new(drawn).with_source_code(source);
     if handler.render_report(&mut out, report.as_ref()).is_err() {
-        out.clone_from(&diagnostic.message);
+        out = shortened(&diagnostic.message).into_owned();
     }
     out.replacen("help:", "hint:", 1)
 }
@@ -108,6 +126,18 @@ mod tests {
         let Excerpt { name, text, span } = excerpt("a", &text, at..at + 5);
         assert_eq!((&text[span], &name[..]), ("wrong", "a, line 2, column 100001"));
         assert!(text.len() < 200 && !text.contains('\n'), "{text}");
+    }
+
+    #[test]
+    fn neither_a_long_word_nor_a_long_line_beside_it_is_repeated() {
+        let word = "ü".repeat(500_000);
+        let message = shortened(&format!("there is no `{word}` here, only words")).into_owned();
+        assert!(message.len() < 300 && message.starts_with("there is no `ü") && message.ends_with("here, only words"));
+        let text = format!("# {word}\nwrong\n# {word}");
+        let at = text.find("wrong").unwrap();
+        let Excerpt { name, text, span } = excerpt("a", &text, at..at + 5);
+        assert_eq!((&text[span], &name[..]), ("wrong", "a, line 2, column 1"));
+        assert!(text.len() < 200, "{text}");
     }
 
     #[test]

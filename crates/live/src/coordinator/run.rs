@@ -1,7 +1,8 @@
 //! One run: responders listen, initiators connect and wait at the barrier, loads start, the measured go; nothing is said
 //! until the clocks have stopped.
 
-use super::{ANSWER, Coordinator, LOCAL_INITIATOR, LOCAL_RESPONDER, LOOK, silent};
+use super::silence::{answer, silence};
+use super::{Coordinator, LOCAL_INITIATOR, LOCAL_RESPONDER, LOOK, silent};
 use crate::control::{FromAgent, Task, ToAgent};
 use crate::error::{Blame, Error, Result};
 use crate::launch::Agent;
@@ -34,16 +35,16 @@ const FOREVER: Duration = Duration::from_secs(1 << 30);
 const LOAD_NICE: i32 = 10;
 
 /// A job of the present run.
-struct RunningJob {
-    host: String,
+pub(super) struct RunningJob {
+    pub(super) host: String,
     part: usize,
     side: Side,
     background: bool,
-    observed: Option<SideObservation>,
+    pub(super) observed: Option<SideObservation>,
     ending: bool,
 }
 
-type Jobs = BTreeMap<u64, RunningJob>;
+pub(super) type Jobs = BTreeMap<u64, RunningJob>;
 
 impl Coordinator<'_> {
     /// Makes one run: one record a part.
@@ -92,7 +93,7 @@ impl Coordinator<'_> {
             return Ok(());
         }
         self.end(jobs, true, |_| true)?;
-        if self.until_done(jobs, FINISH, |_| false)? { Ok(()) } else { Err(silent()) }
+        if self.until_done(jobs, FINISH, |_| false)? { Ok(()) } else { Err(self.mute(silent())) }
     }
 
     /// Stops jobs; what goes wrong in a load from then on is no failure.
@@ -216,9 +217,9 @@ impl Coordinator<'_> {
 
     /// Waits for the answer that `wanted` picks; other jobs' news is kept, a failure ends the wait.
     fn await_one<T>(&mut self, jobs: &mut Jobs, wanted: impl Fn(&FromAgent) -> Option<T>) -> Result<T> {
-        let until = Instant::now() + ANSWER;
+        let until = Instant::now() + answer();
         loop {
-            let (_, message) = self.receive(until)?.ok_or_else(silent)?;
+            let Some((_, message)) = self.receive(until)? else { return Err(self.mute(silent())) };
             if let Some(answer) = wanted(&message) {
                 return Ok(answer);
             }
@@ -235,9 +236,10 @@ impl Coordinator<'_> {
     ) -> Result<bool> {
         let until = Instant::now() + patience;
         while jobs.values().any(|job| job.observed.is_none() && !excused(job)) {
-            match self.receive(until)? {
+            match self.receive(until.min(Instant::now() + silence()))? {
                 Some((_, message)) => note(jobs, message)?,
-                None => return Ok(false),
+                None if Instant::now() >= until => return Ok(false),
+                None => self.are_alive(jobs)?,
             }
         }
         Ok(true)
@@ -288,7 +290,7 @@ fn listens_at(stack: &Stack, port: Option<u16>) -> Stack {
     stack
 }
 
-fn note(jobs: &mut Jobs, message: FromAgent) -> Result<()> {
+pub(super) fn note(jobs: &mut Jobs, message: FromAgent) -> Result<()> {
     match message {
         FromAgent::Done { job, observed } => {
             if let Some(running) = jobs.get_mut(&job) {

@@ -245,6 +245,22 @@ fn many_rows_come_back_in_order() {
 }
 
 #[test]
+fn no_changed_bit_gives_another_record() {
+    let records: Vec<RunRecord> =
+        (0..3).map(|run| RunRecord { run, elapsed_ns: 12_345, ..RunRecord::default() }).collect();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("results.parquet");
+    write(&path, None, &records).unwrap();
+    let whole = std::fs::read(&path).unwrap();
+    for at in (0..whole.len()).step_by(31) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1 << (at % 8);
+        std::fs::write(&path, bytes).unwrap();
+        assert!(read(&path).map_or(true, |read| read == records), "byte {at} of {}", whole.len());
+    }
+}
+
+#[test]
 fn another_file_is_an_error_with_a_hint() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("results.parquet");

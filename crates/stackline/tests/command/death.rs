@@ -100,6 +100,18 @@ fn a_stopped_agent_does_not_keep_an_interruption_waiting() {
 }
 
 #[test]
+fn a_mute_agent_is_not_waited_for_without_limit() {
+    for which in [0, 1] {
+        let place = Place::new();
+        let mut command = place.command(&["run", "-e", "1 rr 32*10; 1 rr 32*1000000000 over tcp"]);
+        let started = place.start(command.env("STACKLINE_SILENCE_S", "1"));
+        started.has_kept(1).agents(2)[which].signal(Signal::SIGSTOP);
+        started.finish().fails(1, &["does not answer any more"]).hints("suspended");
+        place.kept().incomplete("does not answer any more");
+    }
+}
+
+#[test]
 fn agents_of_a_killed_coordinator_go_away_by_themselves() {
     for text in [
         "100000 rr 32*200 over tcp, unix",

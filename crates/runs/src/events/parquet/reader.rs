@@ -3,6 +3,7 @@
 use super::pages::{Pages, Texts};
 use super::schema::{AT, HOST, KEYWORD, MORE, PAGE, number_column, text_column};
 use crate::Error;
+use crate::checksums::Kept;
 use parquet::basic::{Repetition, Type as Physical};
 use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::{DataType, Int32Type, Int64Type};
@@ -41,6 +42,9 @@ impl Wanted {
 /// Reads a file of events batch by batch. A file that is replaced meanwhile is read on as it was.
 pub struct Reader {
     path: PathBuf,
+    /// The same file, for its bytes.
+    bytes: File,
+    sums: Kept,
     file: SerializedFileReader<File>,
     columns: BTreeMap<String, usize>,
     wanted: Wanted,
@@ -72,10 +76,12 @@ impl Reader {
     pub fn open(path: &Path, wanted: &Wanted) -> Result<Self, Error> {
         let failed = |cause: &dyn std::fmt::Display| Error::reading_events(path, cause);
         let file = File::open(path).map_err(|cause| Error::reading(path, &cause))?;
+        let bytes = file.try_clone().map_err(|cause| Error::reading(path, &cause))?;
         let file = SerializedFileReader::new(file).map_err(|cause| failed(&cause))?;
+        let sums = Kept::of(file.metadata()).map_err(|cause| failed(&cause))?;
         let columns = file.metadata().file_metadata().schema_descr().columns();
         let columns = columns.iter().enumerate().map(|(index, column)| (column.name().to_owned(), index)).collect();
-        Ok(Self { path: path.to_owned(), file, columns, wanted: wanted.clone(), next: 0, group: None })
+        Ok(Self { path: path.to_owned(), bytes, sums, file, columns, wanted: wanted.clone(), next: 0, group: None })
     }
 
     /// How many events the file has.
@@ -133,6 +139,7 @@ impl Reader {
     }
 
     fn begin(&self, group: usize) -> Parquet<Group> {
+        self.sums.check(&self.bytes, self.file.metadata(), group)?;
         let group = &*self.file.get_row_group(group)?;
         let mut fields = Vec::new();
         for field in 0..FIELDS {

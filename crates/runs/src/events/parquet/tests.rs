@@ -93,6 +93,27 @@ fn a_number_without_an_end_is_an_error() {
     assert!(read_bytes(&bytes).unwrap_err().to_string().contains("a page cannot be read"));
 }
 
+#[test]
+fn no_changed_bit_gives_other_events() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("khons.parquet");
+    let event = |n| (["A", "B"][n as usize % 2].to_owned(), n, vec![format!("{}", n * n), format!("t{}", n % 5)]);
+    let written = table((0..40).map(event));
+    write_table(&path, &written).unwrap();
+    let right: Vec<Event> = events(&read_table(&path).unwrap());
+    let whole = fs::read(&path).unwrap();
+    let mut noticed = 0;
+    for at in (0..whole.len()).step_by(7) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1 << (at % 8);
+        match read_bytes(&bytes) {
+            Ok(table) => assert_eq!(events(&table), right, "byte {at} of {}", whole.len()),
+            Err(_) => noticed += 1,
+        }
+    }
+    assert!(noticed > whole.len() / 7 / 2, "{noticed} of {}", whole.len());
+}
+
 proptest! {
     #[test]
     fn a_file_reads_back_sorted(events_of in proptest::collection::vec(("[A-C]", 0_u64..50, proptest::collection::vec("[-0-9a-c;% ]{0,4}", 0..20)), 0..40)) {

@@ -3,6 +3,7 @@
 
 use super::schema::{AT, GROUP, PAGE, number_column, schema};
 use crate::Error;
+use crate::checksums::{CREATED_BY, Summed, Sums};
 use parquet::basic::Encoding;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int64Type};
 use parquet::errors::{ParquetError, Result as Parquet};
@@ -26,7 +27,8 @@ const MINIBLOCKS: usize = 4;
 
 /// A file of events being written.
 pub struct Writer<W: Write + Send> {
-    file: SerializedFileWriter<W>,
+    file: SerializedFileWriter<Summed<W>>,
+    sums: Sums,
     path: PathBuf,
     rows: u64,
 }
@@ -43,9 +45,13 @@ impl<W: Write + Send> Writer<W> {
     /// # Errors
     /// When it cannot be written.
     pub fn new(to: W, path: &Path) -> Result<Self, Error> {
-        let begin = || SerializedFileWriter::new(to, Arc::new(schema()?), Arc::new(properties()?));
-        let file = begin().map_err(|cause| Error::writing(path, &cause))?;
-        Ok(Self { file, path: path.to_owned(), rows: 0 })
+        let begin = || {
+            let mut file = SerializedFileWriter::new(Summed::of(to), Arc::new(schema()?), Arc::new(properties()?))?;
+            let sums = Sums::begin(&mut file)?;
+            Ok((file, sums))
+        };
+        let (file, sums) = begin().map_err(|cause: ParquetError| Error::writing(path, &cause))?;
+        Ok(Self { file, sums, path: path.to_owned(), rows: 0 })
     }
 
     /// Adds these rows of a table, in this order, which is that of time and goes on from what was added before.
@@ -86,6 +92,7 @@ impl<W: Write + Send> Writer<W> {
             column::<_, ByteArrayType>(to, rows, |row| Some(table.more[find(row)?].1.as_str().into()))?;
         }
         group.close()?;
+        self.sums.add(&mut self.file)?;
         self.rows += rows.len() as u64;
         Ok(())
     }
@@ -94,17 +101,18 @@ impl<W: Write + Send> Writer<W> {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn finish(self) -> Result<(W, u64), Error> {
+    pub fn finish(mut self) -> Result<(W, u64), Error> {
+        self.sums.keep(&mut self.file);
         let done = self.file.into_inner();
         let to = done.map_err(|cause| Error::writing(&self.path, &cause))?;
-        Ok((to, self.rows))
+        Ok((to.into_inner(), self.rows))
     }
 }
 
 fn properties() -> Parquet<WriterProperties> {
     let at = SortingColumn { column_idx: 0, descending: false, nulls_first: false };
     let mut properties = WriterProperties::builder()
-        .set_created_by(concat!("stackline ", env!("CARGO_PKG_VERSION")).to_owned())
+        .set_created_by(CREATED_BY.to_owned())
         .set_sorting_columns(Some(vec![at]))
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_offset_index_disabled(true)

@@ -1,0 +1,147 @@
+//! Checksums of a Parquet file, kept in its footer under a name of their own, since the library writes none for its pages: one of what
+//! the footer says of all columns, one of the bytes of each row group. Readers that do not know them lose nothing.
+//!
+//! A file that says it has none is not checked; it is of another program or an earlier version.
+
+use crc32fast::Hasher;
+use parquet::errors::{ParquetError, Result as Parquet};
+use parquet::file::metadata::{ColumnChunkMetaData, KeyValue, ParquetMetaData, RowGroupMetaData};
+use parquet::file::writer::SerializedFileWriter;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+
+/// Who wrote a file that has checksums: they cannot go missing unnoticed.
+pub(crate) const CREATED_BY: &str = concat!("stackline ", env!("CARGO_PKG_VERSION"), " (crc32)");
+const SUMMED: &str = "(crc32)";
+const KEY: &str = "stackline.crc32";
+
+/// Passes on what is written, and sums it up.
+#[derive(Debug)]
+pub(crate) struct Summed<W> {
+    to: W,
+    sum: Hasher,
+}
+
+impl<W> Summed<W> {
+    pub(crate) fn of(to: W) -> Self {
+        Self { to, sum: Hasher::new() }
+    }
+
+    pub(crate) fn into_inner(self) -> W {
+        self.to
+    }
+}
+
+impl<W: Write> Write for Summed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.to.write(bytes)?;
+        self.sum.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+/// The checksums of the row groups that were written so far.
+#[derive(Debug, Default)]
+pub(crate) struct Sums(Vec<u32>);
+
+impl Sums {
+    /// Of a file that was just begun.
+    pub(crate) fn begin<W: Write + Send>(file: &mut SerializedFileWriter<Summed<W>>) -> Parquet<Self> {
+        file.flush()?;
+        file.inner_mut().sum = Hasher::new();
+        Ok(Self::default())
+    }
+
+    /// A row group was written.
+    pub(crate) fn add<W: Write + Send>(&mut self, file: &mut SerializedFileWriter<Summed<W>>) -> Parquet<()> {
+        file.flush()?;
+        self.0.push(std::mem::take(&mut file.inner_mut().sum).finalize());
+        Ok(())
+    }
+
+    /// Keeps them in the footer of a file that is about to be ended.
+    pub(crate) fn keep<W: Write + Send>(self, file: &mut SerializedFileWriter<Summed<W>>) {
+        let sums = self.0.iter().map(|sum| format!("{sum:08x}"));
+        let all: Vec<String> =
+            std::iter::once(format!("{:08x}", footer(file.flushed_row_groups()))).chain(sums).collect();
+        file.append_key_value_metadata(KeyValue::new(KEY.to_owned(), all.join(" ")));
+    }
+}
+
+/// The checksums that a file has.
+#[derive(Debug)]
+pub(crate) struct Kept(Option<Vec<u32>>);
+
+impl Kept {
+    /// Reads them, and checks what the footer says of all columns.
+    pub(crate) fn of(metadata: &ParquetMetaData) -> Parquet<Self> {
+        let about = metadata.file_metadata();
+        let kept = about.key_value_metadata().into_iter().flatten().find(|kept| kept.key == KEY);
+        let summed = about.created_by().is_some_and(|by| by.contains(SUMMED));
+        let Some(text) = kept.and_then(|kept| kept.value.as_ref()) else {
+            return if summed { Err(damaged("its footer")) } else { Ok(Self(None)) };
+        };
+        let sums: Option<Vec<u32>> = text.split(' ').map(|sum| u32::from_str_radix(sum, 16).ok()).collect();
+        let mut sums =
+            sums.filter(|sums| sums.len() == 1 + metadata.num_row_groups()).ok_or_else(|| damaged("its footer"))?;
+        if sums.remove(0) != footer(metadata.row_groups()) {
+            return Err(damaged("its footer"));
+        }
+        Ok(Self(Some(sums)))
+    }
+
+    /// Checks the bytes of a row group.
+    pub(crate) fn check(&self, file: &File, metadata: &ParquetMetaData, group: usize) -> Parquet<()> {
+        let Some(sum) = self.0.as_ref().and_then(|sums| sums.get(group)) else { return Ok(()) };
+        if metadata.row_group(group).num_rows() == 0 {
+            // Its columns lie nowhere.
+            return Ok(());
+        }
+        let columns = metadata.row_group(group).columns();
+        let begin = columns.iter().map(begin).min().unwrap_or(0);
+        let length: i64 = columns.iter().map(|column| column.compressed_size().max(0)).fold(0, i64::saturating_add);
+        let (mut at, mut left) = (begin.max(0) as u64, length as u64);
+        let (mut hasher, mut bytes) = (Hasher::new(), vec![0; 1 << 16]);
+        while left > 0 {
+            let most = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            let read = file.read_at(&mut bytes[..most], at)?;
+            if read == 0 {
+                return Err(damaged("it ends too early, or a part of it"));
+            }
+            hasher.update(&bytes[..read]);
+            (at, left) = (at + read as u64, left - read as u64);
+        }
+        if hasher.finalize() == *sum { Ok(()) } else { Err(damaged(&format!("its row group {group}"))) }
+    }
+}
+
+fn damaged(what: &str) -> ParquetError {
+    ParquetError::General(format!("{what} is damaged: its checksum is another"))
+}
+
+fn begin(column: &ColumnChunkMetaData) -> i64 {
+    column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset())
+}
+
+/// A checksum of all that answers are computed from without reading a page.
+fn footer(groups: &[RowGroupMetaData]) -> u32 {
+    let mut sum = Hasher::new();
+    for group in groups {
+        sum.update(&group.num_rows().to_le_bytes());
+        for column in group.columns() {
+            sum.update(column.column_path().string().as_bytes());
+            for number in [begin(column), column.data_page_offset(), column.compressed_size(), column.num_values()] {
+                sum.update(&number.to_le_bytes());
+            }
+            let Some(known) = column.statistics() else { continue };
+            sum.update(&known.null_count_opt().unwrap_or(u64::MAX).to_le_bytes());
+            [known.min_bytes_opt(), known.max_bytes_opt()].into_iter().flatten().for_each(|bytes| sum.update(bytes));
+        }
+    }
+    sum.finalize()
+}
