@@ -32,10 +32,14 @@ pub struct Listener {
     unopened: AtomicU64,
 }
 
+/// A socket at an address that it may share. Of free ports the kernel chooses one that nobody has only while a socket does not share:
+/// else two listeners of many get the same.
 fn bound(address: SocketAddr) -> std::io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
-    socket.set_reuse_port(true)?;
+    let any = address.port() == 0;
+    socket.set_reuse_port(!any)?;
     socket.bind(&address.into())?;
+    socket.set_reuse_port(true)?;
     Ok(socket)
 }
 
@@ -239,6 +243,15 @@ mod tests {
             assert!(opens(there, &asking(&options, 8, [2; 16])));
             assert_eq!(listener.unopened(), 0);
         }
+    }
+
+    #[test]
+    fn no_two_listeners_get_one_port() {
+        // With chance alone, a pair among so many shares one nearly always.
+        let listeners: Vec<_> = (0..500).map(|_| Listener::bind(loopback(), &Options::default()).unwrap()).collect();
+        let ports: std::collections::BTreeSet<u16> =
+            listeners.iter().map(|listener| listener.local().unwrap().port()).collect();
+        assert_eq!(ports.len(), listeners.len());
     }
 
     #[test]
