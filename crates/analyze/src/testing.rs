@@ -41,7 +41,7 @@ pub(crate) fn plan(text: &str) -> Plan {
         .map(|world| Available { can: Capabilities { world, ..Capabilities::EVERYTHING }, stacks: &STACKS });
     // What a text leaves open stays open: tests are about answers.
     let overrides = Overrides { declarations_only: true, ..Overrides::default() };
-    let checked = check(text, &Context { worlds: &worlds, read_file: &read_file }, &overrides);
+    let checked = check(text, &Context { worlds: &worlds, read_file: &read_file, cores: &[] }, &overrides);
     checked.plan.unwrap_or_else(|| panic!("{text}: {:?}", checked.diagnostics))
 }
 

@@ -69,6 +69,18 @@ impl<'p> RunWriter<'p> {
         self.directory.path()
     }
 
+    /// Whether no run was done.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// Takes the run directory away: no run was done, and none will be.
+    pub fn remove(mut self) {
+        self.progress.finish();
+        self.directory.remove();
+    }
+
     /// Closes the run directory: all records, and the first thing that could not be kept.
     pub fn finish(mut self, complete: bool, reason: Option<&str>) -> (Vec<RunRecord>, Option<stackline_runs::Error>) {
         self.progress.finish();

@@ -3,18 +3,70 @@
 //!
 //! A file that says it has none is not checked; it is of another program or an earlier version.
 
+use bytes::Bytes;
 use crc32fast::Hasher;
 use parquet::errors::{ParquetError, Result as Parquet};
 use parquet::file::metadata::{ColumnChunkMetaData, KeyValue, ParquetMetaData, RowGroupMetaData};
+use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::writer::SerializedFileWriter;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
 
 /// Who wrote a file that has checksums: they cannot go missing unnoticed.
 pub(crate) const CREATED_BY: &str = concat!("stackline ", env!("CARGO_PKG_VERSION"), " (crc32)");
 const SUMMED: &str = "(crc32)";
 const KEY: &str = "stackline.crc32";
+
+/// A file that is read at several places with one descriptor.
+#[derive(Clone, Debug)]
+pub(crate) struct Shared(Arc<File>);
+
+impl Shared {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        File::open(path).map(|file| Self(Arc::new(file)))
+    }
+}
+
+impl Length for Shared {
+    fn len(&self) -> u64 {
+        self.0.metadata().map_or(0, |about| about.len())
+    }
+}
+
+impl ChunkReader for Shared {
+    type T = BufReader<From>;
+
+    fn get_read(&self, start: u64) -> Parquet<Self::T> {
+        Ok(BufReader::new(From { file: self.clone(), at: start }))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Parquet<Bytes> {
+        if start.checked_add(length as u64).is_none_or(|end| end > self.len()) {
+            return Err(ParquetError::EOF("it ends too early".into()));
+        }
+        let mut bytes = vec![0; length];
+        self.0.read_exact_at(&mut bytes, start)?;
+        Ok(bytes.into())
+    }
+}
+
+/// The file from a place on.
+#[derive(Debug)]
+pub(crate) struct From {
+    file: Shared,
+    at: u64,
+}
+
+impl Read for From {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.0.read_at(bytes, self.at)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
 
 /// Passes on what is written, and sums it up.
 #[derive(Debug)]
@@ -96,7 +148,7 @@ impl Kept {
     }
 
     /// Checks the bytes of a row group.
-    pub(crate) fn check(&self, file: &File, metadata: &ParquetMetaData, group: usize) -> Parquet<()> {
+    pub(crate) fn check(&self, file: &Shared, metadata: &ParquetMetaData, group: usize) -> Parquet<()> {
         let Some(sum) = self.0.as_ref().and_then(|sums| sums.get(group)) else { return Ok(()) };
         if metadata.row_group(group).num_rows() == 0 {
             // Its columns lie nowhere.
@@ -109,7 +161,7 @@ impl Kept {
         let (mut hasher, mut bytes) = (Hasher::new(), vec![0; 1 << 16]);
         while left > 0 {
             let most = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-            let read = file.read_at(&mut bytes[..most], at)?;
+            let read = file.0.read_at(&mut bytes[..most], at)?;
             if read == 0 {
                 return Err(damaged("it ends too early, or a part of it"));
             }

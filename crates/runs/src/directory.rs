@@ -114,6 +114,13 @@ impl RunDirectory {
         fault.map_or(status, Err)
     }
 
+    /// Takes it away again, with what this process and its tracing wrote into it. What cannot be taken away stays, incomplete.
+    pub fn remove(self) {
+        if self.gone().is_none() {
+            let _ = fs::remove_dir_all(&self.path);
+        }
+    }
+
     /// What of the directory was taken away or replaced while the run went on.
     fn gone(&self) -> Option<Error> {
         let path = self.path.join(files::JOURNAL);

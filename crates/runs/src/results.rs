@@ -2,7 +2,7 @@
 //!
 //! It handles types and levels, never what a column means.
 
-use crate::checksums::{CREATED_BY, Kept, Summed, Sums};
+use crate::checksums::{CREATED_BY, Kept, Shared, Summed, Sums};
 use crate::columns::{COLUMNS, Column, Get, RECORD, Row};
 use crate::{Error, files};
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
@@ -132,8 +132,8 @@ fn properties() -> WriterProperties {
 }
 
 fn read_texts(path: &Path) -> Parquet<Vec<ByteArray>> {
-    let file = File::open(path)?;
-    let bytes = file.try_clone()?;
+    let file = Shared::open(path)?;
+    let bytes = file.clone();
     let reader = SerializedFileReader::new(file)?;
     let sums = Kept::of(reader.metadata())?;
     let columns = reader.metadata().file_metadata().schema_descr().columns().to_vec();

@@ -225,7 +225,7 @@ fn plan(case: &Case, stack: &str) -> Result<Plan, String> {
     let read_file = |_: &str| Err("no file".to_string());
     let stacks = catalogue();
     let worlds = [Available { can: CAPABILITIES, stacks: &stacks }];
-    let context = Context { worlds: &worlds, read_file: &read_file };
+    let context = Context { worlds: &worlds, read_file: &read_file, cores: &[] };
     let checked = check(&text, &context, &Overrides::default());
     checked.plan.ok_or_else(|| {
         checked.diagnostics.iter().map(|mistake| mistake.message.as_str()).collect::<Vec<_>>().join("; ")

@@ -79,7 +79,7 @@ fn dumbbell(stack: &str, rate: &str, flows: u64) -> (Network, Measurement) {
     let read_file = |_: &str| Err("no file".to_string());
     let stacks = catalogue();
     let worlds = [Available { can: CAPABILITIES, stacks: &stacks }];
-    let context = Context { worlds: &worlds, read_file: &read_file };
+    let context = Context { worlds: &worlds, read_file: &read_file, cores: &[] };
     let checked = check(&text, &context, &Overrides::default());
     let mut plan = checked.plan.unwrap_or_else(|| panic!("{:#?}", checked.diagnostics));
     let (mut network, mut measurement) = (plan.networks.remove(0), plan.measurements.remove(0));

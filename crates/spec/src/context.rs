@@ -16,6 +16,8 @@ pub struct Context<'a> {
     pub worlds: &'a [Available<'a>],
     /// Reads the file of an `empirical` distribution or of a `trace`; the error is a cause in words.
     pub read_file: &'a dyn Fn(&str) -> Result<String, String>,
+    /// The cores of this machine that may be used; empty where they are not known.
+    pub cores: &'a [usize],
 }
 
 /// What the command line says in the place of the text.

@@ -270,7 +270,7 @@ pub(crate) struct Run {
     #[arg(long)]
     pub(crate) check_determinism: bool,
     /// Keep events of operations, system calls, protocols, networks, machines
-    #[arg(long, conflicts_with_all = ["seeds", "check_determinism"])]
+    #[arg(long)]
     pub(crate) trace: bool,
     /// Keep the packets of a port ('khons>edge', or `all`) as pcapng
     #[arg(long, value_name = "PORT")]

@@ -1,7 +1,7 @@
 //! `stackline run`: check, start agents, carry out, keep, show.
 
 use crate::diagnose;
-use crate::exit::{Error, Exit, Result};
+use crate::exit::{Blame, Error, Exit, Result};
 use crate::flags;
 use crate::flags::Seeds;
 use crate::output;
@@ -25,6 +25,7 @@ pub(crate) fn run(flags: &flags::Run) -> Result {
     let (plan, notes) = source.work(&flags.text)?;
     let mut notes: Vec<Note> = notes.into_iter().map(|text| Note::new(Weight::Always, text)).collect();
     only_simulated(flags, &plan)?;
+    traced_once(flags)?;
     // Before there is a directory: from then on a signal ends the runs and not the program.
     let interrupted = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c(&interrupted)?;
@@ -32,6 +33,12 @@ pub(crate) fn run(flags: &flags::Run) -> Result {
     let mut writer = RunWriter::new(&plan, directory, Box::new(Bar::new(&plan)));
     let path = writer.path().display().to_string();
     let (failed, known) = carry_out(flags, &plan, &interrupted, &mut writer);
+    // Who is refused has nothing to keep.
+    let refused = |fault: &Error| matches!(fault.blame, Blame::Input | Blame::Environment);
+    if writer.is_empty() && failed.as_ref().is_some_and(refused) {
+        writer.remove();
+        return failed.map_or(Ok(Exit::Done), Err);
+    }
     let reason = failed.as_ref().map(|fault| fault.message.clone());
     let (records, unkept) = writer.finish(failed.is_none(), reason.as_deref());
     let reason = reason.or(unkept.as_ref().map(|error| error.message.clone()));
@@ -45,8 +52,11 @@ pub(crate) fn run(flags: &flags::Run) -> Result {
         reason,
     };
     notes.extend(known.notes);
-    let incomplete =
-        if failed.is_some() { "only the runs above were done" } else { "not all of the runs above could be kept" };
+    let incomplete = match failed {
+        Some(_) if records.is_empty() => "no run was done",
+        Some(_) => "only the runs above were done",
+        None => "not all of the runs above could be kept",
+    };
     if !header.complete {
         notes.push(Note::new(Weight::Always, format!("INCOMPLETE: {incomplete}")));
     }
@@ -71,6 +81,23 @@ fn diagnosed(flags: &flags::Run, plan: &Plan, run: &str) -> Vec<Note> {
             Vec::new()
         }
     }
+}
+
+/// Events are of one making of each run.
+fn traced_once(flags: &flags::Run) -> Result<()> {
+    let what = match (flags.trace, &flags.seeds, flags.check_determinism) {
+        (true, Some(Seeds(seeds)), _) => {
+            let message =
+                "--seeds makes the runs of many seeds side by side and keeps no events of them, --trace keeps events";
+            Error::input(message).hint(format!("`--seed {} --trace` traces the runs of one seed", seeds.start()))
+        }
+        (true, None, true) => {
+            let message = "--check-determinism makes every run twice, --trace keeps the events of one making";
+            Error::input(message).hint("leave one of them out")
+        }
+        _ => return Ok(()),
+    };
+    Err(what)
 }
 
 /// What only the simulated world can do is refused for the others.

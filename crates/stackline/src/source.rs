@@ -112,7 +112,8 @@ impl Source {
     fn checked(&self, overrides: &Overrides) -> Checked {
         let worlds = worlds();
         let read_file = |name: &str| read_named(&self.beside(name));
-        let context = Context { worlds: &available(&worlds), read_file: &read_file };
+        let cores = stackline_live::cores();
+        let context = Context { worlds: &available(&worlds), read_file: &read_file, cores: &cores };
         let mut checked = stackline_spec::check(&self.text, &context, overrides);
         if checked.plan.is_none() {
             let begun = Instant::now();

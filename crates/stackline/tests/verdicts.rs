@@ -39,7 +39,7 @@ fn worlds<R>(judge: impl FnOnce(&[Available<'_>]) -> R) -> R {
 
 fn verdict(text: &str) -> Checked {
     let no_file = |_: &str| Err("no file".to_string());
-    worlds(|worlds| check(text, &Context { worlds, read_file: &no_file }, &Overrides::default()))
+    worlds(|worlds| check(text, &Context { worlds, read_file: &no_file, cores: &[] }, &Overrides::default()))
 }
 
 /// What may be written of an option, and what may not.

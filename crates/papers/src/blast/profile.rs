@@ -40,7 +40,7 @@ impl Profiles {
     /// Reads the text.
     pub(super) fn read() -> Result<Self> {
         let none = |_: &str| Err("a profile names no files".to_owned());
-        let context = Context { worlds: &[], read_file: &none };
+        let context = Context { worlds: &[], read_file: &none, cores: &[] };
         let overrides = Overrides { declarations_only: true, ..Overrides::default() };
         let plan = stackline_spec::check(TEXT, &context, &overrides).plan;
         let plan = plan.ok_or_else(|| Error::measurement("the host profiles of the paper are not right"))?;

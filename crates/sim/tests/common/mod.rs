@@ -29,7 +29,7 @@ pub(crate) fn runs_within(text: &str, limits: Limits) -> Result<Vec<Outcome>, Er
     let stacks = catalogue();
     let read_file = |_: &str| Err("no file".to_string());
     let worlds = [Available { can: CAPABILITIES, stacks: &stacks }];
-    let checked = check(text, &Context { worlds: &worlds, read_file: &read_file }, &Overrides::default());
+    let checked = check(text, &Context { worlds: &worlds, read_file: &read_file, cores: &[] }, &Overrides::default());
     let Some(plan) = checked.plan else {
         let first = checked.diagnostics.iter().find(|diagnostic| diagnostic.severity == Severity::Error);
         let first = first.expect("without a plan there is an error");

@@ -1,18 +1,19 @@
 //! Whether the world of a measurement can do what the measurement needs: the only judge of that.
 //!
-//! It compares the settled plan with the world's capabilities and the stacks' tables. What only the machine can answer (rights,
-//! addresses, files) is not known here.
+//! It compares the settled plan with the world's capabilities, the stacks' tables and the cores that this machine is said to have. What
+//! only the machine can answer (rights, addresses, files) is not known here.
 
 use super::Checker;
 use super::names::{across, effective};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::tree::{AccessItem, ClauseKind, Item, PartItem, Specification, Tree};
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use stackline_core::catalogue::{Capabilities, StackTable};
 use stackline_core::network::{DEFAULT_MTU, Link, MOST_HOPS, Network};
-use stackline_core::plan::{Access, Composer, Measurement, Part};
+use stackline_core::plan::{Access, Composer, HostPlan, Measurement, Part, Via};
 use stackline_core::program::{Call, Side};
 use stackline_core::routes;
 
@@ -37,7 +38,8 @@ impl Checker<'_> {
             let Some(available) = available.filter(|_| refused != Some(origin.item)) else { continue };
             let network = measurement.across.as_ref();
             let network = network.and_then(|name| self.plan.networks.iter().find(|network| network.name == *name));
-            let case = Case { can: available.can, specification, measurement, network };
+            let (hosts, cores) = (&self.plan.hosts, self.context.cores);
+            let case = Case { can: available.can, specification, measurement, network, hosts, cores };
             let mut found = case.of_the_whole();
             for (part, (index, stack)) in measurement.parts.iter().zip(&origin.parts) {
                 let table = available.stacks.iter().find(|table| table.name == part.stack.name);
@@ -59,6 +61,9 @@ struct Case<'c> {
     specification: &'c Specification,
     measurement: &'c Measurement,
     network: Option<&'c Network>,
+    hosts: &'c BTreeMap<String, HostPlan>,
+    /// Of this machine; empty where they are not known.
+    cores: &'c [usize],
 }
 
 /// A part, where it is written, its stack and where that is written.
@@ -118,15 +123,36 @@ impl Case<'_> {
     }
 
     fn cores(&self, part: &PartCase<'_>) -> Option<Diagnostic> {
-        if self.can.processors || part.part.cpu == (None, None) {
-            return None;
-        }
         let pick = |kind: &ClauseKind| matches!(kind, ClauseKind::Cpu(..)).then_some(());
         let clause = effective(self.specification, part.item, pick).map(|((), clause)| clause.span);
         let span = clause.unwrap_or(part.item.application.span);
+        if self.can.processors {
+            return self.missing_core(part.part).map(|core| self.no_such_core(core, span));
+        }
+        if part.part.cpu == (None, None) {
+            return None;
+        }
         let diagnostic = Diagnostic::error(span, "a simulated host has no cores to be placed on", self.here());
         let hint = "leave `on cpu` out; what a processor costs is the host's interface (`copy` in its network)";
         Some(diagnostic.hint(hint))
+    }
+
+    /// A core that an end on this machine is placed on, and that is not there.
+    fn missing_core(&self, part: &Part) -> Option<usize> {
+        let here = |name: &Option<String>| name.as_ref().and_then(|name| self.hosts.get(name));
+        let ends = [(&part.from, part.cpu.0), (&part.to, part.cpu.1)].into_iter();
+        let placed = ends.filter_map(|(name, core)| {
+            let host = here(name);
+            let local = host.is_none_or(|host| host.via == Via::Local);
+            core.or(host.and_then(|host| host.cpu)).filter(|_| local)
+        });
+        placed.filter(|core| !self.cores.is_empty() && !self.cores.contains(core)).min()
+    }
+
+    fn no_such_core(&self, core: usize, span: Span) -> Diagnostic {
+        let cores: Vec<String> = self.cores.iter().map(ToString::to_string).collect();
+        let diagnostic = Diagnostic::error(span, format!("this machine has no core {core}"), "to be placed on");
+        diagnostic.hint(format!("it has {}", cores.join(", ")))
     }
 
     fn same_host(&self, part: &PartCase<'_>) -> Option<Diagnostic> {

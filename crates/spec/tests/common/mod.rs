@@ -82,7 +82,7 @@ pub(crate) fn read_file(path: &str) -> Result<String, String> {
 }
 
 pub(crate) fn context() -> Context<'static> {
-    Context { worlds: WORLDS, read_file: &read_file }
+    Context { worlds: WORLDS, read_file: &read_file, cores: &[] }
 }
 
 pub(crate) fn checked(text: &str) -> Checked {

@@ -100,11 +100,18 @@ fn the_schema() {
 #[test]
 fn a_failed_run_says_so_in_its_json_too() {
     let place = Place::new();
-    let output = place.stackline(&["run", "--json", "-e", "1 rr 32*10", "--cpu", "1000"]);
-    output.fails(3, &["core 1000"]);
+    let failing = "1 bulk_get 1000*10 < file in";
+    let output = place.stackline(&["run", "--json", "-e", &format!("1 rr 32*10; {failing}")]);
+    output.fails(3, &["FILE in"]);
     let json: Value = serde_json::from_str(&output.out).unwrap();
     assert_eq!(json["complete"], false);
-    assert!(json["reason"].as_str().unwrap().contains("core 1000"));
+    assert!(json["reason"].as_str().unwrap().contains("FILE in"));
+    assert_eq!(json["measurements"].as_array().unwrap().len(), 1);
+    let output = Place::new().stackline(&["run", "--json", "-e", failing]);
+    output.fails(3, &["FILE in"]);
+    let json: Value = serde_json::from_str(&output.out).unwrap();
+    assert_eq!(json["ok"], false);
+    assert!(json["error"].as_str().unwrap().contains("FILE in"));
 }
 
 #[test]

@@ -12,7 +12,7 @@ fn a_port_in_use() {
     output
         .fails(3, &["responder", &format!("port {port} is in use on 127.0.0.1")])
         .hints("leave the option `port` out");
-    place.kept().incomplete("in use");
+    assert!(place.runs().is_empty());
 
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
@@ -33,7 +33,7 @@ fn a_wrong_responder_address_is_reported() {
         let place = Place::new();
         let output = place.run(&format!("host b at \"255.255.255.255\" via local; 1 to b rr 32*10 over {stack};"));
         output.fails(3, &["initiator", "no connection to 255.255.255.255:"]);
-        place.kept().incomplete("no connection");
+        assert!(place.runs().is_empty());
     }
 }
 

@@ -3,7 +3,7 @@
 use super::pages::{Pages, Texts};
 use super::schema::{AT, HOST, KEYWORD, MORE, PAGE, number_column, text_column};
 use crate::Error;
-use crate::checksums::Kept;
+use crate::checksums::{Kept, Shared};
 use parquet::basic::{Repetition, Type as Physical};
 use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::{DataType, Int32Type, Int64Type};
@@ -14,7 +14,6 @@ use parquet::schema::types::{ColumnDescPtr, ColumnDescriptor, Type};
 use stackline_events::Table;
 use stackline_events::table::{Column, FIELDS, Names};
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -43,9 +42,9 @@ impl Wanted {
 pub struct Reader {
     path: PathBuf,
     /// The same file, for its bytes.
-    bytes: File,
+    bytes: Shared,
     sums: Kept,
-    file: SerializedFileReader<File>,
+    file: SerializedFileReader<Shared>,
     columns: BTreeMap<String, usize>,
     wanted: Wanted,
     next: usize,
@@ -75,8 +74,8 @@ impl Reader {
     /// When it cannot be read or is no Parquet.
     pub fn open(path: &Path, wanted: &Wanted) -> Result<Self, Error> {
         let failed = |cause: &dyn std::fmt::Display| Error::reading_events(path, cause);
-        let file = File::open(path).map_err(|cause| Error::reading(path, &cause))?;
-        let bytes = file.try_clone().map_err(|cause| Error::reading(path, &cause))?;
+        let file = Shared::open(path).map_err(|cause| Error::reading(path, &cause))?;
+        let bytes = file.clone();
         let file = SerializedFileReader::new(file).map_err(|cause| failed(&cause))?;
         let sums = Kept::of(file.metadata()).map_err(|cause| failed(&cause))?;
         let columns = file.metadata().file_metadata().schema_descr().columns();
