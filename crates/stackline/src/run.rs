@@ -61,7 +61,8 @@ pub(crate) fn run(flags: &flags::Run) -> Result {
         notes.push(Note::new(Weight::Always, format!("INCOMPLETE: {incomplete}")));
     }
     // What may take long, or more memory than there is, comes when the results are out.
-    let findings = || diagnosed(flags, &plan, &header.run);
+    let interrupted = failed.as_ref().is_some_and(|fault| fault.blame == Blame::Interrupted);
+    let findings = || if interrupted { Vec::new() } else { diagnosed(flags, &plan, &header.run) };
     show(flags, &plan, &records, &header, || notes.into_iter().chain(findings()).collect())?;
     failed.or(unkept.map(Error::from)).map_or(Ok(Exit::Done), Err)
 }

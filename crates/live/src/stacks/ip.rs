@@ -4,9 +4,12 @@ use super::authentication::Newcomers;
 use crate::buffers::Buffers;
 use crate::error::{self, Error, Result};
 use crate::stacks::contract::ConnectParameters;
+use crate::sys::socket;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use stackline_proto::datagram::Token;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 /// How long a peer may take to answer at all.
@@ -75,6 +78,18 @@ pub(crate) fn resolve(address: &str) -> Result<SockAddr> {
     found.next().map(SockAddr::from).ok_or_else(|| Error::environment(format!("the address {address} cannot be found")))
 }
 
+/// On loopback a connection without data comes from an address that follows from the token: by it the responder distinguishes it from
+/// strangers on this machine. The port is chosen when it connects, as without.
+pub(crate) fn bind_to_an_address_of_our_own(socket: &Socket, to: &SockAddr, token: &Token) -> Result<()> {
+    if to.as_socket_ipv4().is_none_or(|to| !to.ip().is_loopback()) {
+        return Ok(());
+    }
+    let own = Ipv4Addr::new(127, 128 | token[0], token[1], 1 + token[2] % 254);
+    socket::set_option(socket.as_fd(), libc::SOL_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)
+        .map_err(|e| error::io("IP_BIND_ADDRESS_NO_PORT", &e))?;
+    socket.bind(&SocketAddr::from((own, 0)).into()).map_err(|e| error::io("bind", &e))
+}
+
 /// Says why a socket of that kind is not to be had.
 pub(crate) fn refused(stack: &str, error: &io::Error) -> Error {
     let failure = Error::environment(format!("this host gives no {stack} socket: {error}"));
@@ -122,7 +137,7 @@ pub(crate) fn accept(
 ) -> Result<Socket> {
     while !parameters.carries_data && guests.known.is_some() {
         match guests.newcomers.next().map_or_else(|| listener.accept(), Ok) {
-            Ok((socket, from)) if from.as_socket().map(|a| a.ip()) == guests.known => return Ok(socket),
+            Ok((guest, from)) if from.as_socket().map(|a| a.ip()) == guests.known => return Ok(guest),
             Ok(_) => {}
             Err(error) => match error.kind() {
                 io::ErrorKind::Interrupted => buffers.flags.interrupted()?,

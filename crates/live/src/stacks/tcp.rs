@@ -89,7 +89,7 @@ pub(super) const OPTIONS: &[OptionTable] = &[
 pub(super) const MAPPING: &[Mapping] = &[
     Mapping {
         operation: "ConnectRequest",
-        services: "socket, connect; 16 bytes of token leave with the first data unit, or at the clock's start (in procedures without data: on the first connection only)",
+        services: "socket, connect; 16 bytes of token leave with the first data unit, or at the clock's start (in procedures without data: on the first connection only; on loopback these bind to an address that follows from the token)",
     },
     Mapping {
         operation: "AwaitConnectIndication",
@@ -194,6 +194,9 @@ impl Connector for TcpConnector {
         let socket = Socket::new(self.address.domain(), Type::STREAM, self.protocol)
             .map_err(|e| ip::refused(&self.parameters.stack.name, &e))?;
         configure(&socket, &self.parameters.stack)?;
+        if !self.parameters.carries_data {
+            ip::bind_to_an_address_of_our_own(&socket, &self.address, &self.parameters.token)?;
+        }
         // Bounds the handshake; later connections of a loop go where one already went.
         let first = !std::mem::replace(&mut self.introduced, true);
         if first {

@@ -6,11 +6,14 @@ use super::stream::{Flavour, Receive, Stream};
 use crate::buffers::Buffers;
 use crate::error::{self, Error, Result};
 use crate::stacks::contract::{ConnectParameters, Connection, Connector, Listener, Protocol};
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::PeerCredentials;
 use socket2::{Domain, SockAddr, Socket, Type};
 use stackline_core::catalogue::{Mapping, OptionKind, OptionTable, StackTable};
 use stackline_core::record::Transport;
 use std::collections::BTreeMap;
 use std::io;
+use std::os::fd::AsFd;
 
 const TABLE: StackTable = StackTable {
     name: "unix",
@@ -35,7 +38,10 @@ const TABLE: StackTable = StackTable {
             operation: "ConnectRequest",
             services: "socket, connect, send 16 bytes of token (in procedures without data: on the first connection only)",
         },
-        Mapping { operation: "AwaitConnectIndication", services: "accept4, recv 16 bytes of token (likewise)" },
+        Mapping {
+            operation: "AwaitConnectIndication",
+            services: "accept4, recv 16 bytes of token (likewise; SO_PEERCRED of all); strangers are closed",
+        },
         Mapping { operation: "DataRequest", services: "send of the whole unit (FILE: sendfile)" },
         Mapping {
             operation: "AwaitDataIndication",
@@ -78,6 +84,7 @@ impl Protocol for Unix {
             name,
             parameters: parameters.clone(),
             introduced: false,
+            peer: None,
             newcomers: Newcomers::default(),
         }))
     }
@@ -103,6 +110,8 @@ struct UnixListener {
     name: String,
     parameters: ConnectParameters,
     introduced: bool,
+    /// The process that has shown the token.
+    peer: Option<i32>,
     newcomers: Newcomers,
 }
 
@@ -117,9 +126,17 @@ impl Listener for UnixListener {
         } else {
             self.newcomers.accept(&self.socket, &self.parameters.token, buffers)?.0
         };
+        if !self.introduced && !self.parameters.carries_data {
+            self.peer = process(&socket);
+        }
         self.introduced = true;
         Ok(Box::new(stream(socket, &self.parameters)?))
     }
+}
+
+/// Who opened a connection.
+fn process(socket: &Socket) -> Option<i32> {
+    getsockopt(&socket.as_fd(), PeerCredentials).ok().map(|peer| peer.pid())
 }
 
 impl UnixListener {
@@ -127,7 +144,9 @@ impl UnixListener {
     fn next(&mut self, buffers: &Buffers) -> Result<Socket> {
         loop {
             match self.newcomers.next().map_or_else(|| self.socket.accept(), Ok) {
-                Ok((socket, _)) => return Ok(socket),
+                // Of any other process it is a stranger.
+                Ok((socket, _)) if process(&socket) == self.peer => return Ok(socket),
+                Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => buffers.flags.interrupted()?,
                 Err(error) => return Err(error::io("accept", &error)),
             }

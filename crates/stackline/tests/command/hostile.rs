@@ -122,6 +122,33 @@ fn strangers_on_a_tcp_port() {
 }
 
 #[test]
+fn strangers_use_up_no_connection_of_a_loop() {
+    let place = Place::new();
+    let port = free_port();
+    let mut idle: Vec<TcpStream> = Vec::new();
+    let stranger = Stranger::new(move |turn| {
+        let Ok(stream) = TcpStream::connect(("127.0.0.1", port)) else { return false };
+        let _ = setsockopt(&stream, sockopt::Linger, &libc::linger { l_onoff: 1, l_linger: 0 });
+        bother(stream, turn, &mut idle);
+        true
+    });
+    let measured = place.measure(&format!("10 connect_disconnect 0*500 over tcp(port = {port})"));
+    assert!(stranger.stop() > 0);
+    assert_eq!(number(&measured[0], "/connect_s/n"), 5000.0, "{}", measured[0]);
+
+    let place = Place::new();
+    let started = place.start(&mut place.command(&["run", "--json", "-e", "100 connect_disconnect 0*500 over unix"]));
+    let mut times = 0;
+    while !place.runs().first().is_some_and(|run| Kept(run.clone()).journal() >= 95) {
+        for name in unix_names(&started) {
+            times += u64::from(UnixStream::connect_addr(&UnixAddr::from_abstract_name(name).unwrap()).is_ok());
+        }
+    }
+    assert!(times > 0);
+    assert_eq!(number(&started.finish().json(), "/measurements/0/connect_s/n"), 50_000.0);
+}
+
+#[test]
 fn strangers_on_a_udp_port() {
     let place = Place::new();
     let port = free_port();
