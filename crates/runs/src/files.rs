@@ -1,10 +1,13 @@
 //! The names in a run directory, and writing a file whole or not at all.
 
 use crate::Error;
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag};
+use nix::unistd::linkat;
 use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tempfile::Builder;
 
@@ -43,18 +46,40 @@ pub fn replace<T, E: From<Error>>(path: &Path, write: impl FnOnce(&mut File) -> 
     let mut name = OsString::from(".");
     name.push(target.file_name().unwrap_or_default());
     let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let permissions = there.map_or_else(|| Permissions::from_mode(0o666), |there| there.permissions());
-    // Gone by itself when something fails: on a full disk every byte counts.
-    let made = Builder::new().prefix(&name).suffix(".tmp").permissions(permissions.clone()).tempfile_in(directory);
-    let mut temporary = made.map_err(failed)?;
-    let written = write(temporary.as_file_mut())?;
-    if target.exists() {
-        // What the mask took away.
-        temporary.as_file().set_permissions(permissions).map_err(failed)?;
+    let permissions = there.as_ref().map_or_else(|| Permissions::from_mode(0o666), fs::Metadata::permissions);
+    let settle = |file: &File| {
+        if there.is_some() {
+            // What the mask took away.
+            file.set_permissions(permissions.clone()).map_err(failed)?;
+        }
+        file.sync_all().map_err(failed)
+    };
+    let made = Builder::new().prefix(&name).suffix(".tmp").permissions(permissions.clone()).clone();
+    if let Some(mut file) = unnamed(directory, &permissions) {
+        let written = write(&mut file)?;
+        settle(&file)?;
+        let named = made.make_in(directory, |path| give_name(&file, path)).map_err(failed)?;
+        named.persist(&target).map_err(|cause| failed(cause.error))?;
+        return Ok(written);
     }
-    temporary.as_file().sync_all().map_err(failed)?;
+    // Gone by itself when something fails: on a full disk every byte counts.
+    let mut temporary = made.tempfile_in(directory).map_err(failed)?;
+    let written = write(temporary.as_file_mut())?;
+    settle(temporary.as_file())?;
     temporary.persist(&target).map_err(|cause| failed(cause.error))?;
     Ok(written)
+}
+
+/// A file that has no name yet: whatever ends this process, nothing of it is left. `None` where there is no such thing.
+fn unnamed(directory: &Path, permissions: &Permissions) -> Option<File> {
+    let mut options = File::options();
+    options.read(true).write(true).mode(permissions.mode() & 0o777).custom_flags(OFlag::O_TMPFILE.bits());
+    options.open(directory).ok()
+}
+
+fn give_name(file: &File, path: &Path) -> io::Result<()> {
+    let open = format!("/proc/self/fd/{}", file.as_raw_fd());
+    linkat(AT_FDCWD, open.as_str(), AT_FDCWD, path, AtFlags::AT_SYMLINK_FOLLOW).map_err(io::Error::from)
 }
 
 /// Where a path leads in the end, also where nothing is there yet. What lies below `/proc`, where `/dev/stdout` leads, stands for
@@ -131,6 +156,18 @@ mod tests {
         symlink(&other, place.path().join("f.tmp")).unwrap();
         replace_with(&file, b"x").unwrap();
         assert_eq!((fs::read(&file).unwrap(), fs::read(&other).unwrap()), (b"x".to_vec(), b"precious".to_vec()));
+    }
+
+    #[test]
+    fn while_a_file_is_written_nothing_lies_beside_it() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("f");
+        replace(&file, |to| {
+            assert_eq!(entries(place.path()), 0, "whoever is killed now leaves nothing");
+            to.write_all(b"x").map_err(|cause| Error::writing(&file, &cause))
+        })
+        .unwrap();
+        assert_eq!((fs::read(&file).unwrap(), entries(place.path())), (b"x".to_vec(), 1));
     }
 
     #[test]
