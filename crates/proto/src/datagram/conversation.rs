@@ -5,7 +5,9 @@
 
 use super::control::{ANSWER, Control};
 use super::sequence::Sequence;
-use super::{COUNT_BITS, COUNT_MASK, FAREWELL, FIRST_REPEAT, LAST_REPEAT, Losses, NUMBER, NUMBERS, PATIENCE};
+use super::{
+    COUNT_BITS, COUNT_MASK, FAREWELL, FIRST_REPEAT, LAST_PATIENCE, LAST_REPEAT, Losses, NUMBER, NUMBERS, PATIENCE,
+};
 use stackline_core::time::{Duration, Instant};
 
 /// As many calls may be lost in a row before the next is taken for a stranger's.
@@ -109,7 +111,11 @@ impl Conversation {
             Control::Bye if self.calling => 0,
             Control::Bye => self.next_number,
         };
-        let patience = if kind == Control::Bye { FAREWELL } else { PATIENCE };
+        let patience = match kind {
+            Control::Bye => FAREWELL,
+            Control::End => LAST_PATIENCE,
+            Control::Hello | Control::Start => PATIENCE,
+        };
         self.request = Some(Request {
             kind,
             value,
@@ -433,6 +439,8 @@ mod tests {
         assert!((PATIENCE.0..PATIENCE.0 + LAST_REPEAT.0).contains(&given_up));
         let (_, given_up) = alone(Control::Bye);
         assert!((FAREWELL.0..FAREWELL.0 + LAST_REPEAT.0).contains(&given_up));
+        let (_, given_up) = alone(Control::End);
+        assert!((LAST_PATIENCE.0..LAST_PATIENCE.0 + LAST_REPEAT.0).contains(&given_up));
     }
 
     #[test]

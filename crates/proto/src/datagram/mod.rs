@@ -21,6 +21,8 @@ pub const FIRST_REPEAT: Duration = Duration(200_000);
 pub const LAST_REPEAT: Duration = Duration(20_000_000);
 /// How long control is repeated in all.
 pub const PATIENCE: Duration = Duration(5_000_000_000);
+/// The same for an END: all that was sent without pacing may wait in queues before it.
+pub const LAST_PATIENCE: Duration = Duration(20_000_000_000);
 /// The same for a BYE, which may never be answered.
 pub const FAREWELL: Duration = Duration(200_000_000);
 /// An END contains the number of its transfer and, in so many lower bits, the number of units sent in all.

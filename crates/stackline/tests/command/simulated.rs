@@ -169,3 +169,13 @@ fn the_time_from_mark_to_mark_and_of_a_pass() {
     assert!((0.002..0.002_01).contains(&mark("worked -> sent", "median")), "{}", measured[0]["marks"]);
     assert!((0.007..0.007_01).contains(&mark("answered -> answered", "median")), "{}", measured[0]["marks"]);
 }
+
+#[test]
+fn streams_over_a_slow_line_end_though_much_is_on_its_way() {
+    let place = Place::new();
+    let slow = "network n { host a, b; switch s; link a - s 50 kbit/s 10 ms; link s - b 50 kbit/s 10 ms; }";
+    let text = format!("{slow} 1 timelimit 10 parallel: 6 from a to b bulk_put 1000 over tcp across n in simulated");
+    let output = place.run(&text);
+    output.succeeds();
+    assert!(output.out.contains("47.6 kbit/s"), "{}", output.out);
+}

@@ -113,7 +113,7 @@ impl Datagrams {
                 Step::GivenUp => {
                     buffers.flags.interrupted()?;
                     return Err(Fault::measurement("the peer does not answer any more")
-                        .hint("it ended, or the network lost every control datagram for seconds"));
+                        .hint("it ended, the network lost every control datagram for seconds, or what was sent without pacing still waits in a queue (`queue` of the link bounds it)"));
                 }
             }
             self.await_control(buffers)?;

@@ -86,7 +86,7 @@ impl Datagrams {
                 Step::Answered => return Ok(()),
                 Step::GivenUp => {
                     return Err(Error::measurement("the peer does not answer any more")
-                        .hint("it ended, or the network lost every control datagram for seconds"));
+                        .hint("it ended, the network lost every control datagram for seconds, or what was sent without pacing still waits in a queue (`queue` of the link bounds it)"));
                 }
             }
             let until = self.conversation.deadline().unwrap_or_else(|| self.context.now());
