@@ -139,7 +139,7 @@ fn strangers_use_up_no_connection_of_a_loop() {
     let place = Place::new();
     let started = place.start(&mut place.command(&["run", "--json", "-e", "100 connect_disconnect 0*500 over unix"]));
     let mut times = 0;
-    while !place.runs().first().is_some_and(|run| Kept(run.clone()).journal() >= 95) {
+    while place.runs().first().is_none_or(|run| Kept(run.clone()).journal() < 95) {
         for name in unix_names(&started) {
             times += u64::from(UnixStream::connect_addr(&UnixAddr::from_abstract_name(name).unwrap()).is_ok());
         }
