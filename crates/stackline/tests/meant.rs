@@ -13,7 +13,7 @@ fn judged(text: &str) -> Checked {
     let worlds: Vec<Available<'_>> = worlds.iter().map(|(can, stacks)| Available { can: *can, stacks }).collect();
     // Of sizes, and of moments in milliseconds.
     let read_file = |_: &str| Ok("1\n2\n3\n".to_owned());
-    let (context, overrides) = (Context { worlds: &worlds, read_file: &read_file }, Overrides::default());
+    let (context, overrides) = (Context { worlds: &worlds, read_file: &read_file, cores: &[] }, Overrides::default());
     let mut checked = check(text, &context, &overrides);
     if checked.plan.is_none() {
         repair(text, &context, &overrides, &mut checked, &|| false);
