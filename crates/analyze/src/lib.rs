@@ -15,6 +15,7 @@
 //! | [`network`] | what a modelled network did, and how well an emulated one kept its times |
 //! | [`lifelines`](mod@lifelines) | what a lifeline is |
 //! | [`assemble`] | events to lifelines |
+//! | [`clocks`] | which clocks of a log cannot be right, by causality |
 //! | [`lifeline_statistics`] | all that is computed from lifelines |
 //! | [`segments`](mod@segments) | where the time between points went |
 //! | [`names`] | what points and the time between them are called |
@@ -30,6 +31,7 @@ pub mod assemble;
 pub mod bimodal;
 pub mod blocked;
 mod clock_error;
+pub mod clocks;
 pub mod colouring;
 pub mod compare;
 mod costs;

@@ -1,0 +1,182 @@
+//! Clocks of logs that come from several hosts, by causality: a message cannot arrive before it was sent.
+//!
+//! A host that begins a unit and ends it encloses what another host did for it. Such a unit is an exchange as NTP makes it (RFC
+//! 5905, section 8): requested, heard, answered, returned, and [`stackline_core::offset`] finds the offset that no exchange
+//! rules out. That one host encloses the other has to be known: by spans that name their parents, by stackline's own calls, or
+//! because the time on the one follows the time on the other from unit to unit. A clock is corrected only when the times as they
+//! are cannot be. What looks wrong and cannot be decided is a doubt in one sentence. It reads no clock and changes no event.
+
+mod pairs;
+
+use pairs::{Pair, Seen};
+use stackline_core::offset::Offset;
+use stackline_core::trace::{Clock, Index};
+use stackline_core::units;
+use stackline_events::Table;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Exchanges that are taken of one pair of hosts: the fastest of each part of the time.
+const PARTS: usize = 64;
+/// Fewer units prove nothing about their host's clock.
+const FEWEST: usize = 4;
+
+/// Takes events, and says what is wrong with the clocks of their hosts.
+#[derive(Debug)]
+pub struct Causality<'i> {
+    index: &'i Index,
+    seen: Seen,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Clocks {
+    /// The host whose clock the others are corrected to, where one is.
+    pub reference: Option<String>,
+    /// The clocks that are wrong, with a sentence each.
+    pub corrected: BTreeMap<String, (Clock, String)>,
+    /// What looks wrong and cannot be decided, by host.
+    pub doubts: BTreeMap<String, String>,
+}
+
+/// What causality says of two hosts.
+enum Verdict {
+    /// The times can be as they are.
+    Fits,
+    /// The second host's clock is not the first's.
+    Wrong(Clock),
+    /// The times cannot be, or hardly; which of the clocks is wrong, or whether one is, cannot be said.
+    Doubtful(String),
+}
+
+impl<'i> Causality<'i> {
+    /// With nothing in it; what the index knows of clocks is taken off the times.
+    #[must_use]
+    pub fn new(index: &'i Index) -> Self {
+        Self { index, seen: Seen::default() }
+    }
+
+    /// Which data fields of events are read.
+    #[must_use]
+    pub const fn fields() -> [usize; 3] {
+        pairs::FIELDS
+    }
+
+    /// Adds events, in any order.
+    pub fn add(&mut self, table: &Table) {
+        self.seen.add(table, self.index);
+    }
+
+    /// What all of them say.
+    #[must_use]
+    pub fn finish(self) -> Clocks {
+        let pairs = self.seen.pairs();
+        let mut clocks = Clocks::default();
+        let mut wrong: Vec<(&Pair, Clock)> = Vec::new();
+        let mut fitting: Vec<&Pair> = Vec::new();
+        for pair in &pairs {
+            match verdict(pair) {
+                Verdict::Wrong(clock) if self.is_free(&pair.inner) => wrong.push((pair, clock)),
+                Verdict::Wrong(clock) => drop(clocks.doubts.insert(pair.inner.clone(), contradicts(pair, &clock))),
+                Verdict::Doubtful(doubt) => drop(clocks.doubts.insert(pair.inner.clone(), doubt)),
+                Verdict::Fits => fitting.push(pair),
+            }
+        }
+        let inner: BTreeSet<&str> = wrong.iter().map(|(pair, _)| pair.inner.as_str()).collect();
+        let root = wrong.iter().map(|(pair, _)| pair.outer.as_str()).find(|outer| !inner.contains(outer));
+        let Some(root) = root else { return clocks };
+        clocks.reference = Some(root.to_owned());
+        let mut known: BTreeMap<&str, Clock> = BTreeMap::from([(root, Clock::default())]);
+        let fits = fitting.iter().map(|pair| (*pair, Clock::default()));
+        let steps: Vec<(&Pair, Clock)> = wrong.into_iter().chain(fits).collect();
+        while let Some((pair, clock)) =
+            steps.iter().find(|(pair, _)| known.contains_key(&pair.outer[..]) && !known.contains_key(&pair.inner[..]))
+        {
+            let clock = known[&pair.outer[..]].clone().beyond(clock);
+            if clock != Clock::default() {
+                clocks.doubts.remove(&pair.inner);
+                clocks.corrected.insert(pair.inner.clone(), (clock.clone(), corrected(pair, &clock)));
+            }
+            known.insert(&pair.inner, clock);
+        }
+        clocks
+    }
+
+    /// Whether nothing is known of a host's clock but its own times.
+    fn is_free(&self, host: &str) -> bool {
+        self.index.hosts.get(host).is_none_or(|trace| trace.clock == Clock::default())
+    }
+}
+
+/// A clock against a reference of which that clock is known.
+trait Beyond {
+    fn beyond(self, own: &Clock) -> Self;
+}
+
+impl Beyond for Clock {
+    fn beyond(self, own: &Clock) -> Self {
+        let error_ns = match (self.error_ns, own.error_ns) {
+            (None, error) | (error, None) => error,
+            (Some(a), Some(b)) => Some(a.saturating_add(b)),
+        };
+        let offset_ns = self.offset_ns.saturating_add(own.offset_ns);
+        Self { offset_ns, drift_ppm: self.drift_ppm + own.drift_ppm, error_ns, ..own.clone() }
+    }
+}
+
+fn verdict(pair: &Pair) -> Verdict {
+    let exchanges = &pair.exchanges;
+    if exchanges.len() < FEWEST || pair.fits() {
+        return Verdict::Fits;
+    }
+    if !pair.encloses() {
+        return Verdict::Fits;
+    }
+    if !pair.is_known && !pair.follows() {
+        return match pair.apart_ns() {
+            Some(apart) => Verdict::Doubtful(doubtful(pair, apart)),
+            None => Verdict::Fits,
+        };
+    }
+    let mut offset = Offset::default();
+    for exchange in pair.fastest(PARTS) {
+        offset.take(&exchange);
+    }
+    offset.clock().map_or(Verdict::Fits, Verdict::Wrong)
+}
+
+fn time(ns: u64) -> String {
+    units::time(ns as f64 / 1e9)
+}
+
+fn corrected(pair: &Pair, clock: &Clock) -> String {
+    let Pair { outer, inner, .. } = pair;
+    let side = if clock.offset_ns < 0 { "behind" } else { "ahead of" };
+    format!(
+        "the clock of {inner} is {} {side} that of {outer}, to within {}: found from {} units that {inner} would have answered before they were sent, or after their answer; times are corrected by it",
+        time(clock.offset_ns.unsigned_abs()),
+        time(clock.error_ns.unwrap_or(0)),
+        pair.exchanges.len()
+    )
+}
+
+fn contradicts(pair: &Pair, clock: &Clock) -> String {
+    let Pair { outer, inner, .. } = pair;
+    let side = if clock.offset_ns < 0 { "behind" } else { "ahead of" };
+    let by = time(clock.offset_ns.unsigned_abs());
+    format!(
+        "the clock of {inner}, as it was given or found before, is still {by} {side} that of {outer}: units would be answered before they were sent"
+    )
+}
+
+fn doubtful(pair: &Pair, apart_ns: u64) -> String {
+    let Pair { outer, inner, .. } = pair;
+    let (side, sign) = if pair.is_earlier() { ("before", '-') } else { ("after", '+') };
+    let by = time(apart_ns);
+    let option = format!("--clock {inner}={sign}{}us", pair.middle_ns().unsigned_abs() / 1000);
+    format!(
+        "every unit's events of {inner} lie {by} {side} those of {outer}, nearly always as long: perhaps one of the clocks is wrong, which cannot be decided from these events (`import {option}` would correct it)"
+    )
+}
+
+#[cfg(test)]
+mod tests;

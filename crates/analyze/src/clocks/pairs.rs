@@ -1,0 +1,212 @@
+//! What each unit shows of the clocks of two hosts: when it began and ended on either. It decides nothing about clocks.
+
+use crate::assemble::ids::ByNumber;
+use stackline_core::trace::{Exchange, Index};
+use stackline_events::{Table, Value};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// The unit, and of spans their own id and their parent's.
+pub(super) const FIELDS: [usize; 3] = [UNIT, SPAN, PARENT];
+const UNIT: usize = 0;
+const SPAN: usize = 1;
+const PARENT: usize = 2;
+
+/// Most units that are looked at: of more, every second, every fourth, and so on, the same on all hosts.
+const MOST: usize = 1 << 17;
+
+/// When a unit was on a host, by that host's clock.
+#[derive(Clone, Copy, Debug)]
+struct Stay {
+    from_ns: u64,
+    to_ns: u64,
+    events: u32,
+}
+
+/// Every unit on every host. Units and spans are known by a hash of their ids.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    hosts: Vec<String>,
+    units: ByNumber<u64, Vec<(u32, Stay)>>,
+    /// A unit is looked at when these bits of its hash are zero.
+    left_out: u64,
+    /// The hosts of spans, and on which hosts others name one as their parent.
+    spans: ByNumber<u64, u32>,
+    parents: BTreeSet<(u64, u32)>,
+    /// Hosts that call, and hosts that are called.
+    calls: BTreeSet<u32>,
+    called: BTreeSet<u32>,
+}
+
+/// Units that were on two hosts; the outer one has more than one event of each.
+#[derive(Debug)]
+pub(super) struct Pair {
+    pub(super) outer: String,
+    pub(super) inner: String,
+    /// In the order of time: when each unit began on the outer host, began and ended on the inner, ended on the outer.
+    pub(super) exchanges: Vec<Exchange>,
+    /// Whether what the events say, and not only their times, has the outer host wait for the inner one.
+    pub(super) is_known: bool,
+}
+
+impl Seen {
+    pub(super) fn add(&mut self, table: &Table, index: &Index) {
+        let mut places: HashMap<u32, u32> = HashMap::new();
+        for row in 0..table.len() {
+            if stackline_events::catalogue::is_monitor(table.keyword(row)) {
+                continue;
+            }
+            let id = table.value(row, UNIT);
+            if id == Value::Absent || hash(id) & self.left_out != 0 {
+                continue;
+            }
+            let host = *places.entry(table.host[row]).or_insert_with(|| self.place(table.host(row)));
+            let clock = index.hosts.get(table.host(row)).map(|trace| &trace.clock);
+            let at_ns = clock.map_or(table.at_ns[row], |clock| clock.reference_ns(table.at_ns[row]));
+            self.stay(hash(id), host, at_ns);
+            self.span(table, row, host);
+            match table.keyword(row) {
+                "APP_CALL" | "APP_RESPONSE" => drop(self.calls.insert(host)),
+                "APP_INDICATION" | "APP_REPLY" => drop(self.called.insert(host)),
+                _ => {}
+            }
+        }
+    }
+
+    fn place(&mut self, host: &str) -> u32 {
+        let found = self.hosts.iter().position(|other| other == host);
+        found.unwrap_or_else(|| {
+            self.hosts.push(host.to_owned());
+            self.hosts.len() - 1
+        }) as u32
+    }
+
+    fn stay(&mut self, id: u64, host: u32, at_ns: u64) {
+        let stays = self.units.entry(id).or_default();
+        match stays.iter_mut().find(|(other, _)| *other == host) {
+            Some((_, stay)) => {
+                let events = stay.events.saturating_add(1);
+                *stay = Stay { from_ns: stay.from_ns.min(at_ns), to_ns: stay.to_ns.max(at_ns), events };
+            }
+            None => stays.push((host, Stay { from_ns: at_ns, to_ns: at_ns, events: 1 })),
+        }
+        if self.units.len() > MOST {
+            self.left_out = self.left_out << 1 | 1;
+            self.units.retain(|id, _| *id & self.left_out == 0);
+        }
+    }
+
+    /// Spans of others have texts as ids; stackline's own events have numbers there.
+    fn span(&mut self, table: &Table, row: usize, host: u32) {
+        let (span, parent) = (table.value(row, SPAN), table.value(row, PARENT));
+        if span.text().is_none() || self.spans.len() > 4 * MOST {
+            return;
+        }
+        self.spans.insert(hash(span), host);
+        if parent.text().is_some() {
+            self.parents.insert((hash(parent), host));
+        }
+    }
+
+    /// All pairs of hosts that have units in common, the outer one first.
+    pub(super) fn pairs(&self) -> Vec<Pair> {
+        let mut exchanges: BTreeMap<(u32, u32), Vec<Exchange>> = BTreeMap::new();
+        for stays in self.units.values() {
+            for ((outer, around), (inner, within)) in stays.iter().flat_map(|a| stays.iter().map(move |b| (*a, *b))) {
+                if outer != inner && around.events > 1 {
+                    exchanges.entry((outer, inner)).or_default().push(exchange(around, within));
+                }
+            }
+        }
+        let parents: BTreeSet<(u32, u32)> =
+            self.parents.iter().filter_map(|(parent, host)| Some((*self.spans.get(parent)?, *host))).collect();
+        let pair = |((outer, inner), mut exchanges): ((u32, u32), Vec<Exchange>)| {
+            exchanges.sort_by_key(|exchange| (exchange.asked_ns, exchange.heard_ns));
+            let calls = self.calls.contains(&outer) && self.called.contains(&inner) && !self.calls.contains(&inner);
+            let name = |host: u32| self.hosts[host as usize].clone();
+            let is_known = calls || parents.contains(&(outer, inner)) && !parents.contains(&(inner, outer));
+            Pair { outer: name(outer), inner: name(inner), exchanges, is_known }
+        };
+        exchanges.into_iter().map(pair).collect()
+    }
+}
+
+fn hash(id: Value<'_>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    match id {
+        Value::Number(number) => number.hash(&mut hasher),
+        Value::Text(text) => text.hash(&mut hasher),
+        Value::Absent => {}
+    }
+    hasher.finish()
+}
+
+const fn exchange(around: Stay, within: Stay) -> Exchange {
+    Exchange {
+        asked_ns: around.from_ns,
+        heard_ns: within.from_ns,
+        answered_ns: within.to_ns,
+        returned_ns: around.to_ns,
+    }
+}
+
+/// How long a unit was on the outer host and not on the inner, ns: both ways together, where the outer encloses the inner.
+fn ways_ns(exchange: &Exchange) -> i128 {
+    stackline_core::offset::delay_ns(exchange)
+}
+
+impl Pair {
+    /// Whether no unit is on the inner host before it begins, or after it ends, on the outer.
+    pub(super) fn fits(&self) -> bool {
+        self.exchanges.iter().all(|e| e.heard_ns >= e.asked_ns && e.answered_ns <= e.returned_ns)
+    }
+
+    /// Whether there is room on the outer host for what the inner did, in every unit, and there are clocks by which it lay there.
+    pub(super) fn encloses(&self) -> bool {
+        self.exchanges.iter().all(|exchange| ways_ns(exchange) >= 0)
+    }
+
+    /// Whether the time on the outer host follows that on the inner from unit to unit: less is left of how the one varies when
+    /// the other is taken off.
+    pub(super) fn follows(&self) -> bool {
+        let inner = spread(self.exchanges.iter().map(|e| i128::from(e.answered_ns) - i128::from(e.heard_ns)));
+        let left = spread(self.exchanges.iter().map(ways_ns));
+        inner > 0.0 && left < inner / 4.0
+    }
+
+    /// How far the stays of every unit lie apart, when these gaps are nearly alike and long beside the stays themselves.
+    pub(super) fn apart_ns(&self) -> Option<u64> {
+        let gap = |e: &Exchange| match self.is_earlier() {
+            true => i128::from(e.asked_ns) - i128::from(e.answered_ns),
+            false => i128::from(e.heard_ns) - i128::from(e.returned_ns),
+        };
+        let stay = self.exchanges.iter().map(|e| i128::from(e.returned_ns) - i128::from(e.asked_ns)).max()?;
+        let least = self.exchanges.iter().map(gap).min()?;
+        let most = self.exchanges.iter().map(gap).max()?;
+        (least > 4 * stay && most - least < least / 4).then(|| u64::try_from(least).ok()).flatten()
+    }
+
+    /// How far the inner host's clock would be ahead in the middle of the fastest exchange, if the outer one enclosed it, ns.
+    pub(super) fn middle_ns(&self) -> i128 {
+        let fastest = self.exchanges.iter().min_by_key(|e| ways_ns(e)).map(stackline_core::offset::bounds);
+        fastest.map_or(0, |(least, most)| i128::midpoint(least, most))
+    }
+
+    /// Whether the inner host's events lie before the outer's.
+    pub(super) fn is_earlier(&self) -> bool {
+        self.exchanges.first().is_some_and(|e| e.heard_ns < e.asked_ns)
+    }
+
+    /// The fastest exchange of each of so many parts of the time.
+    pub(super) fn fastest(&self, parts: usize) -> Vec<Exchange> {
+        let size = self.exchanges.len().div_ceil(parts).max(1);
+        self.exchanges.chunks(size).filter_map(|part| part.iter().min_by_key(|e| ways_ns(e)).copied()).collect()
+    }
+}
+
+/// The standard deviation.
+fn spread(values: impl Iterator<Item = i128> + Clone) -> f64 {
+    let (count, sum) = values.clone().fold((0.0, 0.0), |(count, sum), value| (count + 1.0, sum + value as f64));
+    let mean = sum / f64::max(count, 1.0);
+    (values.map(|value| (value as f64 - mean).powi(2)).sum::<f64>() / f64::max(count, 1.0)).sqrt()
+}
