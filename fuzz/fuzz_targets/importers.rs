@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use stackline_events::Table;
 use stackline_exchange::capture::{Options, Reader};
-use stackline_exchange::{otlp, qlog};
+use stackline_exchange::{jaeger, netlogger, otlp, qlog};
 
 /// Every event can be written as a line and read again.
 fn whole(table: &Table) {
@@ -17,10 +17,14 @@ fn whole(table: &Table) {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    for read in [otlp::read(bytes), qlog::read(bytes, None)].into_iter().flatten() {
+    for read in [otlp::read(bytes), jaeger::read(bytes), qlog::read(bytes, None)].into_iter().flatten() {
         whole(&read.table);
         assert!(read.mistakes.1.len() as u64 <= read.mistakes.0);
     }
+    for form in [netlogger::Form::Ulm, netlogger::Form::Bp] {
+        whole(&netlogger::read(bytes, form).table);
+    }
+    let _ = netlogger::recognise(bytes);
     let options = Options::default();
     if let Ok(mut reader) = Reader::open(bytes, &options) {
         while let Some(table) = reader.next_batch() {

@@ -6,11 +6,16 @@
 //! | module | one idea |
 //! | --- | --- |
 //! | [`otlp`] | spans of OpenTelemetry, both ways |
+//! | [`jaeger`] | traces as Jaeger's page downloads them, in |
+//! | [`netlogger`] | lines of `name=value`: NetLogger's ULM and BP forms, in |
 //! | [`qlog`] | what a QUIC stack logs of itself, in |
 //! | [`capture`] | packets of pcapng and pcap, in |
 //! | [`perfetto`] | a trace for Perfetto's viewer, one file a host, out |
 
 pub mod capture;
+pub mod jaeger;
+mod moment;
+pub mod netlogger;
 pub mod otlp;
 pub mod perfetto;
 pub mod qlog;

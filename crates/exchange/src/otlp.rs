@@ -225,7 +225,7 @@ fn number(key: &str, value: i64) -> KeyValue {
 
 // --- in ---
 
-fn import(data: &TracesData, imported: &mut Imported) {
+pub(crate) fn import(data: &TracesData, imported: &mut Imported) {
     for resource in &data.resource_spans {
         let attributes = resource.resource.iter().flat_map(|resource| &resource.attributes);
         let named: BTreeMap<&str, String> = attributes.filter_map(|a| Some((a.key.as_str(), shown(a)?))).collect();

@@ -4,7 +4,7 @@
 //! range; everything else becomes an event of its own name with its data as JSON. Times relative to a reference become ns
 //! since 1970; qlog has them as floating-point milliseconds, so they are exact to some hundred ns at best.
 
-use crate::{Error, Imported, keyword_of};
+use crate::{Error, Imported, keyword_of, moment};
 use serde_json::Value as Json;
 use stackline_events::Value;
 
@@ -148,19 +148,7 @@ fn nanoseconds(ms: f64) -> Option<i128> {
 
 /// `{"wall_clock_time": "2026-01-02T03:04:05.678Z"}` in ns since 1970.
 fn wall_ns(reference: &Json) -> Option<i128> {
-    let (date, time) = reference["wall_clock_time"].as_str()?.strip_suffix('Z')?.split_once('T')?;
-    let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
-    let three = |text: &str, by: char| {
-        let numbers: Option<Vec<i128>> = text.split(by).map(|part| part.parse::<u16>().ok().map(i128::from)).collect();
-        <[i128; 3]>::try_from(numbers?).ok()
-    };
-    let ([year, month, day], [hour, minute, second]) = (three(date, '-')?, three(time, ':')?);
-    let digits = fraction.get(..fraction.len().min(9)).filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()))?;
-    let fraction = format!("{digits:0<9}").parse::<i128>().ok()?;
-    // Days since 1970 by the civil calendar, in years that begin in March.
-    let (y, m) = if month <= 2 { (year - 1, month + 9) } else { (year, month - 3) };
-    let days = 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 719_469;
-    Some((((days * 24 + hour) * 60 + minute) * 60 + second) * 1_000_000_000 + fraction)
+    moment::of_rfc3339(reference["wall_clock_time"].as_str()?)
 }
 
 #[cfg(test)]

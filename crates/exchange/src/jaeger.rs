@@ -1,0 +1,163 @@
+//! Jaeger's own JSON: what its page downloads and its query service answers, `{"data": [{"traceID", "spans", "processes"}]}`.
+//!
+//! Its spans become those of OpenTelemetry and are read as these are: `NAME_START` and `NAME_END`, the unit the trace. Its
+//! times are whole microseconds. It writes nothing.
+
+use crate::otlp::messages::{AnyValue, KeyValue, Resource, ResourceSpans, ScopeSpans, Span, SpanEvent, TracesData};
+use crate::{Error, Imported, otlp};
+use serde::Deserialize;
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
+
+#[derive(Deserialize)]
+struct Answer {
+    data: Vec<Trace>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[derive(Default)]
+struct Trace {
+    spans: Vec<JaegerSpan>,
+    processes: BTreeMap<String, Process>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Process {
+    service_name: String,
+    tags: Vec<Tag>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct JaegerSpan {
+    #[serde(rename = "traceID")]
+    trace: String,
+    #[serde(rename = "spanID")]
+    span: String,
+    operation_name: String,
+    references: Vec<Reference>,
+    start_time: u64,
+    duration: u64,
+    tags: Vec<Tag>,
+    logs: Option<Vec<Log>>,
+    #[serde(rename = "processID")]
+    process: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Reference {
+    ref_type: String,
+    #[serde(rename = "spanID")]
+    span: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Tag {
+    key: String,
+    value: Json,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Log {
+    timestamp: u64,
+    fields: Vec<Tag>,
+}
+
+/// Reads a file: one answer, or answers one after the other.
+///
+/// # Errors
+/// When it is none.
+pub fn read(bytes: &[u8]) -> Result<Imported, Error> {
+    let mut imported = Imported::default();
+    for answer in serde_json::Deserializer::from_slice(bytes).into_iter::<Answer>() {
+        match answer {
+            Ok(answer) => answer.data.into_iter().for_each(|trace| otlp::import(&spans(trace), &mut imported)),
+            Err(cause) if imported.table.is_empty() => return Err(Error::new("this is no JSON of Jaeger", cause)),
+            Err(cause) => {
+                imported.mistake(format!("the rest is no JSON of Jaeger: {cause}"));
+                break;
+            }
+        }
+    }
+    Ok(imported)
+}
+
+/// A trace as OpenTelemetry has it: the spans of each process together.
+fn spans(trace: Trace) -> TracesData {
+    let mut by_process: BTreeMap<String, Vec<Span>> = BTreeMap::new();
+    for span in trace.spans {
+        by_process.entry(span.process.clone()).or_default().push(otlp_span(span));
+    }
+    let resource_spans = by_process.into_iter().map(|(process, spans)| ResourceSpans {
+        resource: trace.processes.get(&process).map(resource),
+        scope_spans: vec![ScopeSpans { scope: None, spans }],
+    });
+    TracesData { resource_spans: resource_spans.collect() }
+}
+
+/// Jaeger's clients call a host `hostname`, OpenTelemetry's `host.name`.
+fn resource(process: &Process) -> Resource {
+    let host = |tag: &&Tag| matches!(&tag.key[..], "hostname" | "host.name");
+    let mut attributes = vec![text("service.name", &process.service_name)];
+    attributes.extend(process.tags.iter().find(host).map(|tag| attribute("host.name", &tag.value)));
+    Resource { attributes }
+}
+
+fn otlp_span(span: JaegerSpan) -> Span {
+    let parent = span.references.iter().find(|reference| reference.ref_type == "CHILD_OF");
+    Span {
+        trace_id: id(&span.trace, 16),
+        span_id: id(&span.span, 8),
+        parent_span_id: parent.map_or_else(Vec::new, |parent| id(&parent.span, 8)),
+        name: span.operation_name,
+        start_time_unix_nano: span.start_time.saturating_mul(1000),
+        end_time_unix_nano: span.start_time.saturating_add(span.duration).saturating_mul(1000),
+        attributes: span.tags.iter().map(|tag| attribute(&tag.key, &tag.value)).collect(),
+        events: span.logs.iter().flatten().map(event).collect(),
+        ..Span::default()
+    }
+}
+
+/// What happened in a span: its field `event` is its name.
+fn event(log: &Log) -> SpanEvent {
+    let named = log.fields.iter().find(|tag| matches!(&tag.key[..], "event" | "message"));
+    let name = named.and_then(|tag| tag.value.as_str()).unwrap_or("log");
+    SpanEvent {
+        time_unix_nano: log.timestamp.saturating_mul(1000),
+        name: name.to_owned(),
+        attributes: log.fields.iter().map(|tag| attribute(&tag.key, &tag.value)).collect(),
+    }
+}
+
+/// An id in hexadecimal, of which leading zeroes may be left out; nothing when it is none.
+fn id(text: &str, bytes: usize) -> Vec<u8> {
+    let fits = (1..=2 * bytes).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let number = fits.then(|| u128::from_str_radix(text, 16).ok()).flatten();
+    number.map_or_else(Vec::new, |number| number.to_be_bytes()[16 - bytes..].to_vec())
+}
+
+fn text(key: &str, value: &str) -> KeyValue {
+    attribute(key, &Json::from(value))
+}
+
+fn attribute(key: &str, value: &Json) -> KeyValue {
+    let value = match value {
+        Json::Bool(yes) => AnyValue { bool_value: Some(*yes), ..AnyValue::default() },
+        Json::Number(number) => {
+            let int_value = number.as_i64();
+            let double_value = if int_value.is_none() { number.as_f64() } else { None };
+            AnyValue { int_value, double_value, ..AnyValue::default() }
+        }
+        Json::String(text) => AnyValue { string_value: Some(text.clone()), ..AnyValue::default() },
+        other => AnyValue { string_value: Some(other.to_string()), ..AnyValue::default() },
+    };
+    KeyValue { key: key.to_owned(), value: Some(value) }
+}
+
+#[cfg(test)]
+mod tests;

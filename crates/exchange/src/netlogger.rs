@@ -1,0 +1,161 @@
+//! NetLogger's lines of `name=value`, in both forms: ULM (Universal Logger Message, draft-abela-ulm), with `DATE`, `HOST`, `PROG`
+//! and `NL.EVNT`, and BP (its later "best practices"), with `ts` and `event`.
+//!
+//! A value with blanks is quoted, and `\"` in it is a quotation mark; no other escape exists. The event's data are first what
+//! identifies the unit (the field `id` or `guid`, or the first whose name ends in `id` behind a mark), then the fields as
+//! `name=value`, in their order. What a line does not say stays absent; what is no line of the form is counted.
+
+use crate::{Imported, keyword_of, moment};
+use stackline_events::Value;
+use std::borrow::Cow;
+
+/// Which of the two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// `DATE=20000330112320.957943 HOST=h PROG=p LVL=Usage NL.EVNT=X SIZE=49332`.
+    Ulm,
+    /// `ts=2010-04-19T18:26:43.123456Z event=x level=Info key=value`.
+    Bp,
+}
+
+/// One `name=value`.
+type Field<'l> = (&'l str, Cow<'l, str>);
+
+/// The longest line, in bytes.
+const LONGEST: usize = 1 << 20;
+
+/// Whether a text is of one of the forms, by its first line that says something.
+#[must_use]
+pub fn recognise(first: &[u8]) -> Option<Form> {
+    let text = String::from_utf8_lossy(first);
+    let line = text.lines().find(|line| says_something(line))?;
+    // The line may be cut off behind what was looked at.
+    let names: Vec<&str> = line.split_ascii_whitespace().filter_map(|word| Some(word.split_once('=')?.0)).collect();
+    let has = |name: &str| names.iter().any(|other| other.eq_ignore_ascii_case(name));
+    if names.first()?.eq_ignore_ascii_case("DATE") && has("NL.EVNT") {
+        return Some(Form::Ulm);
+    }
+    (names.first()? == &"ts" && has("event")).then_some(Form::Bp)
+}
+
+/// Reads a log. Any bytes will do: what is no line of the form is a mistake.
+#[must_use]
+pub fn read(bytes: &[u8], form: Form) -> Imported {
+    let mut imported = Imported::default();
+    for (number, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
+        let text = match std::str::from_utf8(line) {
+            Ok(text) if line.len() <= LONGEST => text,
+            Ok(_) => {
+                imported.mistake(format!("line {} is longer than 1 MiB", number + 1));
+                continue;
+            }
+            Err(_) => {
+                imported.mistake(format!("line {} is not UTF-8", number + 1));
+                continue;
+            }
+        };
+        if says_something(text)
+            && let Err(what) = take(text, form, &mut imported)
+        {
+            imported.mistake(format!("line {}: {what}", number + 1));
+        }
+    }
+    imported
+}
+
+fn says_something(line: &str) -> bool {
+    let line = line.trim();
+    !line.is_empty() && !line.starts_with('#')
+}
+
+/// Adds the event of a line.
+fn take(line: &str, form: Form, imported: &mut Imported) -> Result<(), String> {
+    let fields = fields(line)?;
+    let [date, event] = match form {
+        Form::Ulm => ["DATE", "NL.EVNT"],
+        Form::Bp => ["ts", "event"],
+    };
+    let find = |name: &str| fields.iter().find(|field| field.0.eq_ignore_ascii_case(name)).map(|field| &field.1);
+    let at = find(date).ok_or_else(|| format!("there is no {date}"))?;
+    let name = find(event).filter(|name| !name.is_empty()).ok_or_else(|| format!("there is no {event}"))?;
+    let moment = match form {
+        Form::Ulm => of_digits(at),
+        Form::Bp => moment::of_rfc3339(at).or_else(|| of_seconds(at)),
+    };
+    let at_ns = moment.and_then(|ns| i64::try_from(ns).ok()).and_then(|ns| u64::try_from(ns).ok());
+    let at_ns = at_ns.ok_or_else(|| format!("{date}={at} is no moment from 1970 to 2262"))?;
+    let host = find("HOST").filter(|host| !host.is_empty()).map_or("unknown", |host| host);
+    let unit = fields.iter().find(|field| identifies(field.0)).map_or("", |field| &field.1);
+    let keyword = keyword_of(&[name]);
+    let written = |field: &&Field<'_>| {
+        let is_name = field.0.eq_ignore_ascii_case(event) && field.1 == keyword;
+        !is_name && ![date, "HOST"].iter().any(|name| field.0.eq_ignore_ascii_case(name))
+    };
+    let rest = fields.iter().filter(written).map(|(name, value)| format!("{name}={value}"));
+    let data: Vec<String> = std::iter::once(unit.to_owned()).chain(rest).collect();
+    let values: Vec<Value<'_>> = data.iter().map(|field| Value::of(field)).collect();
+    imported.table.push(&keyword, host, at_ns, &values);
+    Ok(())
+}
+
+/// Whether a field of that name says which unit an event is about.
+fn identifies(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name == "guid" || name.rsplit(['.', '_', '-']).next() == Some("id")
+}
+
+/// All `name=value` of a line.
+fn fields(line: &str) -> Result<Vec<Field<'_>>, String> {
+    let (mut fields, mut rest) = (Vec::new(), line.trim());
+    while !rest.is_empty() {
+        let (name, behind) = rest.split_once('=').ok_or_else(|| format!("`{}` is no name=value", first_of(rest)))?;
+        if name.is_empty() || name.contains(char::is_whitespace) {
+            return Err(format!("`{}` is no name=value", first_of(rest)));
+        }
+        let (value, behind) = match behind.strip_prefix('"') {
+            Some(quoted) => quoted_value(quoted).ok_or_else(|| format!("the quotation mark of {name} has no end"))?,
+            None => {
+                let end = behind.find(char::is_whitespace).unwrap_or(behind.len());
+                (Cow::Borrowed(&behind[..end]), &behind[end..])
+            }
+        };
+        fields.push((name, value));
+        rest = behind.trim_start();
+    }
+    Ok(fields)
+}
+
+/// The first word of a text, for a message.
+fn first_of(text: &str) -> String {
+    text.split_whitespace().next().unwrap_or_default().chars().take(40).collect()
+}
+
+/// A value up to its closing quotation mark, and what is behind it.
+fn quoted_value(text: &str) -> Option<(Cow<'_, str>, &str)> {
+    let closes = |at: &usize| !text[..*at].ends_with('\\');
+    let end = text.match_indices('"').map(|(at, _)| at).find(closes)?;
+    let value = &text[..end];
+    let value = if value.contains("\\\"") { Cow::Owned(value.replace("\\\"", "\"")) } else { Cow::Borrowed(value) };
+    Some((value, &text[end + 1..]))
+}
+
+/// `20000330112320.957943`, UTC.
+fn of_digits(text: &str) -> Option<i128> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    if whole.len() != 14 || !whole.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let part = |from: usize, to: usize| whole[from..to].parse::<i128>().unwrap_or(-1);
+    let moment = moment::since_1970([part(0, 4), part(4, 6), part(6, 8)], [part(8, 10), part(10, 12), part(12, 14)])?;
+    Some(moment + moment::fraction_ns(fraction)?)
+}
+
+/// `1271701603.123456`: seconds since 1970.
+fn of_seconds(text: &str) -> Option<i128> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let seconds = whole.bytes().all(|byte| byte.is_ascii_digit()).then(|| whole.parse::<u32>().ok())??;
+    Some(i128::from(seconds) * 1_000_000_000 + moment::fraction_ns(fraction)?)
+}
+
+#[cfg(test)]
+mod tests;
