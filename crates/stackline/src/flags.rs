@@ -173,7 +173,10 @@ pub(crate) struct Import {
     /// Names for the hosts of a log, with * for the name they have in it; once for each log
     #[arg(long, value_name = "NAME=LOG")]
     pub(crate) host: Vec<String>,
-    /// The format of all logs, where it cannot be recognised: text, tape, capture, qlog, otlp
+    /// How far a host's clock is ahead (+) or behind (-), which comes off its times; once for each host
+    #[arg(long, value_name = "HOST=+TIME", allow_hyphen_values = true, value_parser = clock)]
+    pub(crate) clock: Vec<(String, i64)>,
+    /// The format of all logs, where it cannot be recognised: text, tape, capture, qlog, otlp, jaeger, ulm, bp
     #[arg(long = "as", value_name = "FORM")]
     pub(crate) form: Option<String>,
     /// Print JSON on stdout
@@ -609,6 +612,16 @@ fn duration(text: &str) -> Result<Duration, String> {
     };
     let seconds = number.trim().parse::<f64>().map_err(|_| form)? * factor;
     Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero()).ok_or_else(|| form.into())
+}
+
+/// `server=+1s`, `server=-30ms`: a host and how far its clock is ahead, ns.
+fn clock(text: &str) -> Result<(String, i64), String> {
+    let form = "a host, = and a signed time with its unit (us, ms, s, min, h), as in server=+1s or server=-30ms";
+    let (host, time) = text.rsplit_once('=').filter(|(host, _)| !host.is_empty()).ok_or(form)?;
+    let behind = time.starts_with('-');
+    let time = duration(time.strip_prefix(['+', '-']).unwrap_or(time)).map_err(|_| form)?;
+    let ahead = i64::try_from(time.as_nanos()).map_err(|_| form)?;
+    Ok((host.to_owned(), if behind { -ahead } else { ahead }))
 }
 
 #[derive(Args, Debug)]

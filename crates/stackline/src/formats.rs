@@ -4,17 +4,22 @@
 //! a flag of its own in `flags::Export` that [`Exporter::flag`] finds.
 
 mod capture;
+mod foreign;
 mod format;
+mod jaeger;
+mod netlogger;
 mod otlp;
 mod perfetto;
 mod qlog;
 mod tape;
 mod text;
 
+pub(crate) use foreign::foreign;
 pub(crate) use format::{Exporter, Importer, LOOKED_AT, Shared};
 
 /// Every format that is read; the first that recognises a log reads it.
-pub(crate) const FROM: &[Importer] = &[tape::FROM, capture::FROM, qlog::FROM, otlp::FROM, text::FROM];
+pub(crate) const FROM: &[Importer] =
+    &[tape::FROM, capture::FROM, qlog::FROM, otlp::FROM, jaeger::FROM, netlogger::ULM, netlogger::BP, text::FROM];
 
 /// Every format that is written.
 pub(crate) const TO: &[Exporter] = &[text::TO, tape::TO, otlp::PROTOBUF, otlp::JSON, perfetto::TO];

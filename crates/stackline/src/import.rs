@@ -1,5 +1,7 @@
 //! `stackline import`: logs of other programs become a run, or are added to one.
 
+mod clocks;
+
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::formats::{self, FROM, LOOKED_AT, Shared};
@@ -28,7 +30,7 @@ pub(crate) fn import(flags: &flags::Import) -> Result {
             (made.path().to_owned(), Some(made))
         }
     };
-    let done = fill(&run, &logs, started);
+    let done = fill(&run, &logs, &flags.clock, started);
     let (index, taken, imports) = match (done, made) {
         (Ok(done), None) => done,
         (Ok(done), Some(made)) => {
@@ -109,7 +111,12 @@ fn name(flags: &flags::Import) -> String {
         .unwrap_or_else(|| "import".into())
 }
 
-fn fill(run: &Path, logs: &[Given<'_>], started: SystemTime) -> Result<(Index, Taken, Vec<Import>)> {
+fn fill(
+    run: &Path,
+    logs: &[Given<'_>],
+    given: &[(String, i64)],
+    started: SystemTime,
+) -> Result<(Index, Taken, Vec<Import>)> {
     // From here until the index is written nobody else adds to this run.
     let mut intake = Intake::begin(run)?;
     let mut index = read_index(run)?.unwrap_or_default();
@@ -132,6 +139,7 @@ fn fill(run: &Path, logs: &[Given<'_>], started: SystemTime) -> Result<(Index, T
     if imports.iter().all(|import| import.events == 0) {
         return Err(without_events(logs));
     }
+    clocks::give(given, &mut index, intake.hosts())?;
     let taken = intake.finish()?;
     for (host, settled) in &taken.settled {
         settled.record_in(index.hosts.entry(host.clone()).or_default());
@@ -143,6 +151,7 @@ fn fill(run: &Path, logs: &[Given<'_>], started: SystemTime) -> Result<(Index, T
         index.reference = taken.hosts.keys().next().cloned().unwrap_or_default();
     }
     index.imports.extend(imports.iter().cloned());
+    clocks::find(run, &mut index)?;
     write_index(run, &index)?;
     Ok((index, taken, imports))
 }
@@ -154,24 +163,10 @@ fn without_events(logs: &[Given<'_>]) -> Error {
         let mut first = Vec::new();
         let file = log.file.as_ref().and_then(|file| File::open(file).ok())?;
         file.take(LOOKED_AT as u64).read_to_end(&mut first).ok()?;
-        foreign(&String::from_utf8_lossy(&first))
+        formats::foreign(&first)
     });
     let hint = known.unwrap_or("docs/EVENTS.md has the forms that are read, `--as` chooses one");
     Error::input(format!("there is no event in {}", names.join(", "))).hint(hint)
-}
-
-/// What to do with a form of other programs that is not read.
-fn foreign(text: &str) -> Option<&'static str> {
-    let has = |words: &[&str]| words.iter().all(|word| text.contains(word));
-    if has(&["\"traceID\"", "\"spans\""]) {
-        Some("this is Jaeger's own JSON, which is not read; OTLP is, in its binary form and as JSON")
-    } else if has(&["DATE=", "HOST=", "NL.EVNT="]) {
-        Some("this is NetLogger's ULM form, which is not read; lines `KEYWORD; host; seconds; nanoseconds; data` are")
-    } else if has(&["ts=", "event="]) {
-        Some("this is NetLogger's BP form, which is not read; lines `KEYWORD; host; seconds; nanoseconds; data` are")
-    } else {
-        None
-    }
 }
 
 fn read(
@@ -223,18 +218,22 @@ fn report(flags: &flags::Import, run: &PathBuf, index: &Index, taken: &Taken, im
             ));
         }
     }
+    clocks::report(index);
     if flags.json {
         let hosts: BTreeMap<_, _> = taken.hosts.keys().map(|host| (host, index.hosts[host].recorded)).collect();
         let refused = taken.refused;
         return output::json(
-            &serde_json::json!({"run": run, "imports": imports, "hosts": hosts, "refused_hosts_events": refused}),
+            &serde_json::json!({
+                "run": run, "imports": imports, "hosts": hosts, "refused_hosts_events": refused,
+                "reference": index.reference, "clocks": clocks::json(index),
+            }),
             false,
         );
     }
     let mut text = format!("{}\n", run.display());
     for import in imports {
         // Writing to a String cannot fail.
-        let _ = write!(text, "  {}: {} events", import.source, import.events);
+        let _ = write!(text, "  {} ({}): {} events", import.source, import.form, import.events);
         for (cause, count) in &import.refused {
             let _ = write!(text, ", {count} {cause}");
         }

@@ -115,6 +115,10 @@ fn notes(run: &Run, index: Option<&Index>, made: &Lifelines) -> Vec<String> {
         notes.push(format!("The run is incomplete ({reason}); what it holds is shown."));
     }
     let Some(index) = index else { return notes };
+    if index.runs.is_empty() {
+        // Of the clocks of imported logs, mostly.
+        notes.extend(index.hosts.values().flat_map(|trace| &trace.notes).map(|note| format!("{note}.")));
+    }
     for (host, trace) in index.hosts.iter().filter(|(_, trace)| trace.lost > 0) {
         let lost = trace.lost;
         notes.push(format!(

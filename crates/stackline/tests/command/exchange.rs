@@ -17,7 +17,7 @@ fn a_log_becomes_a_run_that_is_sorted_and_says_what_it_left_out() {
     let place = Place::new();
     place.write("server.log", LOG);
     let done = place.stackline(&["import", "server.log", "--name", "first try"]);
-    assert!(done.succeeds().out.ends_with("  server.log: 3 events, 1 cut short, 1 no time\n"), "{}", done.out);
+    assert!(done.succeeds().out.ends_with("  server.log (text): 3 events, 1 cut short, 1 no time\n"), "{}", done.out);
     assert!(done.err.contains("server.log, line 5, is not an event: `nine` is not a whole number"), "{}", done.err);
     let run = place.kept().0;
     assert!(run.to_str().unwrap().ends_with("-first-try"));
@@ -201,4 +201,60 @@ fn limited(place: &Place, more: &str) -> Command {
     let mut shell = Command::new("bash");
     shell.arg("-c").arg(script).current_dir(place.path(".")).env("STACKLINE_RUNS", place.path("runs"));
     shell
+}
+
+/// Calls of a client, 100 ms apart, that a server answers after 5 to 23 ms, a millisecond each way; its clock is so much ahead.
+fn calls(ahead_ms: i64, work_ms: impl Fn(i64) -> i64) -> (String, String) {
+    let line = |keyword: &str, host: &str, ms: i64, unit: i64| {
+        format!("{keyword}; {host}; {}; {}; {unit}\n", ms / 1000, ms % 1000 * 1_000_000)
+    };
+    let (mut client, mut server) = (String::new(), String::new());
+    for unit in 0..40 {
+        let (sent, work) = (1_700_000_000_000 + unit * 100, work_ms(unit));
+        client += &line("GO", "client", sent, unit);
+        server += &line("COME", "server", sent + 1 + ahead_ms, unit);
+        server += &line("LEAVE", "server", sent + 1 + work + ahead_ms, unit);
+        client += &line("BACK", "client", sent + 2 + work, unit);
+    }
+    (client, server)
+}
+
+#[test]
+fn a_clock_by_which_answers_come_before_their_requests_is_corrected_and_told() {
+    let place = Place::new();
+    let (client, server) = calls(-1000, |unit| 5 + unit % 7 * 3);
+    place.write("client.log", &client);
+    place.write("server.log", &server);
+    let json = place.stackline(&["import", "client.log", "server.log", "--json"]).json();
+    let clock = &json["clocks"]["server"];
+    let (offset, error) = (clock["offset_ns"].as_i64().unwrap(), clock["error_ns"].as_i64().unwrap());
+    assert!((offset + 1_000_000_000).abs() <= error && error < 3_000_000, "{clock}");
+    assert_eq!(json["reference"], "client");
+    let lifelines = place.stackline(&["lifelines", "last", "--json"]).json();
+    let points: Vec<&str> =
+        lifelines["points"].as_array().unwrap().iter().map(|point| point["keyword"].as_str().unwrap()).collect();
+    assert_eq!(points, ["GO", "COME", "LEAVE", "BACK"]);
+    let text = place.stackline(&["lifelines", "last"]).succeeds().out.clone();
+    let said = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("the clock of server is 1.00 s behind that of client"), "{text}");
+}
+
+#[test]
+fn a_clock_that_may_be_wrong_is_a_doubt_and_the_hint_corrects_it() {
+    let place = Place::new();
+    let (client, server) = calls(-1000, |_| 9);
+    place.write("client.log", &client);
+    place.write("server.log", &server);
+    let done = place.stackline(&["import", "client.log", "server.log"]);
+    let doubt = done.succeeds().err.clone();
+    assert!(doubt.contains("perhaps one of the clocks is wrong"), "{doubt}");
+    let option = doubt.split('`').nth(1).unwrap().strip_prefix("import ").unwrap();
+    let (flag, value) = option.split_once(' ').unwrap();
+    let done = place.stackline(&["import", "client.log", "server.log", flag, value, "--name", "mended"]);
+    assert!(done.succeeds().err.contains("is 1.00 s behind, as it was given"), "{}", done.err);
+    let lifelines = place.stackline(&["lifelines", "last", "--json"]).json();
+    assert_eq!(lifelines["points"][1]["keyword"], "COME");
+    place.stackline(&["import", "client.log", "--clock", "server=+1s"]).fails(2, &["no event is of that host"]);
+    let wrong = place.stackline(&["import", "client.log", "--clock", "client=soon"]);
+    assert!(wrong.status.code() == Some(2) && wrong.err.contains("as in server=+1s"), "{}", wrong.err);
 }

@@ -99,7 +99,7 @@ fn a_log_of_quic_becomes_events() {
     let place = Place::new();
     place.write("client.sqlog", "\u{1e}{\"qlog_version\":\"0.3\",\"trace\":{\"vantage_point\":{\"type\":\"client\"}}}\n\u{1e}{\"time\":1,\"name\":\"recovery:packet_lost\",\"data\":{\"header\":{\"packet_number\":3},\"trigger\":\"time_threshold\"}}\n\u{1e}{\"time\"");
     let done = place.stackline(&["import", "client.sqlog"]);
-    assert!(done.succeeds().out.ends_with("  client.sqlog: 1 events, 1 not read\n"), "{}", done.out);
+    assert!(done.succeeds().out.ends_with("  client.sqlog (qlog): 1 events, 1 not read\n"), "{}", done.out);
     let run = place.kept().0.to_str().unwrap().to_owned();
     assert_eq!(lines(&place, &run, "QUIC_"), ["QUIC_LOST; client; 0; 1000000; ; ; ; ; 3; time_threshold"]);
     place.write("broken.qlog", "{");
@@ -177,13 +177,65 @@ print('traces=%d' % len({span.trace_id for span in spans}))
     assert!(read["traces"].parse::<u32>().unwrap() >= 4, "{read:?}");
 }
 
+/// A span of Jaeger's: its id, name, begin and duration in us, and process.
+fn span(id: &str, name: &str, at: u64, duration: u64, process: &str) -> String {
+    format!(
+        r#"{{"traceID":"1","spanID":"{id}","operationName":"{name}","startTime":{at},"duration":{duration},"processID":"{process}"}}"#
+    )
+}
+
+#[test]
+fn traces_of_jaeger_are_lifelines() {
+    let place = Place::new();
+    let spans = [span("a", "get", 1000, 900, "p1"), span("b", "select", 1500, 100, "p2")].join(",");
+    let processes = r#"{"p1":{"serviceName":"web"},"p2":{"serviceName":"db"}}"#;
+    place.write("traces.json", format!(r#"{{"data":[{{"traceID":"1","spans":[{spans}],"processes":{processes}}}]}}"#));
+    let done = place.stackline(&["import", "traces.json"]);
+    assert!(done.succeeds().out.ends_with("  traces.json (jaeger): 4 events\n"), "{}", done.out);
+    let json = place.stackline(&["lifelines", "last", "--json"]).json();
+    let points: Vec<&str> =
+        json["points"].as_array().unwrap().iter().map(|point| point["keyword"].as_str().unwrap()).collect();
+    assert_eq!(points, ["WEB_GET_START", "DB_SELECT_START", "DB_SELECT_END", "WEB_GET_END"]);
+    let segments = json["segments"].as_array().unwrap();
+    let medians: Vec<f64> = segments.iter().map(|segment| segment["ns"]["median_ns"].as_f64().unwrap()).collect();
+    assert_eq!(medians, [500e3, 100e3, 300e3]);
+}
+
+#[test]
+fn lines_of_netlogger_come_in_by_either_form() {
+    let place = Place::new();
+    place.write(
+        "ulm.log",
+        "DATE=20000330112320.957943 HOST=a PROG=p LVL=Usage NL.EVNT=READ_START BLOCK.ID=7\n\
+         DATE=20000330112321 HOST=b PROG=p LVL=Usage NL.EVNT=READ_END BLOCK.ID=7\n\
+         DATE=20000330112321 HOST=b\n",
+    );
+    place.write("bp.log", "ts=2000-03-30T11:23:20.957943Z event=read.start level=Info host=a block.id=7\n");
+    let done = place.stackline(&["import", "ulm.log"]);
+    assert!(done.succeeds().out.ends_with("  ulm.log (ulm): 2 events, 1 not read\n"), "{}", done.out);
+    assert!(done.err.contains("line 3: there is no NL.EVNT"), "{}", done.err);
+    let json = place.stackline(&["lifelines", "last", "--json"]).json();
+    assert_eq!(json["segments"][0]["ns"]["median_ns"], 42_057_000.0, "{json}");
+    let done = place.stackline(&["import", "bp.log"]);
+    assert!(done.succeeds().out.ends_with("  bp.log (bp): 1 events\n"), "{}", done.out);
+    assert_eq!(
+        lines(&place, "last", "READ_"),
+        ["READ_START; a; 954415400; 957943000; 7; event=read.start; level=Info; block.id=7"]
+    );
+}
+
 #[test]
 fn a_log_without_events_leaves_no_run_and_known_forms_are_named() {
     let place = Place::new();
     let logs = [
-        ("jaeger.json", r#"{"data":[{"traceID":"a","spans":[]}]}"#, "Jaeger"),
-        ("ulm.log", "DATE=19960101 HOST=h PROG=p NL.EVNT=X\n", "ULM"),
-        ("bp.log", "ts=2006-01-01T00:00:00Z event=x level=Info\n", "BP"),
+        ("empty.json", r#"{"data":[{"traceID":"a","spans":[]}]}"#, "Jaeger"),
+        ("chrome.json", r#"{"traceEvents":[{"ph":"X"}]}"#, "Chrome"),
+        ("zipkin.json", r#"[{"traceId":"a","localEndpoint":{}}]"#, "Zipkin"),
+        ("packed.gz", "\u{1f}\u{fffd}", "EVENTS.md"),
+        ("other.json", r#"{"a":1}"#, "JSON"),
+        ("page.html", "<!doctype html>", "HTML"),
+        ("ulm.log", "HOST=h PROG=p NL.EVNT=X DATE=20000330112320\n", "--as ulm"),
+        ("bp.log", "event=x level=Info ts=2006-01-01T00:00:00Z\n", "--as bp"),
         ("empty.log", "", "EVENTS.md"),
     ];
     for (name, text, word) in logs {
@@ -193,6 +245,11 @@ fn a_log_without_events_leaves_no_run_and_known_forms_are_named() {
         import.hints(word);
     }
     assert!(place.runs().is_empty());
+    fs::write(place.path("log.gz"), [0x1f, 0x8b, 8, 0]).unwrap();
+    place.stackline(&["import", "log.gz"]).hints("gunzip");
+    // What the hints say works.
+    place.stackline(&["import", "ulm.log", "--as", "ulm"]).succeeds();
+    place.stackline(&["import", "bp.log", "--as", "bp"]).succeeds();
 }
 
 #[test]
