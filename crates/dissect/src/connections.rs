@@ -143,7 +143,19 @@ mod tests {
     }
 
     fn segment(ends: Ends, sequence: u32, bytes: u64, syn: bool) -> Segment {
-        Segment { ends, sequence, bytes, syn, length: 40 + bytes }
+        Segment {
+            ends,
+            sequence,
+            bytes,
+            syn,
+            fin: false,
+            reset: false,
+            acknowledged: None,
+            window: 0,
+            window_scale: None,
+            largest_segment: None,
+            length: 40 + bytes,
+        }
     }
 
     fn first(stream: i64, offset: u64) -> Location {

@@ -1,6 +1,6 @@
 //! A captured packet of any kind of link to its TCP segment.
 
-use etherparse::{LaxNetSlice, LaxSlicedPacket, TransportSlice};
+use etherparse::{LaxNetSlice, LaxSlicedPacket, TcpOptionElement, TransportSlice};
 use pcap_parser::Linktype;
 use std::net::SocketAddr;
 
@@ -18,6 +18,18 @@ pub struct Segment {
     pub bytes: u64,
     /// Whether it opens the stream.
     pub syn: bool,
+    /// Whether it ends the stream.
+    pub fin: bool,
+    /// Whether it breaks the connection off.
+    pub reset: bool,
+    /// The sequence number up to which the other direction has arrived.
+    pub acknowledged: Option<u32>,
+    /// What the sender is ready to receive, as its header says: without the scale.
+    pub window: u16,
+    /// By how many bits windows of the sender are scaled, where a SYN says it.
+    pub window_scale: Option<u8>,
+    /// The largest segment it accepts, where a SYN says it.
+    pub largest_segment: Option<u16>,
     /// Of the packet from the network layer's header on.
     pub length: u64,
 }
@@ -55,5 +67,29 @@ pub(crate) fn of_packet(link: Linktype, data: &[u8], length: u64) -> Option<Segm
         total.saturating_sub(headers)
     };
     let ends = (SocketAddr::new(from, tcp.source_port()), SocketAddr::new(to, tcp.destination_port()));
-    Some(Segment { ends, sequence: tcp.sequence_number(), bytes, syn: tcp.syn(), length: headers + bytes })
+    let option = |wanted: fn(&TcpOptionElement) -> Option<u16>| {
+        tcp.syn().then(|| tcp.options_iterator().flatten().find_map(|element| wanted(&element))).flatten()
+    };
+    let scale = |element: &TcpOptionElement| match element {
+        // RFC 7323: a larger one counts as 14.
+        TcpOptionElement::WindowScale(bits) => Some(u16::from(*bits).min(14)),
+        _ => None,
+    };
+    let largest = |element: &TcpOptionElement| match element {
+        TcpOptionElement::MaximumSegmentSize(bytes) => Some(*bytes),
+        _ => None,
+    };
+    Some(Segment {
+        ends,
+        sequence: tcp.sequence_number(),
+        bytes,
+        syn: tcp.syn(),
+        fin: tcp.fin(),
+        reset: tcp.rst(),
+        acknowledged: tcp.ack().then(|| tcp.acknowledgment_number()),
+        window: tcp.window_size(),
+        window_scale: option(scale).map(|bits| bits as u8),
+        largest_segment: option(largest),
+        length: headers + bytes,
+    })
 }

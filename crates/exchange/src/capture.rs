@@ -1,10 +1,15 @@
 //! Captures, pcapng and pcap: each TCP segment with data becomes an event `NET_SEEN` with its stream and byte range, so that it
 //! joins the data units whose bytes it carries; a range that the same capture saw before is a `TCP_RETRANSMIT` too.
 //!
+//! Of each connection there is one `TCP_CONNECTION` besides, with what all of its packets together say (`accounts`).
+//!
 //! Offsets count from the SYN. Where a capture begins later, they count from the first segment seen, which is told. Of other
 //! packets only that they were there is kept.
 
+mod accounts;
+
 use crate::{Error, Imported};
+use accounts::Accounts;
 use stackline_dissect::connections::Connections;
 use stackline_dissect::pcapng::{self, Item, Packet};
 use stackline_dissect::segment::Segment;
@@ -49,6 +54,7 @@ impl<'o> Reader<'o> {
             if let Err(cause) = self.from.step(|packet| self.capture.packet(packet)) {
                 self.ended = true;
                 self.capture.end(cause, self.from.packets());
+                std::mem::take(&mut self.capture.accounts).finish(&mut self.capture.imported.table);
             }
         }
         Some(std::mem::take(&mut self.capture.imported.table)).filter(|table| !table.is_empty())
@@ -72,6 +78,7 @@ struct Capture<'o> {
     options: &'o Options,
     imported: Imported,
     connections: Connections,
+    accounts: Accounts,
     /// Packets that are no TCP.
     others: u64,
 }
@@ -79,7 +86,7 @@ struct Capture<'o> {
 impl<'o> Capture<'o> {
     fn new(options: &'o Options) -> Self {
         let connections = Connections::new(options.known.clone(), options.first_flow);
-        Self { options, imported: Imported::default(), connections, others: 0 }
+        Self { options, imported: Imported::default(), connections, accounts: Accounts::default(), others: 0 }
     }
 
     fn packet(&mut self, packet: Item<'_>) {
@@ -95,10 +102,11 @@ impl<'o> Capture<'o> {
         let Some(known) = self.connections.locate(segment) else {
             return self.imported.mistake(format!("packet {number} is of one connection more than are told apart"));
         };
+        let host = self.options.host.as_deref().unwrap_or(place);
+        self.accounts.take(host, at_ns, segment, &known);
         if segment.bytes == 0 {
             return;
         }
-        let host = self.options.host.as_deref().unwrap_or(place);
         let [from, to] = [segment.ends.0.to_string(), segment.ends.1.to_string()];
         let way = format!("{from}>{to}");
         let range = [Value::Absent, Value::from(known.stream), Value::from(known.offset), Value::from(segment.bytes)];
