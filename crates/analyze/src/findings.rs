@@ -20,6 +20,7 @@
 //! | `processors` | processors at their limit |
 //! | `context` | all of that, once a measurement |
 //! | `parallel_parts` | a kind over all parallel parts, each by itself |
+//! | `observed` | connections of any programs, where nothing was measured |
 //! | `buffer` | how a larger buffer is requested |
 //! | the others | one kind of finding each: its file has its name |
 
@@ -42,6 +43,11 @@ mod lost_events;
 mod measurement;
 mod nagle_delayed_ack;
 mod network_limited;
+mod observed;
+mod observed_loss;
+mod observed_quiet;
+mod observed_unread;
+mod observed_window;
 mod parallel_parts;
 mod part;
 mod path;
@@ -87,6 +93,10 @@ pub const KINDS: &[Kind] = &[
     application_limited::KIND,
     receiver_limited::KIND,
     socket_buffer::KIND,
+    observed_window::KIND,
+    observed_unread::KIND,
+    observed_loss::KIND,
+    observed_quiet::KIND,
     serial_round_trips::KIND,
     window_below_bdp::KIND,
     slow_start::KIND,

@@ -24,12 +24,15 @@
 //! | [`rates`](mod@rates) | bursts and averages of units, sender's side and receiver's |
 //! | [`blocked`](mod@blocked) | when servers were blocked, and whether together |
 //! | [`percentiles`] | exact percentiles |
+//! | [`captured`](mod@captured) | connections of captures |
+//! | [`scope`](mod@scope) | what was looked for where nothing was measured |
 //! | [`findings`] | what limits a run, with its evidence |
 //! | [`predicted`] | predictions beside what was measured |
 
 pub mod assemble;
 pub mod bimodal;
 pub mod blocked;
+pub mod captured;
 mod clock_error;
 pub mod clocks;
 pub mod colouring;
@@ -48,6 +51,7 @@ mod outcomes;
 pub mod percentiles;
 pub mod predicted;
 pub mod rates;
+pub mod scope;
 pub mod segments;
 mod side_summary;
 pub mod stages;

@@ -43,7 +43,7 @@ undrawn();
 control(picture, select);
 picture.listeners.push(status);
 headline();
-fill(byId("findings-body"), ...findings(head.findings, measurements, model.at.length ? show : null));
+fill(byId("findings-body"), ...findings(head.findings, measurements, model.at.length ? show : null, head.run.scope));
 fill(byId("statistics-body"), ...statistics(head));
 fill(byId("environment-body"), ...environment(model));
 pickMeasurement();
@@ -59,7 +59,8 @@ function headline() {
   document.title = `${head.title}: stackline`;
   byId("title").textContent = head.title;
   const world = head.run.world && measurements.size ? `${head.run.world} world` : "";
-  byId("measured").textContent = [head.started, world, measurements.size ? "" : "events that were imported"].filter(Boolean).join(", ");
+  const origin = measurements.size ? "" : head.run.origin ?? "events that were imported";
+  byId("measured").textContent = [head.started, world, origin].filter(Boolean).join(", ");
   const warnings = [];
   if (head.run.complete === false) warnings.push(`The run is incomplete${head.run.reason ? `: ${head.run.reason}` : ""}. What it holds is shown.`);
   const lost = Object.values(head.hosts).reduce((sum, host) => sum + host.lost, 0);

@@ -11,10 +11,11 @@ const SOME = 20;
 /** Lines in view that the table lists. */
 const LISTED = 100;
 
-/** @param {any[]} found @param {Map<number, string>} measurements @param {((evidence: any, measurement: number | null) => void) | null} show without events there is nothing to show @returns {Node[]} */
-export function findings(found, measurements, show) {
-  if (measurements.size === 0) return [element("p", {}, "No findings were looked for: they are about measurements, and this run has none.")];
+/** @param {any[]} found @param {Map<number, string>} measurements @param {((evidence: any, measurement: number | null) => void) | null} show without events there is nothing to show @param {string | null | undefined} scope @returns {Node[]} */
+export function findings(found, measurements, show, scope) {
   const about = (/** @type {any} */ finding) => (measurements.size > 1 && measurements.has(finding.measurement) ? ` Measurement ${finding.measurement + 1}: ${measurements.get(finding.measurement)}` : "");
+  // Where nothing was measured, what was looked for is said, and what was not.
+  if (scope) return [element("p", {}, `${found.length === 0 ? "Nothing was found. " : ""}${scope}`), ...findings(found, measurements, show, "").filter(() => found.length > 0)];
   if (found.length === 0) return [element("p", {}, "Nothing was found that limits this run.")];
   return [element("ol", { class: "findings" }, ...found.map((finding) => element("li", {},
     element("p", { class: "sentence" }, sentence(finding.sentence)),
@@ -137,8 +138,8 @@ export function statistics(head) {
       (row.flags ?? []).join(", ")];
   });
   return [
-    rows.length ? table("Each measurement", ["measurement", "stack", "#runs", "what", "#mean", "#median", "#p99", "#min to max", "flags"], rows) : element("p", {}, "This run measured nothing; its events were imported."),
-    head.printed ? element("details", {}, element("summary", {}, "As printed, with what one has to know"), element("pre", {}, head.printed)) : null,
+    rows.length ? table("Each measurement", ["measurement", "stack", "#runs", "what", "#mean", "#median", "#p99", "#min to max", "flags"], rows) : element("p", {}, head.run.origin ?? "This run measured nothing; its events were imported."),
+    head.printed ? element("details", rows.length ? {} : { open: "" }, element("summary", {}, "As printed, with what one has to know"), element("pre", {}, head.printed)) : null,
   ].filter((node) => node !== null);
 }
 

@@ -46,6 +46,12 @@ fn seen(evidence: &Evidence) -> String {
     text
 }
 
+/// A sentence as lines that fit a terminal.
+#[must_use]
+pub fn wrapped(sentence: &str) -> String {
+    wrap(sentence, WIDTH).into_iter().map(|line| line + "\n").collect()
+}
+
 /// A text behind a mark, its further lines below it.
 fn indented(mark: &str, text: &str) -> Vec<String> {
     let blank = " ".repeat(mark.len());

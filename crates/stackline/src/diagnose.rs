@@ -15,13 +15,13 @@ pub(crate) fn diagnose(flags: &flags::Diagnose) -> Result {
         let reason = run.reason.as_deref().unwrap_or("it was killed");
         output::say(&format_args!("warning: the run is incomplete ({reason}); what it holds is diagnosed"));
     }
-    if run.plan.measurements.is_empty() {
+    let scope = stackline_analyze::scope::scope(&loaded.input());
+    if run.plan.measurements.is_empty() && scope.is_none() {
         let path = run.path.display();
-        let hint =
-            "`stackline lifelines` and `stackline report` show its events; findings are about runs of `stackline run`";
-        return Err(Error::input(format!("{path} has no measurement to diagnose")).hint(hint));
+        return Err(Error::input(format!("{path} has no measurement to diagnose, and no events"))
+            .hint("findings are about runs of `stackline run`, of `watch --keep` and of `import`"));
     }
-    if loaded.events.is_empty() {
+    if loaded.events.is_empty() && scope.is_none() {
         let path = run.path.display();
         output::say(&format_args!(
             "warning: {path} has no events; what its records alone show is less sure\nhint: `stackline run SPEC --trace` keeps events"
@@ -31,7 +31,8 @@ pub(crate) fn diagnose(flags: &flags::Diagnose) -> Result {
         output::say(&format_args!("note: {note}"));
     }
     let findings = loaded.placed(loaded.findings());
-    let json = stackline_report::findings_json(&run.path.display().to_string(), run.complete, &findings);
+    let mut json = stackline_report::findings_json(&run.path.display().to_string(), run.complete, &findings);
+    json["scope"] = scope.clone().into();
     if let Err(error) = run.keep_findings(&json) {
         output::say(&format_args!("warning: {error}\nhint: {}", error.hint));
     }
@@ -39,6 +40,8 @@ pub(crate) fn diagnose(flags: &flags::Diagnose) -> Result {
         output::json(&json, false)?;
     } else {
         output::print(&stackline_report::findings(&run.plan, &findings))?;
+        let nothing = if findings.is_empty() { "Nothing was found. " } else { "" };
+        scope.map_or(Ok(()), |scope| output::print(&stackline_report::wrapped(&format!("{nothing}{scope}"))))?;
     }
     Ok(Exit::Done)
 }

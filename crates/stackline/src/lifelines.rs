@@ -7,9 +7,11 @@ use crate::flags::{self, By};
 use crate::loaded::beyond;
 use crate::output;
 use stackline_analyze::assemble::{self, Assembler, Options};
+use stackline_analyze::captured::{self, CapturedConnection};
 use stackline_analyze::lifeline_statistics::{LifelineStatistics, Request};
 use stackline_analyze::lifelines::Lifelines;
 use stackline_core::trace::Index;
+use stackline_events::table::FIELDS;
 use stackline_report::lifelines::Shown;
 use stackline_runs::Run;
 use stackline_runs::events::{Excerpt, Wanted as Columns, read_batches, read_index};
@@ -39,12 +41,32 @@ pub(crate) fn lifelines(flags: &flags::Lifelines) -> Result {
     if let Some(directory) = &flags.gnuplot {
         draw(directory, &shown)?;
     }
+    let connections = connections(&run.path, index.as_ref())?;
     if flags.json {
-        output::json(&stackline_report::lifelines_json(&shown, flags.lines), false)?;
+        let mut json = stackline_report::lifelines_json(&shown, flags.lines);
+        json["connections"] = stackline_report::connections_json(&connections);
+        output::json(&json, false)?;
     } else {
-        output::print(&stackline_report::lifelines(&shown))?;
+        // A capture alone has connections and no data units.
+        let mut texts = Vec::new();
+        if !made.lines.is_empty() || connections.is_empty() {
+            texts.push(stackline_report::lifelines(&shown));
+        }
+        texts.extend((!connections.is_empty()).then(|| stackline_report::connections(&connections)));
+        output::print(&texts.join("\n"))?;
     }
     Ok(Exit::Done)
+}
+
+/// The connections of captures that were imported.
+fn connections(run: &Path, index: Option<&Index>) -> Result<Vec<CapturedConnection>> {
+    let mut all = Vec::new();
+    if index.is_some_and(|index| index.imports.iter().any(|import| import.form == "capture")) {
+        let fields: Vec<usize> = (0..FIELDS).collect();
+        read_batches(run, &Columns::fields(&fields), |batch| all.extend(captured::captured(batch)))?;
+        captured::sort(&mut all);
+    }
+    Ok(all)
 }
 
 /// The lifelines of a run, and where not all its events were read, that.

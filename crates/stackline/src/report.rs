@@ -123,8 +123,15 @@ fn page(loaded: &Loaded, most_events: usize) -> Result<String> {
     let header = header(run);
     let title = run.path.file_name().map_or_else(|| "run".into(), |name| name.to_string_lossy());
     let note = loaded.note("report");
+    let input = loaded.input();
+    let mut about = stackline_report::json(&header, &summaries);
+    // Of a run without measurements: what it is, and what was looked for.
+    about["origin"] = stackline_analyze::scope::origin(&input).map(|origin| origin.words()).into();
+    about["scope"] = stackline_analyze::scope::scope(&input).into();
+    let connections = stackline_analyze::captured::captured(&loaded.events);
     let printed = if summaries.is_empty() {
-        note.unwrap_or_default()
+        let table = if connections.is_empty() { String::new() } else { stackline_report::connections(&connections) };
+        note.unwrap_or_default() + &table
     } else {
         let notes = note.map(|text| Note::new(Weight::Always, text)).into_iter().collect();
         stackline_report::table(&summaries, &TableOptions { notes, ..TableOptions::default() })
@@ -132,7 +139,7 @@ fn page(loaded: &Loaded, most_events: usize) -> Result<String> {
     let content = Content {
         title: &title,
         started: &run.started.replace('T', " ").replace('Z', " UTC"),
-        run: &stackline_report::json(&header, &summaries),
+        run: &about,
         printed: &printed,
         specification: &run.specification,
         environment: &run.environment,

@@ -2,6 +2,7 @@
 
 mod calls;
 mod ends;
+mod observed;
 mod waits;
 
 use super::*;

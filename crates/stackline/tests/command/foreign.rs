@@ -257,6 +257,31 @@ fn a_run_of_events_alone_says_what_it_lacks() {
     let place = Place::new();
     place.write("a.log", "A; h; 1; 0; 1\n");
     place.stackline(&["import", "a.log"]).succeeds();
-    place.stackline(&["diagnose", "last"]).fails(2, &["no measurement to diagnose"]).hints("lifelines");
+    let said = place.stackline(&["diagnose", "last"]).succeeds().out.clone();
+    assert!(said.starts_with("Nothing was found. Looked for: clocks that disagree and lost events; "), "{said}");
     place.stackline(&["compare", "last", "last"]).fails(3, &["has events and no measurements"]).hints("lifelines");
+}
+
+/// The capture of a run, imported into a run of its own.
+fn captured(specification: &str) -> Place {
+    let place = Place::new();
+    place.stackline(&["run", "-e", specification, "--trace", "--capture", "a>b"]).succeeds();
+    let captures = fs::read_dir(place.kept().0.join("captures")).unwrap();
+    let capture = captures.flatten().next().unwrap().path();
+    place.stackline(&["import", capture.to_str().unwrap(), "--name", "captured"]).succeeds();
+    place
+}
+
+#[test]
+fn a_capture_has_a_table_of_connections_that_says_what_happened() {
+    let place = captured(TRACED);
+    let json = place.stackline(&["lifelines", "last", "--json"]).json();
+    let [one] = &json["connections"].as_array().unwrap()[..] else { panic!("{json}") };
+    // Four calls of 3000 bytes over 1 ms each way; packets are captured where they leave a, once each.
+    assert_eq!((&one["bytes"][0], &one["again"][0]), (&serde_json::json!(12_016), &serde_json::json!(1)), "{one}");
+    assert_eq!((&one["end"], &one["zero_windows"]), (&"open".into(), &0.into()), "{one}");
+    let text = place.stackline(&["lifelines", "last"]).succeeds().out.clone();
+    assert!(text.starts_with("connection") && text.contains("10.71.0.1"), "{text}");
+    let said = place.stackline(&["diagnose", "last"]).succeeds().out.clone();
+    assert!(said.contains("observed_loss") && said.contains("Looked for: "), "{said}");
 }

@@ -1,0 +1,86 @@
+//! What monitors and captures say of connections of any programs, where nothing was measured: connection by connection, and the one
+//! that shows it most. It knows neither operations nor paths.
+
+use super::finding::Finding;
+use super::kind::Kind;
+use super::log::Log;
+use crate::captured::{CapturedConnection, connection};
+use crate::statistics::real;
+use std::collections::BTreeMap;
+
+/// A connection of a monitor: what its `TCP_INFO` of all intervals say together.
+#[derive(Debug, Default)]
+pub(super) struct Watched<'c> {
+    pub(super) local: &'c str,
+    pub(super) remote: &'c str,
+    pub(super) rows: Vec<u32>,
+    pub(super) time_ns: f64,
+    pub(super) window_limited_ns: f64,
+    /// Time with unread bytes, and the most of these.
+    pub(super) unread_ns: f64,
+    pub(super) unread_bytes: i64,
+    pub(super) retransmits: i64,
+    pub(super) acked_bytes: i64,
+    pub(super) segment_bytes: i64,
+}
+
+/// Whether the run has events and no measurement: otherwise the findings about measurements say more.
+pub(super) fn is_observed(log: &Log<'_>) -> bool {
+    log.input.plan.measurements.is_empty() && !log.is_empty()
+}
+
+/// Connections of monitors.
+pub(super) fn watched<'c>(log: &Log<'c>) -> Vec<Watched<'c>> {
+    let mut by_ends: BTreeMap<(&str, &str, &str), Watched<'c>> = BTreeMap::new();
+    for row in log.rows("TCP_INFO").iter().copied() {
+        let (Some(local), Some(remote)) = (log.text(row, "local"), log.text(row, "remote")) else { continue };
+        let number = |field: &str| log.number(row, field).unwrap_or(0).max(0);
+        let one = by_ends.entry((log.host(row), local, remote)).or_default();
+        (one.local, one.remote) = (local, remote);
+        one.rows.push(row);
+        one.time_ns += number("interval_ns") as f64;
+        one.window_limited_ns += number("rwnd_limited_ns") as f64;
+        let unread = number("receive_queue_bytes");
+        one.unread_ns += if unread > 0 { number("interval_ns") as f64 } else { 0.0 };
+        one.unread_bytes = one.unread_bytes.max(unread);
+        one.retransmits += number("retransmits");
+        one.acked_bytes += number("acked_bytes");
+        one.segment_bytes = one.segment_bytes.max(number("mss_bytes"));
+    }
+    by_ends.into_values().collect()
+}
+
+/// Connections of captures, with their events.
+pub(super) fn captured(log: &Log<'_>) -> Vec<(u32, CapturedConnection)> {
+    log.rows("TCP_CONNECTION").iter().map(|row| (*row, connection(log.input.events, *row as usize))).collect()
+}
+
+/// The one of so many that shows it most, as a finding: its share, sentence and figures, and the events that say so.
+pub(super) fn worst(
+    kind: &Kind,
+    log: &Log<'_>,
+    found: impl Iterator<Item = (f64, String, String, Vec<u32>)>,
+) -> Option<Finding> {
+    let mut found: Vec<(f64, String, String, Vec<u32>)> = found.filter(|(share, ..)| *share >= super::LEAST).collect();
+    found.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let others = found.len().checked_sub(1)?;
+    let (share, sentence, ..) = &found[0];
+    let more = match others {
+        0 => String::new(),
+        1 => "; the same of another connection".to_owned(),
+        n => format!("; the same of {n} other connections"),
+    };
+    let mut finding = kind.of_run(share.min(1.0), 0.9, format!("{sentence}{more}"));
+    finding.evidence = found.iter().take(5).map(|(_, _, figures, rows)| log.evidence(figures.clone(), rows)).collect();
+    Some(finding)
+}
+
+/// A time in words.
+pub(super) fn time(ns: f64) -> String {
+    stackline_core::units::time(ns / 1e9)
+}
+
+/// A share of some time.
+pub(super) fn share(part: f64, whole: u64) -> f64 {
+    part / real(whole.max(1))
+}

@@ -1,0 +1,48 @@
+//! A sender of any program that the receiver's window keeps waiting, by a monitor or a capture.
+
+use super::finding::{Finding, percent};
+use super::kind::{Find, Kind};
+use super::log::Log;
+use super::observed::{captured, is_observed, share, time, watched, worst};
+
+pub(super) const KIND: Kind = Kind {
+    name: "observed_window",
+    meaning: "of connections that were watched or captured: the receiver's window had no room, and its sender waited",
+    find: &[Find::Run(find)],
+};
+
+fn find(log: &Log<'_>) -> Option<Finding> {
+    if !is_observed(log) {
+        return None;
+    }
+    let of_monitors = watched(log).into_iter().map(|one| {
+        let share = one.window_limited_ns / one.time_ns.max(1.0);
+        let sentence = format!(
+            "{} waits for the window of {} for {} of the time that was watched",
+            one.local,
+            one.remote,
+            percent(share)
+        );
+        let figures = format!("{} > {}: {} limited by the window", one.local, one.remote, time(one.window_limited_ns));
+        (share, sentence, figures, one.rows)
+    });
+    let of_captures = captured(log).into_iter().map(|(row, one)| {
+        let share = share(one.window_full_ns as f64, one.duration_ns);
+        let sentence = format!(
+            "the receiver's window between {} and {} had no room for {} of their connection",
+            one.initiator,
+            one.responder,
+            percent(share)
+        );
+        let figures = format!(
+            "{} > {}: {} without room, {} times a window of zero",
+            one.initiator,
+            one.responder,
+            time(one.window_full_ns as f64),
+            one.zero_windows
+        );
+        (share, sentence, figures, vec![row])
+    });
+    let found = worst(&KIND, log, of_monitors.chain(of_captures))?;
+    Some(found.attempt("let the receiver read faster, or give it a larger receive buffer"))
+}

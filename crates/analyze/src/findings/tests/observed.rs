@@ -1,0 +1,91 @@
+//! What was watched or captured and never measured: found from monitors and connections alone, and said what for.
+
+use super::*;
+use crate::scope::{Origin, origin, scope};
+use stackline_core::trace::Import;
+use stackline_events::Value;
+
+/// A run with events and no measurement.
+fn observed(events: Table, form: Option<&str>) -> Given {
+    let imports = form.map(|form| Import { form: form.to_owned(), ..Import::default() });
+    let plan = Plan { measurements: Vec::new(), ..plan_of(1.0, 1, None, 1, "bulk_put 1*1") };
+    let index = Index { imports: imports.into_iter().collect(), ..Index::default() };
+    Given { plan, records: Vec::new(), index, events, lifelines: Lifelines::default() }
+}
+
+fn input(given: &Given) -> Input<'_> {
+    let Given { plan, records, index, events, lifelines } = given;
+    Input { plan, records, index, events, lifelines }
+}
+
+fn kinds(given: &Given) -> Vec<&'static str> {
+    diagnose(&input(given)).iter().map(|finding| finding.kind).collect()
+}
+
+/// A second of a connection, ten intervals: limited by the window for so many ms of each, and so many bytes unread.
+fn watched(limited_ms: u64, unread: i64, retransmits: i64) -> Table {
+    let mut events = Table::default();
+    for at in 1..=10 {
+        let mut values = [Value::Number(0); 16];
+        values[0] = Value::from(100 * MS);
+        (values[2], values[3]) = (Value::Text("10.0.0.1:9009"), Value::Text("10.0.0.2:4000"));
+        values[7] = Value::Number(retransmits);
+        values[9] = Value::from(limited_ms * MS);
+        values[12] = Value::Number(unread);
+        (values[14], values[15]) = (Value::Number(1448), Value::Number(1_448_000));
+        events.push("TCP_INFO", "khons", at * 100 * MS, &values);
+    }
+    events
+}
+
+#[test]
+fn monitors_alone_show_windows_unread_data_and_losses() {
+    let given = observed(watched(80, 468_000, 0), None);
+    assert_eq!(kinds(&given), ["observed_unread", "observed_window"]);
+    let found = diagnose(&input(&given));
+    assert!(found[1].sentence.contains("10.0.0.1:9009 waits for the window of 10.0.0.2:4000 for 80 %"), "{found:?}");
+    assert_eq!(kinds(&observed(watched(0, 1000, 20), None)), ["observed_loss"]);
+    assert!(kinds(&observed(watched(4, 1000, 0), None)).is_empty(), "a little of each is usual");
+}
+
+/// A connection of two seconds.
+fn connection(again: i64, full_ms: u64, quiet_ms: u64, until: &str) -> Table {
+    let mut events = Table::default();
+    let mut values = [Value::Number(0); 16];
+    (values[1], values[2]) = (Value::Text("10.0.0.1:9009"), Value::Text("10.0.0.2:80"));
+    values[3] = Value::from(2 * SECOND);
+    values[7] = Value::Number(14_480_000);
+    values[9] = Value::Number(again);
+    values[12] = Value::from(full_ms * MS);
+    (values[13], values[14]) = (Value::from(quiet_ms * MS), Value::from(until));
+    events.push("TCP_CONNECTION", "khons", SECOND, &values);
+    events
+}
+
+#[test]
+fn a_capture_shows_who_was_waited_for() {
+    let found = diagnose(&input(&observed(connection(0, 0, 1500, "responder"), Some("capture"))));
+    assert!(found[0].sentence.ends_with("75 % of their connection, until 10.0.0.2:80 sent: it was waited for"));
+    let found = diagnose(&input(&observed(connection(0, 0, 1500, "retransmission"), Some("capture"))));
+    assert!(found[0].sentence.ends_with("a loss was waited out"), "{found:?}");
+    assert_eq!(kinds(&observed(connection(0, 1900, 300, "initiator"), Some("capture"))), ["observed_window"]);
+    assert_eq!(kinds(&observed(connection(200, 0, 0, ""), Some("capture"))), ["observed_loss"]);
+    assert!(kinds(&observed(connection(5, 50, 300, "initiator"), Some("capture"))).is_empty());
+}
+
+#[test]
+fn what_was_looked_for_is_said_once_nothing_was_measured() {
+    for (given, expected, words) in [
+        (observed(watched(0, 0, 0), None), Origin::Watch, "unread data"),
+        (observed(connection(0, 0, 0, ""), Some("capture")), Origin::Capture, "long quiet periods"),
+        (observed(connection(0, 0, 0, ""), Some("text")), Origin::Import, "windows without room"),
+    ] {
+        assert_eq!(origin(&input(&given)), Some(expected));
+        let said = scope(&input(&given)).unwrap();
+        assert!(said.starts_with("Looked for: ") && said.contains(words) && said.contains(" was not, as "), "{said}");
+    }
+    let mut measured = observed(watched(80, 468_000, 0), None);
+    measured.plan = plan_of(1.0, 1, None, 1, "bulk_put 1*1");
+    assert_eq!((scope(&input(&measured)), origin(&input(&measured))), (None, None));
+    assert!(!kinds(&measured).iter().any(|kind| kind.starts_with("observed")));
+}

@@ -1,0 +1,63 @@
+//! What findings about a run without measurements were looked for in, and what could not be looked for. Plain sentences.
+
+use crate::findings::Input;
+
+/// Where a run without measurements comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// `stackline watch`.
+    Watch,
+    /// Captures alone.
+    Capture,
+    /// Logs of programs, perhaps with captures.
+    Import,
+}
+
+impl Origin {
+    /// In words, as a heading.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Watch => "What `stackline watch` saw of this machine.",
+            Self::Capture => "Connections of a capture.",
+            Self::Import => "Events that were imported.",
+        }
+    }
+}
+
+/// Where a run comes from; `None` when it has measurements, or no events.
+#[must_use]
+pub fn origin(input: &Input<'_>) -> Option<Origin> {
+    if !input.plan.measurements.is_empty() || input.events.is_empty() {
+        return None;
+    }
+    let imports = &input.index.imports;
+    let is_capture = |form: &str| form == "capture";
+    Some(match imports.iter().all(|import| is_capture(&import.form)) {
+        _ if imports.is_empty() => Origin::Watch,
+        true => Origin::Capture,
+        false => Origin::Import,
+    })
+}
+
+/// One sentence: what was looked for in a run without measurements, what was not, and why.
+#[must_use]
+pub fn scope(input: &Input<'_>) -> Option<String> {
+    let has = |keyword: &str| input.events.names.find(keyword).is_some();
+    let mut looked = vec!["clocks that disagree", "lost events"];
+    if has("TCP_CONNECTION") {
+        looked.extend(["windows without room", "retransmissions", "long quiet periods of its connections"]);
+    } else if has("TCP_INFO") {
+        looked.extend(["windows that limit", "retransmissions", "unread data of its connections"]);
+    }
+    let (last, first) = looked.split_last()?;
+    let looked = format!("{} and {last}", first.join(", "));
+    let rest = match origin(input)? {
+        Origin::Watch => "what programs did with their time was not, as `watch` records the kernel alone",
+        Origin::Capture => {
+            "what the programs did and what the network's queues held was not, as packets do not show it"
+        }
+        Origin::Import => "what limits the programs was not, as no measurement says what they should have done",
+    };
+    Some(format!("Looked for: {looked}; {rest}."))
+}
