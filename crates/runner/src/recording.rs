@@ -1,16 +1,15 @@
 //! Which runs are recorded event by event or packet by packet, and in which files of the run directory.
 
-use crate::tap::{Recorder, Stamp, Streams};
+use crate::tap::{Recorder, Site, Stamp, Streams};
 use crate::tracing::Tracing;
 use serde::{Deserialize, Serialize};
 use stackline_core::error::Error;
 use stackline_core::network::Network;
 use stackline_core::schedule::ScheduledRun;
 use stackline_dissect::frames::FlowAt;
-use stackline_dissect::pcapng::Settings;
 use stackline_events::EventLog;
-use stackline_net::Port;
 use stackline_runs::events::Spool;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// What is to be recorded.
@@ -20,7 +19,7 @@ pub struct Traces {
     pub directory: PathBuf,
     /// Events of everything, everywhere.
     pub trace: bool,
-    /// Ports whose packets are captured, as `khons>edge`, or `all`.
+    /// Where packets are captured: ports, as `khons>edge`, hosts, or `all`, which is every port.
     pub capture: Vec<String>,
 }
 
@@ -30,8 +29,8 @@ pub(crate) struct Recording {
     /// The run directory.
     directory: PathBuf,
     events: bool,
-    /// The file and the ports of a capture; without ports all of them.
-    capture: Option<(PathBuf, Option<Vec<u32>>)>,
+    /// Where packets are captured, and the file of each.
+    capture: Vec<(PathBuf, Site)>,
     /// What real programs' packets are known by, and how far events' time is ahead of the monotonic clock, ns.
     pub(crate) real: Option<(Vec<FlowAt>, i64)>,
 }
@@ -46,13 +45,14 @@ impl Recording {
         if self.events {
             recorder = recorder.events(spooled(&self.directory), stamp, streams);
         }
-        if let Some((path, ports)) = &self.capture {
-            let cannot = |e: std::io::Error| Error::environment(format!("{} cannot be written: {e}", path.display()));
-            let made = path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::File::create(path));
-            let ports: Option<Vec<Port>> = ports.as_ref().map(|ports| ports.iter().copied().map(Port).collect());
-            // Time in the file is the model's, from 0: the same run writes the same bytes.
-            let file = made.map_err(cannot)?;
-            recorder = recorder.capture(network, ports.as_deref(), file, Settings::default()).map_err(cannot)?;
+        if !self.capture.is_empty() {
+            let cannot = |e: std::io::Error| Error::environment(format!("captured packets cannot be written: {e}"));
+            let made = |(path, site): &(PathBuf, Site)| {
+                path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+                Ok((site.clone(), std::fs::File::create(path)?))
+            };
+            let sites: std::io::Result<Vec<(Site, std::fs::File)>> = self.capture.iter().map(made).collect();
+            recorder = recorder.capture(network, sites.map_err(cannot)?).map_err(cannot)?;
         }
         Ok(recorder)
     }
@@ -88,29 +88,55 @@ impl Traces {
         // Another process may write there.
         let directory = std::path::absolute(&self.directory)
             .map_err(|e| Error::environment(format!("the run directory has no path: {e}")))?;
-        let path = directory.join("captures").join(format!("{name}.pcapng"));
-        let ports = if capture { Some(self.ports(network)?) } else { None };
-        let capture = ports.map(|ports| (path, ports.map(|ports| ports.iter().map(|port| port.0).collect())));
+        let sites = if capture { self.sites(network)? } else { Vec::new() };
+        let several = sites.len() > 1;
+        let mut names: BTreeSet<String> = BTreeSet::new();
+        let mut file = |site: &Site| {
+            let own = if several { format!(".{}", plain(&site.name.replace('>', "-"))) } else { String::new() };
+            // Names that are alike stay apart.
+            let all = (1..).map(|n| if n == 1 { own.clone() } else { format!("{own}.{n}") });
+            let own = all.into_iter().find(|own| names.insert(own.clone())).unwrap_or_default();
+            directory.join("captures").join(format!("{name}{own}.pcapng"))
+        };
+        let capture = sites.into_iter().map(|site| (file(&site), site)).collect();
         Ok(Some(Recording { directory, events: tracing.is_some(), capture, real: None }))
     }
 
-    /// The chosen ports; `None` is all of them.
-    fn ports(&self, network: &Network) -> Result<Option<Vec<Port>>, Error> {
-        if self.capture.iter().any(|name| name == "all") {
-            return Ok(None);
+    /// The chosen sites, each once.
+    fn sites(&self, network: &Network) -> Result<Vec<Site>, Error> {
+        let ports: Vec<Site> = (0..)
+            .map_while(|port| Some(Site { name: network.port_name(port)?, ports: vec![port], host: None }))
+            .collect();
+        let mut chosen: Vec<Site> = Vec::new();
+        for name in &self.capture {
+            let host = network.hosts.iter().position(|host| host.name == *name);
+            if name == "all" {
+                chosen.extend(ports.iter().cloned());
+            } else if let Some(port) = ports.iter().find(|port| port.name == *name) {
+                chosen.push(port.clone());
+            } else if let Some(host) = host {
+                let sends = |port: &&Site| port.name.split_once('>').is_some_and(|(from, _)| from == name);
+                let ports = ports.iter().filter(sends).flat_map(|port| port.ports.clone()).collect();
+                chosen.push(Site { name: name.clone(), ports, host: u32::try_from(host).ok() });
+            } else {
+                let names: Vec<&str> = ports.iter().take(12).map(|port| port.name.as_str()).collect();
+                let what = format!("network {} has no port and no host `{name}`", network.name);
+                return Err(Error::input(what)
+                    .hint(format!("its ports are {}; `all` is every one, a host its interface", names.join(", "))));
+            }
         }
-        let known: Vec<(Port, String)> = (0..).map_while(|port| Some((Port(port), network.port_name(port)?))).collect();
-        let chosen = self.capture.iter().map(|name| {
-            let found = known.iter().find(|(_, port)| port == name).map(|(port, _)| *port);
-            let names: Vec<&str> = known.iter().take(12).map(|(_, name)| name.as_str()).collect();
-            found.ok_or_else(|| {
-                Error::input(format!("network {} has no port `{name}`", network.name))
-                    .hint(format!("its ports are {}; `all` is every one", names.join(", ")))
-            })
-        });
-        chosen.collect::<Result<_, _>>().map(Some)
+        let mut known = BTreeSet::new();
+        chosen.retain(|site| known.insert((site.host, site.ports.clone())));
+        if chosen.len() > MOST_FILES {
+            let what = format!("--capture of {} ports would need as many files at once", chosen.len());
+            return Err(Error::input(what).hint(format!("name up to {MOST_FILES} ports or hosts, each with --capture")));
+        }
+        Ok(chosen)
     }
 }
+
+/// Most files of captures that are written at once.
+const MOST_FILES: usize = 256;
 
 /// A name that a file may have.
 fn plain(name: &str) -> String {

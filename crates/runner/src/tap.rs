@@ -8,6 +8,7 @@ mod recorder;
 #[cfg(test)]
 mod testing;
 
+pub(crate) use captures::Site;
 pub(crate) use events::Stamp;
 pub(crate) use packet::Streams;
 pub(crate) use recorder::Recorder;

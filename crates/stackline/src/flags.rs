@@ -275,8 +275,8 @@ pub(crate) struct Run {
     /// Keep events of operations, system calls, protocols, networks, machines
     #[arg(long)]
     pub(crate) trace: bool,
-    /// Keep the packets of a port ('khons>edge', or `all`) as pcapng
-    #[arg(long, value_name = "PORT")]
+    /// Keep the packets of a port ('khons>edge'), of a host's interface (khons), or of every port (all), as pcapng
+    #[arg(long, value_name = "PLACE")]
     pub(crate) capture: Vec<String>,
 }
 

@@ -1,61 +1,91 @@
-//! Packets that leave chosen ports of a network, or are dropped before them, as pcapng. It never changes what happens.
+//! Packets that leave chosen ports of a network, or are dropped before them, or pass the interface of a host, as pcapng: a file each, in
+//! which a packet stands once. It never changes what happens.
 
-use super::names::Names;
 use super::packet::{Identity, Wire};
+use serde::{Deserialize, Serialize};
 use stackline_core::network::{Network, Rate};
 use stackline_core::time::Instant;
 use stackline_dissect::pcapng::{Capture, Interface, Settings, Writer, Written};
-use stackline_net::{NetworkEvent, Packet, Place, Port, Reason};
+use stackline_net::{NetworkEvent, Node, Packet, Place, Port, Reason};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter};
 
 /// How many events lie between two writes of what may be written.
 const SETTLE_EVERY: u32 = 4096;
 
-/// Packets that leave chosen ports, or are dropped before them.
+/// Where packets are captured: a port, or the interface of a host.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Site {
+    /// The name of the port or the host.
+    pub(crate) name: String,
+    /// The ports whose departures and drops it sees.
+    pub(crate) ports: Vec<u32>,
+    /// The host whose deliveries it sees.
+    pub(crate) host: Option<u32>,
+}
+
+/// Packets that pass chosen sites, or are dropped there; a file each.
 #[derive(Debug)]
 pub(super) struct Captures {
-    writer: Writer<BufWriter<File>>,
-    /// The interface of each port that is captured.
-    interfaces: Vec<Option<u32>>,
-    /// The newest packet of each interface: what the link does to it is reported behind its departure.
-    newest: Vec<Option<(Identity, Capture)>>,
+    files: Vec<Captured>,
+    /// Which of them see each port, and each host.
+    of_port: BTreeMap<u32, Vec<usize>>,
+    of_host: BTreeMap<u32, usize>,
     snaplen: usize,
     /// Events since what was captured was last settled.
     unsettled: u32,
+}
+
+/// The file of one site.
+#[derive(Debug)]
+struct Captured {
+    writer: Writer<BufWriter<File>>,
+    /// The newest packet: what the link does to it is reported behind its departure.
+    newest: Option<(Identity, Capture)>,
     fault: Option<io::Error>,
 }
 
 impl Captures {
-    /// Captures the packets of some ports into a file; `None` is all of them.
+    /// Captures the packets of some sites into a file each.
     ///
     /// # Errors
-    /// When the file cannot be written.
-    pub(super) fn new(
-        names: &Names,
-        network: &Network,
-        ports: Option<&[Port]>,
-        file: File,
-        settings: Settings,
-    ) -> io::Result<Self> {
-        let mut interfaces = Vec::new();
-        let mut known = Vec::new();
-        for ((port, name), rate) in (0..).zip(names.ports()).zip(rates(network)) {
-            let chosen = ports.is_none_or(|ports| ports.contains(&Port(port)));
-            interfaces.push(chosen.then(|| u32::try_from(known.len()).unwrap_or(u32::MAX)));
-            if chosen {
-                known.push(Interface { name: name.to_owned(), description: String::new(), speed_bit_s: rate });
-            }
-        }
+    /// When a file cannot be written.
+    pub(super) fn new(network: &Network, sites: Vec<(Site, File)>, settings: &Settings) -> io::Result<Self> {
         let snaplen = if settings.snaplen == 0 { usize::MAX } else { settings.snaplen as usize };
-        let writer = Writer::new(BufWriter::new(file), &known, settings)?;
-        let newest = known.iter().map(|_| None).collect();
-        Ok(Self { writer, interfaces, newest, snaplen, unsettled: 0, fault: None })
+        let (of_port, of_host) = (BTreeMap::new(), BTreeMap::new());
+        let mut captures = Self { files: Vec::new(), of_port, of_host, snaplen, unsettled: 0 };
+        let rates: Vec<Option<u64>> = rates(network).collect();
+        // What is held back is bounded for all of them together.
+        let settings = Settings { most_held: settings.most_held / sites.len().max(1), ..settings.clone() };
+        for (number, (site, file)) in sites.into_iter().enumerate() {
+            let rate = |port: &u32| rates.get(*port as usize).copied().flatten();
+            let speed_bit_s = site.ports.first().filter(|_| site.ports.len() == 1).and_then(rate);
+            for port in &site.ports {
+                captures.of_port.entry(*port).or_default().push(number);
+            }
+            captures.of_host.extend(site.host.map(|host| (host, number)));
+            let interface = Interface { name: site.name, description: String::new(), speed_bit_s };
+            let writer = Writer::new(BufWriter::new(file), &[interface], settings.clone())?;
+            captures.files.push(Captured { writer, newest: None, fault: None });
+        }
+        Ok(captures)
     }
 
     /// One event.
     pub(super) fn record<P: Wire>(&mut self, at: Instant, place: Place, what: NetworkEvent, packet: &Packet<P>) {
-        self.keep(at, place, what, packet);
+        match place {
+            Place::Port(Port(port)) => {
+                for file in self.of_port.get(&port).into_iter().flatten() {
+                    self.files[*file].keep(at, what, packet, self.snaplen);
+                }
+            }
+            Place::Host(Node(host)) => {
+                if let Some(file) = self.of_host.get(&host).filter(|_| matches!(what, NetworkEvent::Deliver)) {
+                    self.files[*file].put(at, None, packet, self.snaplen);
+                }
+            }
+        }
         self.unsettled += 1;
         // These are reported when they happen, so nothing earlier happens any more.
         let present = matches!(what, NetworkEvent::Enqueue(_) | NetworkEvent::Deliver);
@@ -65,9 +95,26 @@ impl Captures {
         }
     }
 
-    fn keep<P: Wire>(&mut self, at: Instant, place: Place, what: NetworkEvent, packet: &Packet<P>) {
-        let Place::Port(Port(port)) = place else { return };
-        let Some(interface) = self.interfaces.get(port as usize).copied().flatten() else { return };
+    fn settle(&mut self, until: Instant) {
+        self.files.iter_mut().for_each(|file| file.settle(until));
+    }
+
+    /// Writes what is left; how much there was.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(super) fn finish(self) -> io::Result<Written> {
+        let mut all = Written::default();
+        for file in self.files {
+            let Written { packets, late } = file.finish()?;
+            all = Written { packets: all.packets + packets, late: all.late + late };
+        }
+        Ok(all)
+    }
+}
+
+impl Captured {
+    fn keep<P: Wire>(&mut self, at: Instant, what: NetworkEvent, packet: &Packet<P>, snaplen: usize) {
         let comment = match what {
             NetworkEvent::Dequeue => None,
             NetworkEvent::Drop(reason) => Some(format!("dropped: {reason}")),
@@ -75,11 +122,10 @@ impl Captures {
             // A mark is in the packet's own bytes when it leaves.
             NetworkEvent::Enqueue(_) | NetworkEvent::Mark | NetworkEvent::Deliver => return,
         };
-        let identity = Identity::of(packet);
         let on_the_link = !matches!(what, NetworkEvent::Drop(reason) if !happens_on_the_link(reason));
-        if let (Some(comment), Some((newest, capture))) = (&comment, &mut self.newest[interface as usize])
+        if let (Some(comment), Some((newest, capture))) = (&comment, &mut self.newest)
             && on_the_link
-            && *newest == identity
+            && *newest == Identity::of(packet)
         {
             // Of several segments that left together, the link may lose one.
             let part = packet.bytes() < u64::from(capture.length);
@@ -87,10 +133,14 @@ impl Captures {
             capture.comments.push(of + comment);
             return;
         }
-        let bytes = packet.payload.wire(self.snaplen).into_owned();
+        self.put(at, comment, packet, snaplen);
+    }
+
+    fn put<P: Wire>(&mut self, at: Instant, comment: Option<String>, packet: &Packet<P>, snaplen: usize) {
+        let bytes = packet.payload.wire(snaplen).into_owned();
         let length = u32::try_from(packet.bytes()).unwrap_or(u32::MAX);
-        let capture = Capture { at_ns: at.0, interface, bytes, length, comments: comment.into_iter().collect() };
-        let before = self.newest[interface as usize].replace((identity, capture));
+        let capture = Capture { at_ns: at.0, interface: 0, bytes, length, comments: comment.into_iter().collect() };
+        let before = self.newest.replace((Identity::of(packet), capture));
         self.write(before);
     }
 
@@ -101,25 +151,17 @@ impl Captures {
     }
 
     fn settle(&mut self, until: Instant) {
-        for index in 0..self.newest.len() {
-            let before = self.newest[index].take_if(|(_, capture)| capture.at_ns < until.0);
-            self.write(before);
-        }
+        let before = self.newest.take_if(|(_, capture)| capture.at_ns < until.0);
+        self.write(before);
         if self.fault.is_none() {
             // What happens at that very instant may still be reported.
             self.fault = self.writer.settle(until.0.saturating_sub(1)).err();
         }
     }
 
-    /// Writes what is left; how much there was.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub(super) fn finish(mut self) -> io::Result<Written> {
-        for index in 0..self.newest.len() {
-            let last = self.newest[index].take();
-            self.write(last);
-        }
+    fn finish(mut self) -> io::Result<Written> {
+        let last = self.newest.take();
+        self.write(last);
         match self.fault {
             Some(fault) => Err(fault),
             None => self.writer.finish().map(|(_, written)| written),
@@ -151,7 +193,8 @@ mod tests {
         let path = directory.path().join("wan.pcapng");
         let file = File::create(&path).unwrap();
         let settings = Settings { snaplen: 40, ..Settings::default() };
-        let mut captures = Captures::new(&Names::of(&network()), &network(), Some(&[Port(2)]), file, settings).unwrap();
+        let site = Site { name: "edge>udjat".into(), ports: vec![2], host: None };
+        let mut captures = Captures::new(&network(), vec![(site, file)], &settings).unwrap();
         captures.record(Instant(5), SECOND, NetworkEvent::Dequeue, &packet(1));
         captures.record(Instant(5), SECOND, NetworkEvent::Drop(Reason::Lost), &packet(1));
         let part = Packet { segments: Segments::one(500), ..packet(1) };
@@ -173,5 +216,19 @@ mod tests {
             assert_eq!(text.matches(words).count(), 1, "{words}");
         }
         assert!(!text.contains("khons>edge"));
+    }
+
+    #[test]
+    fn the_interface_of_a_host_sees_what_it_sends_and_gets() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("khons.pcapng");
+        let site = Site { name: "khons".into(), ports: vec![0], host: Some(0) };
+        let sites = vec![(site, File::create(&path).unwrap())];
+        let mut captures = Captures::new(&network(), sites, &Settings::default()).unwrap();
+        captures.record(Instant(5), FIRST, NetworkEvent::Dequeue, &packet(1));
+        captures.record(Instant(7), SECOND, NetworkEvent::Dequeue, &packet(1));
+        captures.record(Instant(9), Place::Host(Node(1)), NetworkEvent::Deliver, &packet(1));
+        captures.record(Instant(20), Place::Host(Node(0)), NetworkEvent::Deliver, &packet(2));
+        assert_eq!(captures.finish().unwrap().packets, 2);
     }
 }

@@ -51,8 +51,4 @@ impl Names {
             }
         }
     }
-
-    pub(super) fn ports(&self) -> impl Iterator<Item = &str> {
-        self.ports.iter().map(|(name, _)| name.as_str())
-    }
 }

@@ -2,7 +2,7 @@
 //!
 //! The machine reports some of it ahead: whoever reads it sorts it by time.
 
-use super::captures::Captures;
+use super::captures::{Captures, Site};
 use super::events::{Events, Stamp};
 use super::names::Names;
 use super::packet::{Streams, Wire};
@@ -10,7 +10,7 @@ use stackline_core::network::Network;
 use stackline_core::time::Instant;
 use stackline_dissect::pcapng::{Settings, Written};
 use stackline_events::{EventLog, EventLogs};
-use stackline_net::{NetworkEvent, Packet, Place, Port, Tap};
+use stackline_net::{NetworkEvent, Packet, Place, Tap};
 use std::fs::File;
 use std::io;
 
@@ -47,18 +47,13 @@ impl Recorder {
         }
     }
 
-    /// Captures the packets of some ports into a file; `None` is all of them.
+    /// Captures the packets of some sites into a file each.
     ///
     /// # Errors
-    /// When the file cannot be made.
-    pub(crate) fn capture(
-        mut self,
-        network: &Network,
-        ports: Option<&[Port]>,
-        file: File,
-        settings: Settings,
-    ) -> io::Result<Self> {
-        self.captures = Some(Captures::new(&self.names, network, ports, file, settings)?);
+    /// When a file cannot be written.
+    pub(crate) fn capture(mut self, network: &Network, sites: Vec<(Site, File)>) -> io::Result<Self> {
+        // Time in a file is the model's, from 0: the same run writes the same bytes.
+        self.captures = Some(Captures::new(network, sites, &Settings::default())?);
         Ok(self)
     }
 

@@ -285,3 +285,29 @@ fn a_capture_has_a_table_of_connections_that_says_what_happened() {
     let said = place.stackline(&["diagnose", "last"]).succeeds().out.clone();
     assert!(said.contains("observed_loss") && said.contains("Looked for: "), "{said}");
 }
+
+#[test]
+fn captures_of_several_places_are_a_file_each_in_which_a_packet_stands_once() {
+    let place = Place::new();
+    let text = "network n { host a, b; switch x; link a - x 10 Mbit/s 1 ms; link x - b 10 Mbit/s 1 ms; } 1 from a to b rr 3000*4 over tcp across n in simulated;";
+    let run = ["run", "-e", text, "--capture", "all", "--capture", "a", "--capture", "a>x"];
+    place.stackline(&run).succeeds();
+    let directory = place.kept().0.join("captures");
+    let mut files: Vec<String> =
+        fs::read_dir(&directory).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    files.sort();
+    let names = ["a-x", "a", "b-x", "x-a", "x-b"].map(|name| format!("n.1.1.{name}.pcapng"));
+    assert_eq!(files, names);
+    for file in &files {
+        place.stackline(&["import", directory.join(file).to_str().unwrap(), "--name", "one"]).succeeds();
+        let connections = place.stackline(&["lifelines", "last", "--json"]).json()["connections"].clone();
+        assert_eq!(connections[0]["again"], serde_json::json!([0, 0]), "{file}: {connections}");
+        if file == "n.1.1.a.pcapng" {
+            // 2 ms each way, and three small packets on links of 10 Mbit/s.
+            let round_trip = connections[0]["handshake_ns"].as_u64().unwrap();
+            assert!((4_000_000..4_500_000).contains(&round_trip), "{connections}");
+            assert_eq!(connections[0]["bytes"], serde_json::json!([12_016, 12_000]), "{connections}");
+        }
+    }
+    place.stackline(&["run", "-e", text, "--capture", "y"]).fails(2, &["no port and no host `y`"]).hints("a>x");
+}
