@@ -1,18 +1,24 @@
 //! A trace for Perfetto's viewer: one file a host (a machine there), a track a keyword, every event an instant with its data,
 //! a flow through the events of each unit, whatever hosts they are on; monitors are counters.
-//! A manifest (version 1) beside the files puts all of them on one time axis.
+//! A manifest (version 1) beside the files puts all of them on one time axis. Names and texts are said once a file and packets are
+//! compressed, as the format has it: a trace is not much larger than the run.
 //!
 //! Only the messages and fields that are needed are here, by their numbers in perfetto_trace.proto.
 
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
 use prost::Message;
 use serde_json::{Value as Json, json};
 use stackline_analyze::lifelines::Lifelines;
 use stackline_core::trace::Index;
+use stackline_events::Table;
 use stackline_events::catalogue::{self, Layer};
-use stackline_events::{Table, Value};
-use std::collections::BTreeMap;
+use stackline_events::table::Column;
+use std::collections::{BTreeMap, HashMap};
+use std::io::Write as _;
 
 /// What a trace is made of.
+#[cfg(test)]
 #[derive(Clone, PartialEq, Message)]
 struct Trace {
     #[prost(message, repeated, tag = "1")]
@@ -29,10 +35,37 @@ struct Packet {
     trusted_packet_sequence_id: u32,
     #[prost(message, optional, tag = "11")]
     track_event: Option<TrackEvent>,
+    #[prost(message, optional, tag = "12")]
+    interned_data: Option<Interned>,
     #[prost(uint32, optional, tag = "13")]
     sequence_flags: Option<u32>,
+    /// Packets, compressed by zlib.
+    #[prost(bytes = "vec", optional, tag = "50")]
+    compressed_packets: Option<Vec<u8>>,
     #[prost(message, optional, tag = "60")]
     track_descriptor: Option<TrackDescriptor>,
+}
+
+/// What is said for the first time with a packet.
+#[derive(Clone, PartialEq, Message)]
+struct Interned {
+    #[prost(message, repeated, tag = "1")]
+    categories: Vec<Name>,
+    #[prost(message, repeated, tag = "2")]
+    events: Vec<Name>,
+    #[prost(message, repeated, tag = "3")]
+    annotations: Vec<Name>,
+    #[prost(message, repeated, tag = "29")]
+    texts: Vec<Name>,
+}
+
+/// A text and its number.
+#[derive(Clone, PartialEq, Message)]
+struct Name {
+    #[prost(uint64, tag = "1")]
+    iid: u64,
+    #[prost(string, tag = "2")]
+    name: String,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -84,17 +117,17 @@ struct Counter {
 
 #[derive(Clone, PartialEq, Message)]
 struct TrackEvent {
+    #[prost(uint64, repeated, tag = "3")]
+    category_iids: Vec<u64>,
     #[prost(message, repeated, tag = "4")]
     debug_annotations: Vec<Annotation>,
     /// 1 a slice begins, 2 one ends, 3 an instant, 4 a counter.
     #[prost(int32, tag = "9")]
     r#type: i32,
+    #[prost(uint64, tag = "10")]
+    name_iid: u64,
     #[prost(uint64, tag = "11")]
     track_uuid: u64,
-    #[prost(string, repeated, tag = "22")]
-    categories: Vec<String>,
-    #[prost(string, optional, tag = "23")]
-    name: Option<String>,
     #[prost(int64, optional, tag = "30")]
     counter_value: Option<i64>,
     #[prost(fixed64, repeated, packed = "false", tag = "47")]
@@ -103,12 +136,12 @@ struct TrackEvent {
 
 #[derive(Clone, PartialEq, Message)]
 struct Annotation {
+    #[prost(uint64, tag = "1")]
+    name_iid: u64,
     #[prost(int64, optional, tag = "4")]
     int_value: Option<i64>,
-    #[prost(string, optional, tag = "6")]
-    string_value: Option<String>,
-    #[prost(string, tag = "10")]
-    name: String,
+    #[prost(uint64, optional, tag = "17")]
+    string_value_iid: Option<u64>,
 }
 
 /// The clock that times are in unless they say otherwise, and the wall clock: the same here, as all times are ns since 1970 or
@@ -120,6 +153,10 @@ const COUNTER: i32 = 4;
 const EXPLICIT: i32 = 3;
 /// What was said before on this sequence is forgotten.
 const INCREMENTAL_STATE_CLEARED: u32 = 1;
+/// It names what was said before.
+const NEEDS_INCREMENTAL_STATE: u32 = 2;
+/// Packets are compressed when they are so many bytes.
+const BLOCK: usize = 1 << 20;
 
 /// The manifest's name; it is the first by name.
 pub const MANIFEST: &str = "perfetto_manifest.json";
@@ -136,14 +173,22 @@ pub fn files(events: &Table, lifelines: &Lifelines, index: &Index) -> BTreeMap<S
         hosts.entry(name).or_insert_with(|| Host::new(name, pid)).put(events, row, index, &units);
     }
     let manifest = manifest(hosts.values().map(|host| (host.name, host.file_name())), index);
-    let files = hosts.values().map(|host| (host.file_name(), host.trace.encode_to_vec()));
+    let files = hosts.into_values().map(|host| (host.file_name(), host.finish()));
     files.chain([(MANIFEST.to_owned(), format!("{manifest:#}\n").into_bytes())]).collect()
 }
 
-/// Which line each event is on, by row.
-fn flows(lifelines: &Lifelines) -> BTreeMap<u32, u64> {
-    let lines = lifelines.lines.iter().zip(1..);
-    lines.flat_map(|(line, id)| lifelines.passages_of(line).iter().map(move |passage| (passage.row, id))).collect()
+/// Which line each event is on, by row: 0 for none.
+fn flows(lifelines: &Lifelines) -> Vec<u64> {
+    let rows = lifelines.passages.iter().map(|passage| passage.row).filter(|row| *row != u32::MAX);
+    let mut flows = vec![0; rows.max().map_or(0, |row| row as usize + 1)];
+    for (line, id) in lifelines.lines.iter().zip(1..) {
+        for passage in lifelines.passages_of(line) {
+            if let Some(flow) = flows.get_mut(passage.row as usize) {
+                *flow = id;
+            }
+        }
+    }
+    flows
 }
 
 fn manifest<'h>(hosts: impl Iterator<Item = (&'h str, String)>, index: &Index) -> Json {
@@ -164,15 +209,46 @@ fn manifest<'h>(hosts: impl Iterator<Item = (&'h str, String)>, index: &Index) -
 /// A host's file being made.
 struct Host<'n> {
     name: &'n str,
-    trace: Trace,
     sequence: u32,
+    /// Packets that are not compressed yet, and the file so far.
+    packets: Vec<u8>,
+    file: Vec<u8>,
     /// The track of each keyword, and of each counter.
     tracks: BTreeMap<String, u64>,
+    /// Keywords and texts, by their numbers in the table of events.
+    keywords: HashMap<u32, Known>,
+    texts: HashMap<u32, u64>,
+    /// Numbers of categories and of data fields' names.
+    names: BTreeMap<String, u64>,
+    /// What the next packet has to say.
+    interned: Interned,
+}
+
+/// A keyword that was met.
+#[derive(Clone)]
+struct Known {
+    entry: Option<&'static catalogue::Entry>,
+    rank: i32,
+    track: u64,
+    name_iid: u64,
+    category_iid: u64,
+    /// Of each data field's name.
+    fields: Vec<u64>,
 }
 
 impl<'n> Host<'n> {
     fn new(name: &'n str, pid: u32) -> Self {
-        let mut host = Self { name, trace: Trace::default(), sequence: pid, tracks: BTreeMap::new() };
+        let mut host = Self {
+            name,
+            sequence: pid,
+            packets: Vec::new(),
+            file: Vec::new(),
+            tracks: BTreeMap::new(),
+            keywords: HashMap::new(),
+            texts: HashMap::new(),
+            names: BTreeMap::new(),
+            interned: Interned::default(),
+        };
         let clocks = [BOOTTIME, REALTIME].map(|clock_id| Clock { clock_id, timestamp: 0 });
         host.packet(Packet {
             clock_snapshot: Some(ClockSnapshot { clocks: clocks.to_vec() }),
@@ -203,7 +279,46 @@ impl<'n> Host<'n> {
     }
 
     fn packet(&mut self, packet: Packet) {
-        self.trace.packet.push(Packet { trusted_packet_sequence_id: self.sequence, ..packet });
+        let packet = Packet { trusted_packet_sequence_id: self.sequence, ..packet };
+        prost::encoding::message::encode(1, &packet, &mut self.packets);
+        if self.packets.len() >= BLOCK {
+            self.compress();
+        }
+    }
+
+    fn compress(&mut self) {
+        let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
+        // Writing into memory cannot fail.
+        let compressed = encoder.write_all(&self.packets).and_then(|()| encoder.finish()).unwrap_or_default();
+        let packet = Packet { compressed_packets: Some(compressed), ..Packet::default() };
+        prost::encoding::message::encode(1, &packet, &mut self.file);
+        self.packets.clear();
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        self.compress();
+        self.file
+    }
+
+    /// A packet with an event, and what it names for the first time.
+    fn event(&mut self, at_ns: u64, event: TrackEvent) {
+        let interned = std::mem::take(&mut self.interned);
+        self.packet(Packet {
+            timestamp: Some(at_ns),
+            track_event: Some(event),
+            interned_data: Some(interned).filter(|interned| *interned != Interned::default()),
+            sequence_flags: Some(NEEDS_INCREMENTAL_STATE),
+            ..Packet::default()
+        });
+    }
+
+    /// The number of a name among all of a kind; a new one is said with the next packet.
+    fn named(&mut self, name: &str, kind: fn(&mut Interned) -> &mut Vec<Name>) -> u64 {
+        let next = self.names.len() as u64 + 1;
+        let iid = *self.names.entry(name.to_owned()).or_insert(next);
+        let said = kind(&mut self.interned);
+        said.push(Name { iid, name: name.to_owned() });
+        iid
     }
 
     fn describe(&mut self, descriptor: TrackDescriptor) {
@@ -227,27 +342,75 @@ impl<'n> Host<'n> {
         uuid
     }
 
-    fn put(&mut self, events: &Table, row: usize, index: &Index, units: &BTreeMap<u32, u64>) {
-        let keyword = events.keyword(row);
+    fn put(&mut self, events: &Table, row: usize, index: &Index, units: &[u64]) {
         let clock = index.hosts.get(events.host(row)).map(|host| &host.clock);
         let at_ns = clock.map_or(events.at_ns[row], |clock| clock.reference_ns(events.at_ns[row]));
+        let number = events.keyword[row];
+        let known = match self.keywords.remove(&number) {
+            Some(known) => known,
+            None => self.known(events.keyword(row), events.data.len()),
+        };
+        match known.entry.filter(|entry| entry.layer == Layer::Monitor) {
+            Some(entry) => self.counters(events, row, at_ns, (entry, known.rank)),
+            None => {
+                let event = TrackEvent {
+                    r#type: INSTANT,
+                    track_uuid: known.track,
+                    name_iid: known.name_iid,
+                    category_iids: vec![known.category_iid],
+                    debug_annotations: self.annotations(events, row, &known.fields),
+                    flow_ids: units.get(row).copied().filter(|flow| *flow > 0).into_iter().collect(),
+                    ..TrackEvent::default()
+                };
+                self.event(at_ns, event);
+            }
+        }
+        self.keywords.insert(number, known);
+    }
+
+    /// A keyword that is met for the first time, and its names.
+    fn known(&mut self, keyword: &str, fields: usize) -> Known {
         let rank = catalogue::ENTRIES.iter().position(|entry| entry.keyword == keyword);
         let entry = rank.map(|rank| &catalogue::ENTRIES[rank]);
         let rank = rank.map_or(i32::MAX, |rank| rank as i32);
-        if let Some(entry) = entry.filter(|entry| entry.layer == Layer::Monitor) {
-            return self.counters(events, row, at_ns, (entry, rank));
+        if entry.is_some_and(|entry| entry.layer == Layer::Monitor) {
+            let (track, name_iid, category_iid, fields) = (0, 0, 0, Vec::new());
+            return Known { entry, rank, track, name_iid, category_iid, fields };
         }
-        let track_uuid = self.track(keyword, rank, false);
-        let event = TrackEvent {
-            r#type: INSTANT,
-            track_uuid,
-            name: Some(keyword.to_owned()),
-            categories: vec![keyword.split('_').next().unwrap_or_default().to_ascii_lowercase()],
-            debug_annotations: annotations(events, row, entry),
-            flow_ids: units.get(&(row as u32)).copied().into_iter().collect(),
-            ..TrackEvent::default()
+        let name = |field: usize| {
+            let known = entry.and_then(|entry| entry.data.get(field));
+            known.map_or_else(|| format!("data {}", field + 1), |name| (*name).to_owned())
         };
-        self.packet(Packet { timestamp: Some(at_ns), track_event: Some(event), ..Packet::default() });
+        let category = keyword.split('_').next().unwrap_or_default().to_ascii_lowercase();
+        Known {
+            entry,
+            rank,
+            track: self.track(keyword, rank, false),
+            name_iid: self.named(keyword, |interned| &mut interned.events),
+            category_iid: self.named(&category, |interned| &mut interned.categories),
+            fields: (0..fields).map(|field| self.named(&name(field), |interned| &mut interned.annotations)).collect(),
+        }
+    }
+
+    fn annotations(&mut self, events: &Table, row: usize, names: &[u64]) -> Vec<Annotation> {
+        let mut annotations = Vec::with_capacity(names.len());
+        for (column, name_iid) in events.data.iter().zip(names.iter().copied()) {
+            let (int_value, string_value_iid) = match column.texts.get(row).copied() {
+                None | Some(Column::ABSENT) => continue,
+                Some(Column::NUMBER) => (Some(column.numbers[row]), None),
+                Some(text) => (None, Some(self.text(events.names.text(text), text))),
+            };
+            annotations.push(Annotation { name_iid, int_value, string_value_iid });
+        }
+        annotations
+    }
+
+    fn text(&mut self, text: &str, number: u32) -> u64 {
+        let next = self.texts.len() as u64 + 1;
+        *self.texts.entry(number).or_insert_with(|| {
+            self.interned.texts.push(Name { iid: next, name: text.to_owned() });
+            next
+        })
     }
 
     /// A monitor's numbers, one counter each; its texts (a core, an interface) are part of the counter's name.
@@ -260,7 +423,7 @@ impl<'n> Host<'n> {
             let counter = [&[entry.keyword.to_owned()], &labels[..], &[(*name).to_owned()]].concat().join(" ");
             let track_uuid = self.track(&counter, rank, true);
             let event = TrackEvent { r#type: COUNTER, track_uuid, counter_value: Some(value), ..TrackEvent::default() };
-            self.packet(Packet { timestamp: Some(at_ns), track_event: Some(event), ..Packet::default() });
+            self.event(at_ns, event);
         }
     }
 }
@@ -268,21 +431,6 @@ impl<'n> Host<'n> {
 /// The unit a field's name ends with.
 fn unit_name(counter: &str) -> &str {
     counter.rsplit('_').next().filter(|unit| matches!(*unit, "ns" | "bytes" | "ppm")).unwrap_or_default()
-}
-
-fn annotations(events: &Table, row: usize, entry: Option<&catalogue::Entry>) -> Vec<Annotation> {
-    let name = |field: usize| {
-        let known = entry.and_then(|entry| entry.data.get(field));
-        known.map_or_else(|| format!("data {}", field + 1), |name| (*name).to_owned())
-    };
-    let annotation = |field: usize| match events.value(row, field) {
-        Value::Absent => None,
-        Value::Number(value) => Some(Annotation { int_value: Some(value), string_value: None, name: name(field) }),
-        Value::Text(text) => {
-            Some(Annotation { int_value: None, string_value: Some(text.to_owned()), name: name(field) })
-        }
-    };
-    (0..events.data.len()).filter_map(annotation).collect()
 }
 
 #[cfg(test)]

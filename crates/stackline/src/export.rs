@@ -2,7 +2,7 @@
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
-use crate::formats::{Exporter, TO};
+use crate::formats::{Chosen, Exporter, TO};
 use crate::output;
 use stackline_runs::Run;
 use std::io::{BufWriter, ErrorKind, Write, stdout};
@@ -11,13 +11,14 @@ use std::path::Path;
 /// Writes a run's events.
 pub(crate) fn export(flags: &flags::Export) -> Result {
     let run = Run::open_events(&flags.run)?;
+    let chosen = Chosen::of(flags);
     for format in TO {
         match (format.flag)(flags) {
             None => {}
-            Some(None) => to_stdout(format, &run.path, flags.reference)?,
-            Some(Some(file)) if file.as_os_str() == "-" => to_stdout(format, &run.path, flags.reference)?,
+            Some(None) => to_stdout(format, &run.path, &chosen)?,
+            Some(Some(file)) if file.as_os_str() == "-" => to_stdout(format, &run.path, &chosen)?,
             Some(Some(file)) => {
-                let count = to_file(format, (&run.path, flags.reference), file)?;
+                let count = to_file(format, (&run.path, &chosen), file)?;
                 output::say(&format_args!("{}: {count} events", file.display()));
             }
         }
@@ -26,9 +27,9 @@ pub(crate) fn export(flags: &flags::Export) -> Result {
 }
 
 /// A reader that has seen enough is no error.
-fn to_stdout(format: &Exporter, run: &Path, reference: bool) -> Result<()> {
+fn to_stdout(format: &Exporter, run: &Path, chosen: &Chosen) -> Result<()> {
     let mut out = Watched { to: stdout().lock(), closed: false };
-    match (format.export)(run, reference, &mut out) {
+    match (format.export)(run, chosen, &mut out) {
         Err(error) if !out.closed => Err(error),
         _ => Ok(()),
     }
@@ -53,14 +54,14 @@ impl<W: Write> Write for Watched<W> {
 }
 
 /// Writes beside the file, which gets its name when all is there.
-fn to_file(format: &Exporter, (run, reference): (&Path, bool), path: &Path) -> Result<u64> {
+fn to_file(format: &Exporter, (run, chosen): (&Path, &Chosen), path: &Path) -> Result<u64> {
     let unwritten = |cause: std::io::Error| {
         Error::environment(format!("{} cannot be written: {cause}", path.display()))
             .hint("check the directory and that the disk is not full")
     };
     stackline_runs::replace(path, |file| {
         let mut file = BufWriter::new(file);
-        let count = (format.export)(run, reference, &mut file)?;
+        let count = (format.export)(run, chosen, &mut file)?;
         file.flush().map_err(unwritten)?;
         Ok(count)
     })

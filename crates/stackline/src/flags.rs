@@ -209,6 +209,15 @@ pub(crate) struct Export {
     /// Times of the reference host's clock instead of each host's own (text, tape; the others always)
     #[arg(long)]
     pub(crate) reference: bool,
+    /// From that time on, counted from the first event as on the page, as in 1.5s or 200ms; lifelines that reach into it whole
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub(crate) from: Option<f64>,
+    /// To that time
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub(crate) to: Option<f64>,
+    /// Lifelines of these units only, by their ids; of text and tape, events that name one
+    #[arg(long, value_name = "ID,...", value_delimiter = ',')]
+    pub(crate) units: Vec<String>,
 }
 
 /// The specification, and what replaces parts of it.

@@ -4,6 +4,7 @@
 //! a flag of its own in `flags::Export` that [`Exporter::flag`] finds.
 
 mod capture;
+mod chosen;
 mod foreign;
 mod format;
 mod jaeger;
@@ -14,6 +15,7 @@ mod qlog;
 mod tape;
 mod text;
 
+pub(crate) use chosen::Chosen;
 pub(crate) use foreign::foreign;
 pub(crate) use format::{Exporter, Importer, LOOKED_AT, Shared};
 

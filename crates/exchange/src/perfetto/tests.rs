@@ -2,6 +2,7 @@
 
 use super::*;
 use stackline_analyze::assemble::{Options, lifelines};
+use stackline_events::Value;
 
 fn events() -> Table {
     let mut table = Table::default();
@@ -15,7 +16,17 @@ fn decoded() -> BTreeMap<String, Trace> {
     let table = events();
     let files = files(&table, &lifelines(&table, None, &Options::default()), &Index::default());
     let traces = files.iter().filter(|(name, _)| *name != MANIFEST);
-    traces.map(|(name, bytes)| (name.clone(), Trace::decode(&bytes[..]).unwrap())).collect()
+    traces.map(|(name, bytes)| (name.clone(), decompressed(bytes))).collect()
+}
+
+/// The packets within the compressed ones.
+fn decompressed(bytes: &[u8]) -> Trace {
+    let mut packets = Vec::new();
+    for packet in Trace::decode(bytes).unwrap().packet {
+        let mut reader = flate2::read::ZlibDecoder::new(&packet.compressed_packets.as_ref().unwrap()[..]);
+        std::io::copy(&mut reader, &mut packets).unwrap();
+    }
+    Trace::decode(&packets[..]).unwrap()
 }
 
 #[test]
@@ -46,6 +57,24 @@ fn monitors_are_counters_with_their_labels_in_the_name() {
     let value =
         khons.packet.iter().filter_map(|p| p.track_event.as_ref()).find(|e| e.track_uuid == track.uuid).unwrap();
     assert_eq!((value.r#type, value.counter_value), (COUNTER, Some(250_000)));
+}
+
+#[test]
+fn a_name_is_said_once_and_before_it_is_used() {
+    let mut table = Table::default();
+    for at in 0..100 {
+        table.push("APP_CALL", "khons", 100 + at, &[Value::Number(at as i64), Value::Text("x")]);
+    }
+    let files = files(&table, &Lifelines::default(), &Index::default());
+    let trace = decompressed(&files["1-khons.pftrace"]);
+    let said: Vec<&Interned> = trace.packet.iter().filter_map(|packet| packet.interned_data.as_ref()).collect();
+    let [said] = said[..] else { panic!("{said:?}") };
+    assert_eq!((said.events[0].name.as_str(), said.texts[0].name.as_str()), ("APP_CALL", "x"));
+    let events: Vec<&TrackEvent> = trace.packet.iter().filter_map(|packet| packet.track_event.as_ref()).collect();
+    assert!(events.iter().all(|event| event.name_iid == said.events[0].iid));
+    let text = events[99].debug_annotations[1].string_value_iid;
+    assert_eq!(text, Some(said.texts[0].iid));
+    assert_eq!(said.annotations[1].iid, events[99].debug_annotations[1].name_iid);
 }
 
 #[test]

@@ -22,7 +22,12 @@ pub struct Merged {
     files: Vec<Source>,
     tapes: Vec<Input>,
     open: usize,
+    /// Which rows of a table are given.
+    keep: Option<Keep>,
 }
+
+/// Whether a row of a table is given.
+type Keep = Box<dyn Fn(&Table, usize) -> bool>;
 
 impl std::fmt::Debug for Merged {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -48,7 +53,13 @@ impl Merged {
             let clock = (reference && !table.is_empty()).then(|| clock_of(table.host(0), &index)).flatten();
             Input::table(table, clock)
         };
-        Ok(Self { files, tapes: tapes.into_iter().map(input).collect(), open: OPEN })
+        Ok(Self { files, tapes: tapes.into_iter().map(input).collect(), open: OPEN, keep: None })
+    }
+
+    /// Gives only the rows of tables for which `keep` holds.
+    #[must_use]
+    pub fn only(self, keep: impl Fn(&Table, usize) -> bool + 'static) -> Self {
+        Self { keep: Some(Box::new(keep)), ..self }
     }
 
     /// Gives everything: tables and which of their rows come next.
@@ -56,7 +67,7 @@ impl Merged {
     /// # Errors
     /// When a file is damaged, hosts are too many to read them all at once and the directory for temporary files has no room, or
     /// `give` fails.
-    pub fn each(mut self, give: impl FnMut(&Table, &[u32]) -> Result<(), Error>) -> Result<(), Error> {
+    pub fn each(mut self, mut give: impl FnMut(&Table, &[u32]) -> Result<(), Error>) -> Result<(), Error> {
         let mut scratch = None;
         if overlap(&self.files) > self.open {
             let scratch = scratch.insert(Scratch::make(temporary())?);
@@ -64,7 +75,14 @@ impl Merged {
         }
         let mut inputs: Vec<Input> = self.files.into_iter().map(Input::file).collect();
         inputs.append(&mut self.tapes);
-        merge(inputs, &Wanted::all(), PORTION, give)
+        let keep = self.keep;
+        merge(inputs, &Wanted::all(), PORTION, |table, rows| match &keep {
+            None => give(table, rows),
+            Some(keep) => {
+                let rows: Vec<u32> = rows.iter().copied().filter(|row| keep(table, *row as usize)).collect();
+                if rows.is_empty() { Ok(()) } else { give(table, &rows) }
+            }
+        })
     }
 }
 

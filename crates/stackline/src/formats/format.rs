@@ -1,5 +1,6 @@
 //! What a format of events is, and what all that are read or written have in common.
 
+use super::chosen::Chosen;
 use crate::exit::{Error, Result};
 use crate::flags;
 use stackline_core::trace::Import;
@@ -30,8 +31,8 @@ pub(crate) struct Shared {
 pub(crate) struct Exporter {
     /// Where it goes: `None`, standard output, or a file.
     pub(crate) flag: fn(&flags::Export) -> Option<&Option<PathBuf>>,
-    /// Writes a run's events; in the reference's time on request. Returns how many.
-    pub(crate) export: fn(&Path, bool, &mut dyn Write) -> Result<u64>,
+    /// Writes the chosen events of a run. Returns how many.
+    pub(crate) export: fn(&Path, &Chosen, &mut dyn Write) -> Result<u64>,
 }
 
 /// Puts what another tool's file gave into a run, and reports what became of it.

@@ -1,8 +1,8 @@
 //! Spans of OpenTelemetry: protobuf or JSON in, both out.
 
+use super::chosen::Chosen;
 use super::format::{Exporter, Importer, take, unread, unwritten, whole};
 use crate::exit::Result;
-use crate::loaded::Loaded;
 use stackline_exchange::otlp::{self, messages::TracesData};
 use std::path::Path;
 
@@ -23,8 +23,8 @@ pub(super) const FROM: Importer = Importer {
 
 pub(super) const PROTOBUF: Exporter = Exporter {
     flag: |flags| flags.otlp.as_ref(),
-    export: |run, _, to| {
-        let (data, count) = spans(run)?;
+    export: |run, chosen, to| {
+        let (data, count) = spans(run, chosen)?;
         to.write_all(&otlp::protobuf(&data)).map_err(unwritten)?;
         Ok(count)
     },
@@ -32,8 +32,8 @@ pub(super) const PROTOBUF: Exporter = Exporter {
 
 pub(super) const JSON: Exporter = Exporter {
     flag: |flags| flags.otlp_json.as_ref(),
-    export: |run, _, to| {
-        let (data, count) = spans(run)?;
+    export: |run, chosen, to| {
+        let (data, count) = spans(run, chosen)?;
         let text = otlp::json(&data).map_err(unwritten)?;
         writeln!(to, "{text}").map_err(unwritten)?;
         Ok(count)
@@ -41,8 +41,8 @@ pub(super) const JSON: Exporter = Exporter {
 };
 
 /// Lifelines as spans, and how many events are on them.
-fn spans(run: &Path) -> Result<(TracesData, u64)> {
-    let loaded = Loaded::open(run, usize::MAX)?;
+fn spans(run: &Path, chosen: &Chosen) -> Result<(TracesData, u64)> {
+    let loaded = chosen.loaded(run)?;
     let data = otlp::spans(&loaded.lifelines, &loaded.events);
-    Ok((data, loaded.lifelines.passages.len() as u64))
+    Ok((data, loaded.lifelines.lines.iter().map(|line| u64::from(line.count)).sum()))
 }

@@ -1,16 +1,16 @@
 //! A trace for Perfetto's viewer: an archive of a file a host and the manifest that relates them.
 
+use super::chosen::Chosen;
 use super::format::{Exporter, unwritten};
 use crate::exit::Result;
-use crate::loaded::Loaded;
 use stackline_exchange::perfetto::{MANIFEST, files};
 use std::io::{Result as Io, Write};
 use std::path::Path;
 
 pub(super) const TO: Exporter = Exporter { flag: |flags| flags.perfetto.as_ref(), export };
 
-fn export(run: &Path, _: bool, to: &mut dyn Write) -> Result<u64> {
-    let loaded = Loaded::open(run, usize::MAX)?;
+fn export(run: &Path, chosen: &Chosen, to: &mut dyn Write) -> Result<u64> {
+    let loaded = chosen.loaded(run)?;
     let mut files = files(&loaded.events, &loaded.lifelines, &loaded.index);
     let manifest = files.remove(MANIFEST).unwrap_or_default();
     let mut archive = tar::Builder::new(to);

@@ -1,7 +1,7 @@
 //! stackline's binary form, as its clients write it.
 
 use super::format::{Exporter, Importer};
-use stackline_runs::events::{Merged, begins_tape, export_tape, import_tape};
+use stackline_runs::events::{begins_tape, export_tape, import_tape};
 
 pub(super) const FROM: Importer = Importer {
     name: "tape",
@@ -9,7 +9,5 @@ pub(super) const FROM: Importer = Importer {
     import: |log, into, _| Ok(import_tape(log, into)?),
 };
 
-pub(super) const TO: Exporter = Exporter {
-    flag: |flags| flags.tape.as_ref(),
-    export: |run, reference, to| Ok(export_tape(Merged::of(run, reference)?, to)?),
-};
+pub(super) const TO: Exporter =
+    Exporter { flag: |flags| flags.tape.as_ref(), export: |run, chosen, to| Ok(export_tape(chosen.merged(run)?, to)?) };

@@ -1,13 +1,11 @@
 //! NetLogger's lines: `KEYWORD; host; seconds; nanoseconds; data; ...`
 
 use super::format::{Exporter, Importer};
-use stackline_runs::events::{Merged, export_text, import_text};
+use stackline_runs::events::{export_text, import_text};
 
 /// Anything may be text: what is none of its lines is counted.
 pub(super) const FROM: Importer =
     Importer { name: "text", recognises: |_, _| true, import: |log, into, _| Ok(import_text(log, into)?) };
 
-pub(super) const TO: Exporter = Exporter {
-    flag: |flags| flags.text.as_ref(),
-    export: |run, reference, to| Ok(export_text(Merged::of(run, reference)?, to)?),
-};
+pub(super) const TO: Exporter =
+    Exporter { flag: |flags| flags.text.as_ref(), export: |run, chosen, to| Ok(export_text(chosen.merged(run)?, to)?) };

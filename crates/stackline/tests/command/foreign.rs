@@ -127,22 +127,28 @@ fn perfetto_reads_its_trace() {
     let (place, run) = traced();
     place.stackline(&["export", &run, "--perfetto", "run.tar"]).succeeds();
     let script = "
-import json, sys, tarfile
+import json, sys, tarfile, zlib
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
 archive = tarfile.open(sys.argv[1])
 names = archive.getnames()
 manifest = json.load(archive.extractfile(names[0]))['perfetto_manifest']
 assert sorted(entry['path'] for entry in manifest['files']) == sorted(names[1:]), names
-flows, events, unknown = {}, 0, 0
+flows, events, zipped = {}, 0, 0
 for name in names[1:]:
-    trace = Trace.FromString(archive.extractfile(name).read())
+    outer = Trace.FromString(archive.extractfile(name).read())
+    zipped += len(outer.packet)
+    trace = Trace.FromString(b''.join(zlib.decompress(packet.compressed_packets) for packet in outer.packet))
+    said = set()
     for packet in trace.packet:
+        said.update(name.iid for name in packet.interned_data.event_names)
         if packet.HasField('track_event'):
+            assert packet.track_event.type != 3 or packet.track_event.name_iid in said
             events += packet.track_event.type == 3
             for flow in packet.track_event.flow_ids:
                 flows.setdefault(flow, set()).add(name)
 print('hosts=%d' % (len(names) - 1))
 print('events=%d' % events)
+print('zipped=%d' % zipped)
 print('both=%d' % sum(len(hosts) > 1 for hosts in flows.values()))
 ";
     let Some(read) = python(&["perfetto.protos.perfetto.trace.perfetto_trace_pb2"], script, &place.path("run.tar"))
@@ -310,4 +316,31 @@ fn captures_of_several_places_are_a_file_each_in_which_a_packet_stands_once() {
         }
     }
     place.stackline(&["run", "-e", text, "--capture", "y"]).fails(2, &["no port and no host `y`"]).hints("a>x");
+}
+
+#[test]
+fn exports_are_of_the_time_and_the_units_that_are_chosen() {
+    let (place, run) = traced();
+    let text = |options: &[&str]| {
+        let out =
+            place.stackline(&[&["export", &run, "--text", "--reference"], options].concat()).succeeds().out.clone();
+        out.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let all = text(&[]);
+    let (early, late) = (text(&["--to", "9999us"]), text(&["--from", "10ms"]));
+    assert!(!early.is_empty() && !late.is_empty());
+    assert_eq!([early, late].concat(), all, "what lies before and after is all of it");
+    let calls: Vec<&String> = all.iter().filter(|line| line.starts_with("APP_CALL;")).collect();
+    let unit = calls[1].split("; ").nth(4).unwrap();
+    let of_unit = text(&["--units", unit]);
+    assert!(of_unit.iter().all(|line| line.split("; ").nth(4) == Some(unit)) && of_unit.len() >= 4, "{of_unit:?}");
+    // A lifeline goes out whole.
+    place.stackline(&["export", &run, "--otlp", "one.otlp", "--units", unit]).succeeds();
+    place.stackline(&["import", "one.otlp", "--name", "one"]).succeeds();
+    let one = place.stackline(&["lifelines", "last", "--json"]).json();
+    assert_eq!((&one["units"], &one["outcomes"][0]["outcome"]), (&1.into(), &"complete".into()), "{one}");
+    place.stackline(&["export", &run, "--perfetto", "some.tar", "--to", "10ms"]).succeeds();
+    place.stackline(&["export", &run, "--perfetto", "all.tar"]).succeeds();
+    let size = |name: &str| fs::metadata(place.path(name)).unwrap().len();
+    assert!(size("some.tar") < size("all.tar"));
 }
