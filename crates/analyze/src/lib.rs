@@ -12,6 +12,7 @@
 //! | [`flags`] | what one has to know before believing the figures |
 //! | [`interval`] | when `until` is reached |
 //! | [`compare`](mod@compare) | one run against another |
+//! | [`compare_segments`](mod@compare_segments) | one trace against another |
 //! | [`network`] | what a modelled network did, and how well an emulated one kept its times |
 //! | [`lifelines`](mod@lifelines) | what a lifeline is |
 //! | [`assemble`] | events to lifelines |
@@ -37,6 +38,7 @@ mod clock_error;
 pub mod clocks;
 pub mod colouring;
 pub mod compare;
+pub mod compare_segments;
 mod costs;
 pub mod findings;
 pub mod flags;
@@ -62,6 +64,7 @@ pub mod summary;
 mod testing;
 
 pub use compare::{Comparison, Label, MetricComparison, Pairing, Verdict, compare, compare_stacks};
+pub use compare_segments::{SegmentComparison, compare_segments};
 pub use interval::{half_width_share, interval_reached};
 pub use statistics::Statistics;
 pub use summarise::summarise;

@@ -128,7 +128,7 @@ const fn has_beginning(line: &Line) -> bool {
 pub(crate) struct Stretch {
     pub(crate) from: u32,
     pub(crate) to: u32,
-    connections: bool,
+    pub(crate) connections: bool,
     group: u32,
     ns: Vec<i64>,
 }
@@ -136,6 +136,10 @@ pub(crate) struct Stretch {
 impl Stretch {
     fn total(&self) -> i128 {
         self.ns.iter().map(|ns| i128::from(*ns)).sum()
+    }
+
+    pub(crate) fn into_times(self) -> Vec<i64> {
+        self.ns
     }
 
     pub(crate) fn into_median(mut self) -> f64 {

@@ -1,5 +1,9 @@
 //! One run against another, for people and as JSON. It says "no difference seen" when that is so.
 
+mod segments;
+
+pub use segments::{segment_comparison, segment_comparison_json};
+
 use crate::figure;
 use crate::grid::{Align, line, widths};
 use crate::json::statistics;

@@ -47,7 +47,7 @@ mod testing;
 pub mod topology;
 
 pub use chart::{Chart, chart};
-pub use comparison::{comparison, comparison_json};
+pub use comparison::{comparison, comparison_json, segment_comparison, segment_comparison_json};
 pub use connections::{connections, connections_json};
 pub use csv::csv;
 pub use drawing::drawing;

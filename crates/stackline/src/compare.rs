@@ -1,36 +1,46 @@
-//! `stackline compare`: two kept runs, or the stacks of one, ratio by ratio.
+//! `stackline compare`: two kept runs, or the stacks of one, ratio by ratio; two traces, segment by segment.
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
+use crate::lifelines::assembled;
 use crate::output;
-use stackline_analyze::{MetricComparison, Summary};
+use stackline_analyze::assemble::Options;
+use stackline_analyze::{Comparison, MetricComparison, SegmentComparison, Summary, Verdict};
 use stackline_runs::Run;
+use stackline_runs::events::{event_files, read_index};
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Compares the second with the first, or the stacks of one.
 pub(crate) fn compare(flags: &flags::Compare) -> Result {
-    let before = read(&flags.before)?;
-    let comparisons = match &flags.after {
-        Some(after) => stackline_analyze::compare(&before, &read(after)?),
-        None => stackline_analyze::compare_stacks(&before),
+    let (comparisons, segments) = match &flags.after {
+        Some(after) => pair(&flags.before, after)?,
+        None => (stackline_analyze::compare_stacks(&read(&Run::open(&flags.before)?)), Vec::new()),
     };
-    if comparisons.iter().all(|comparison| comparison.metrics.is_empty()) {
+    if comparisons.iter().all(|comparison| comparison.metrics.is_empty()) && segments.is_empty() {
         let hint = match &flags.after {
             Some(_) => {
-                "`stackline compare A B` compares measurements of the same text, or of the same application type"
+                "`stackline compare A B` compares measurements of the same text, or of the same application type, and traces"
             }
             None => "several stacks are written `over tcp, unix`; two runs are compared with `stackline compare A B`",
         };
         return Err(Error::input("there is nothing to compare").hint(hint));
     }
     if flags.json {
-        output::json(&stackline_report::comparison_json(&comparisons), false)?;
+        let mut json = stackline_report::comparison_json(&comparisons);
+        json["segments"] = stackline_report::segment_comparison_json(&segments);
+        output::json(&json, false)?;
     } else {
-        output::print(&stackline_report::comparison(&comparisons))?;
+        let mut texts = Vec::new();
+        texts.extend((!comparisons.is_empty()).then(|| stackline_report::comparison(&comparisons)));
+        texts.extend((!segments.is_empty()).then(|| stackline_report::segment_comparison(&segments)));
+        output::print(&texts.join("\n"))?;
     }
     let Some(limit) = flags.fail_above else { return Ok(Exit::Done) };
     let worse = comparisons.iter().flat_map(|comparison| &comparison.metrics).filter_map(MetricComparison::worse_by);
+    // Of traces alone the whole way counts, which comes first.
+    let way = segments.first().filter(|one| comparisons.is_empty() && one.verdict == Verdict::Slower);
+    let worse = worse.chain(way.and_then(|way| way.ratio).map(|ratio| ratio - 1.0));
     let worst = worse.fold(0.0, f64::max);
     if worst <= limit {
         return Ok(Exit::Done);
@@ -39,9 +49,24 @@ pub(crate) fn compare(flags: &flags::Compare) -> Result {
     Ok(Exit::Worse)
 }
 
+/// The measurements of two runs, and their traces where both have one.
+fn pair(before: &Path, after: &Path) -> Result<(Vec<Comparison>, Vec<SegmentComparison>)> {
+    let runs = [Run::open_events(before)?, Run::open_events(after)?];
+    let [first, second] = runs.each_ref().map(read);
+    let comparisons = stackline_analyze::compare(&first, &second);
+    let has_events = |run: &Run| event_files(&run.path).is_ok_and(|files| !files.is_empty());
+    // Units of several measurements do not come together.
+    let is_one = |run: &Run| run.plan.measurements.len() <= 1;
+    if !runs.iter().all(|run| has_events(run) && is_one(run)) {
+        return Ok((comparisons, Vec::new()));
+    }
+    let trace = |run: &Run| assembled(&run.path, read_index(&run.path)?.as_ref(), &Options::default());
+    let segments = stackline_analyze::compare_segments(&trace(&runs[0])?, &trace(&runs[1])?);
+    Ok((comparisons, segments))
+}
+
 /// The summaries of a run, with warnings of what one has to know of it.
-fn read(path: &Path) -> Result<Vec<Summary>> {
-    let run = Run::open(path)?;
+fn read(run: &Run) -> Vec<Summary> {
     if !run.complete {
         let reason = run.reason.as_deref().unwrap_or("it was killed");
         output::say(&format_args!(
@@ -51,7 +76,7 @@ fn read(path: &Path) -> Result<Vec<Summary>> {
     }
     let summaries = stackline_analyze::summarise(&run.plan, &run.records);
     overload(&run.path, &summaries);
-    Ok(summaries)
+    summaries
 }
 
 /// Warns of measurements in which the machine could not keep up with the network it emulated.

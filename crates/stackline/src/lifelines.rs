@@ -70,7 +70,7 @@ fn connections(run: &Path, index: Option<&Index>) -> Result<Vec<CapturedConnecti
 }
 
 /// The lifelines of a run, and where not all its events were read, that.
-fn assembled(
+pub(crate) fn assembled(
     run: &Path,
     index: Option<&Index>,
     options: &Options,

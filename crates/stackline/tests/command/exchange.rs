@@ -258,3 +258,43 @@ fn a_clock_that_may_be_wrong_is_a_doubt_and_the_hint_corrects_it() {
     let wrong = place.stackline(&["import", "client.log", "--clock", "client=soon"]);
     assert!(wrong.status.code() == Some(2) && wrong.err.contains("as in server=+1s"), "{}", wrong.err);
 }
+
+#[test]
+fn two_traces_are_compared_segment_by_segment() {
+    let place = Place::new();
+    for (name, more) in [("before", 0), ("after", 20)] {
+        let (client, server) = calls(0, |unit| 5 + unit % 7 * 3 + more);
+        place.write(&format!("{name}.log"), client + &server);
+        place.stackline(&["import", &format!("{name}.log"), "--name", name]).succeeds();
+    }
+    let json = place.stackline(&["compare", "before", "after", "--json"]).json();
+    let segments = json["segments"].as_array().unwrap();
+    let verdicts: Vec<(&str, &str)> = segments
+        .iter()
+        .map(|one| (one["to"]["keyword"].as_str().unwrap_or("whole"), one["verdict"].as_str().unwrap()))
+        .collect();
+    let none = "no_difference_seen";
+    assert_eq!(verdicts, [("whole", "slower"), ("COME", none), ("LEAVE", "slower"), ("BACK", none)]);
+    let ratio = segments[2]["ratio"].as_f64().unwrap();
+    assert!((ratio - 34.0 / 14.0).abs() < 1e-9, "{json}");
+    let text = place.stackline(&["compare", "before", "after"]).succeeds().out.clone();
+    assert!(text.contains("COME server to LEAVE server\n") && text.contains("slower"), "{text}");
+    assert_eq!(place.stackline(&["compare", "before", "after", "--fail-above", "5%"]).status.code(), Some(4));
+    place.stackline(&["compare", "before", "before", "--fail-above", "5%"]).succeeds();
+}
+
+#[test]
+fn traced_runs_are_compared_by_measurement_and_by_segment() {
+    let place = Place::new();
+    for (name, delay) in [("near", 1), ("far", 5)] {
+        let text = format!(
+            "network n {{ host a, b; link a - b 10 Mbit/s {delay} ms; }} 2 from a to b rr 100*20 over tcp across n in simulated;"
+        );
+        place.stackline(&["run", "-e", &text, "--trace", "--name", name]).succeeds();
+    }
+    let json = place.stackline(&["compare", "near", "far", "--json"]).json();
+    assert_eq!(json["comparisons"][0]["metrics"][0]["verdict"], "slower");
+    let segments = json["segments"].as_array().unwrap();
+    assert_eq!(segments[0]["verdict"], "slower", "{json}");
+    assert!(segments.iter().any(|one| one["verdict"] == "no_difference_seen"), "{json}");
+}

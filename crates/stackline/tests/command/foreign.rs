@@ -265,7 +265,7 @@ fn a_run_of_events_alone_says_what_it_lacks() {
     place.stackline(&["import", "a.log"]).succeeds();
     let said = place.stackline(&["diagnose", "last"]).succeeds().out.clone();
     assert!(said.starts_with("Nothing was found. Looked for: clocks that disagree and lost events; "), "{said}");
-    place.stackline(&["compare", "last", "last"]).fails(3, &["has events and no measurements"]).hints("lifelines");
+    place.stackline(&["compare", "last", "last"]).fails(2, &["there is nothing to compare"]).hints("traces");
 }
 
 /// The capture of a run, imported into a run of its own.

@@ -1,0 +1,202 @@
+//! One trace against another, segment by segment: the ratio of the medians of its times, with a 95 % interval.
+//!
+//! The interval of a median is that of its order statistics, which holds for any distribution; that of the ratio joins both on the
+//! scale of logarithms (MOVER, Donner and Zou 2012). It holds what varies from unit to unit of one trace, no more.
+
+use crate::compare::Verdict;
+use crate::lifelines::{Lifelines, Line, Point};
+use crate::segments::{Stretch, stretches, took};
+use serde::Serialize;
+
+/// The times of a segment in one trace.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Median {
+    /// How many units have it.
+    pub n: usize,
+    /// Their median, ns.
+    pub median_ns: f64,
+    /// Its 95 % interval; absent where there are fewer than six.
+    pub ci95_ns: Option<(f64, f64)>,
+}
+
+/// A segment in both traces.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SegmentComparison {
+    /// Where it begins; `None` from the first to the last point of the units that arrived.
+    pub from: Option<Point>,
+    /// Where it ends.
+    pub to: Option<Point>,
+    /// Whether it is of connections and not of data units.
+    pub connections: bool,
+    /// In the first.
+    pub a: Option<Median>,
+    /// In the second.
+    pub b: Option<Median>,
+    /// Median of the second over median of the first.
+    pub ratio: Option<f64>,
+    /// Its 95 % interval.
+    pub ci95: Option<(f64, f64)>,
+    /// What that allows to claim of the second.
+    pub verdict: Verdict,
+}
+
+/// Compares two traces: first the whole ways, then all segments of both in the order of the first. Points come together by
+/// keyword, host and place; where no segment does so, by keyword and place, as of hosts that are called otherwise.
+#[must_use]
+pub fn compare_segments(a: &Lifelines, b: &Lifelines) -> Vec<SegmentComparison> {
+    let (first, second) = (named(a), named(b));
+    let with_hosts = first.iter().any(|one| second.iter().any(|other| is_same(one, other, true)));
+    let mut left: Vec<Option<&Named>> = second.iter().map(Some).collect();
+    let whole = SegmentComparison { from: None, to: None, connections: false, ..pair(whole(a), whole(b)) };
+    let mut found = if whole.a.is_none() && whole.b.is_none() { Vec::new() } else { vec![whole] };
+    for one in &first {
+        let same = left.iter_mut().find(|other| other.is_some_and(|other| is_same(one, other, with_hosts)));
+        let other = same.and_then(Option::take);
+        found.push(one.beside(pair(one.median, other.and_then(|other| other.median))));
+    }
+    found.extend(left.into_iter().flatten().map(|one| one.beside(pair(None, one.median))));
+    found
+}
+
+/// A segment by the names of its points.
+#[derive(Debug)]
+struct Named {
+    from: Point,
+    to: Point,
+    connections: bool,
+    median: Option<Median>,
+}
+
+impl Named {
+    fn beside(&self, compared: SegmentComparison) -> SegmentComparison {
+        let (from, to) = (Some(self.from.clone()), Some(self.to.clone()));
+        SegmentComparison { from, to, connections: self.connections, ..compared }
+    }
+}
+
+fn is_same(one: &Named, other: &Named, with_hosts: bool) -> bool {
+    let same = |a: &Point, b: &Point| match with_hosts {
+        true => a == b,
+        false => a.keyword == b.keyword,
+    };
+    one.connections == other.connections && same(&one.from, &other.from) && same(&one.to, &other.to)
+}
+
+fn named(lifelines: &Lifelines) -> Vec<Named> {
+    let mut all: Vec<Stretch> = stretches(lifelines, |_| true, |_| true);
+    all.sort_by_key(|stretch| (stretch.connections, stretch.from, stretch.to));
+    let point = |at: u32| lifelines.points[at as usize].clone();
+    let name = |stretch: Stretch| {
+        let (from, to, connections) = (point(stretch.from), point(stretch.to), stretch.connections);
+        Named { from, to, connections, median: median(stretch.into_times()) }
+    };
+    all.into_iter().map(name).collect()
+}
+
+/// From the first to the last point of units that arrived.
+fn whole(lifelines: &Lifelines) -> Option<Median> {
+    let of = |line: &&Line| line.has_arrived() && !lifelines.is_connection(line) && line.count > 1;
+    median(lifelines.lines.iter().filter(of).map(|line| took(lifelines, line)).collect())
+}
+
+/// The median and its interval: the order statistics around it between which it lies with at least 95 %.
+fn median(mut times: Vec<i64>) -> Option<Median> {
+    times.sort_unstable();
+    let n = times.len();
+    let middle = times.get(n / 2)?;
+    let before = times[(n - 1) / 2];
+    let median_ns = f64::midpoint(before as f64, *middle as f64);
+    let half = 1.96 * (n as f64).sqrt() / 2.0;
+    // Ranks count from one.
+    let low = ((n as f64 + 1.0) / 2.0 - half - 0.5).floor();
+    let place = (low >= 1.0).then_some(low as usize);
+    let ci95_ns = place.map(|rank| (times[rank - 1] as f64, times[n - rank] as f64));
+    Some(Median { n, median_ns, ci95_ns })
+}
+
+fn pair(a: Option<Median>, b: Option<Median>) -> SegmentComparison {
+    let both = a.zip(b).filter(|(a, b)| a.median_ns > 0.0 && b.median_ns > 0.0);
+    let ratio = both.map(|(a, b)| b.median_ns / a.median_ns);
+    let ci95 = both.and_then(|(a, b)| interval(&a, &b));
+    let verdict = match ci95 {
+        None => Verdict::CannotTell,
+        Some((low, _)) if low > 1.0 => Verdict::Slower,
+        Some((_, high)) if high < 1.0 => Verdict::Faster,
+        Some(_) => Verdict::NoDifferenceSeen,
+    };
+    SegmentComparison { from: None, to: None, connections: false, a, b, ratio, ci95, verdict }
+}
+
+fn interval(a: &Median, b: &Median) -> Option<(f64, f64)> {
+    let ((a_low, a_high), (b_low, b_high)) = (a.ci95_ns?, b.ci95_ns?);
+    if a_low <= 0.0 || b_low <= 0.0 {
+        return None;
+    }
+    let centre = (b.median_ns / a.median_ns).ln();
+    let below = (b.median_ns / b_low).ln().hypot((a_high / a.median_ns).ln());
+    let above = (b_high / b.median_ns).ln().hypot((a.median_ns / a_low).ln());
+    Some(((centre - below).exp(), (centre + above).exp()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assemble::{Options, lifelines};
+    use stackline_events::{Table, Value};
+
+    /// So many units that go from one host to another and back; the way there takes so many us more than 100 to 119.
+    fn trace(units: i64, more_us: i64, server: &str) -> Lifelines {
+        let mut table = Table::default();
+        for unit in 0..units {
+            let begun = 1_000_000_000 + unit * 10_000_000;
+            let there = begun + (100 + unit % 20 + more_us) * 1000;
+            for (keyword, host, at) in
+                [("GO", "client", begun), ("COME", server, there), ("BACK", "client", there + 50_000 + unit % 7 * 1000)]
+            {
+                table.push(keyword, host, at as u64, &[Value::Number(unit)]);
+            }
+        }
+        lifelines(&table, None, &Options::default())
+    }
+
+    fn verdicts(compared: &[SegmentComparison]) -> Vec<Verdict> {
+        compared.iter().map(|one| one.verdict).collect()
+    }
+
+    #[test]
+    fn the_segment_that_became_slower_is_named_with_its_ratio() {
+        let found = compare_segments(&trace(200, 0, "server"), &trace(200, 110, "server"));
+        assert_eq!(verdicts(&found), [Verdict::Slower, Verdict::Slower, Verdict::NoDifferenceSeen]);
+        let (ratio, (low, high)) = (found[1].ratio.unwrap(), found[1].ci95.unwrap());
+        assert!((ratio - 219.5 / 109.5).abs() < 0.02 && low < ratio && ratio < high && high - low < 0.1, "{found:?}");
+        assert_eq!(found[1].to.as_ref().unwrap().keyword, "COME");
+        let faster = compare_segments(&trace(200, 110, "server"), &trace(200, 0, "server"));
+        assert_eq!(faster[1].verdict, Verdict::Faster);
+    }
+
+    #[test]
+    fn the_same_trace_shows_no_difference_and_a_few_units_none_at_all() {
+        let same = compare_segments(&trace(200, 0, "server"), &trace(200, 0, "server"));
+        assert!(verdicts(&same).iter().all(|verdict| *verdict == Verdict::NoDifferenceSeen));
+        let few = compare_segments(&trace(5, 0, "server"), &trace(200, 50, "server"));
+        assert!(verdicts(&few).iter().all(|verdict| *verdict == Verdict::CannotTell), "{few:?}");
+        assert!(few.iter().all(|one| one.ratio.is_some()));
+    }
+
+    #[test]
+    fn hosts_that_are_called_otherwise_come_together_by_their_keywords() {
+        let found = compare_segments(&trace(50, 0, "pod-1"), &trace(50, 0, "pod-2"));
+        assert_eq!(found.len(), 3);
+        assert!(found.iter().all(|one| one.a.is_some() && one.b.is_some()));
+    }
+
+    #[test]
+    fn an_interval_of_a_median_holds_it_as_often_as_it_says() {
+        // Of 25 values the 8th and the 18th are around the median with 95.7 % (binomial); the 7th with more.
+        let times: Vec<i64> = (1..=25).map(|n| n * 10).collect();
+        let found = median(times).unwrap();
+        assert_eq!((found.median_ns, found.ci95_ns), (130.0, Some((70.0, 190.0))));
+        assert_eq!(median((1..=5).collect()).unwrap().ci95_ns, None);
+        assert_eq!(median(Vec::new()), None);
+    }
+}

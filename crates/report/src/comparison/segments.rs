@@ -1,0 +1,88 @@
+//! Two traces segment by segment, as text and JSON.
+
+use super::digits;
+use crate::grid::{Align, line, widths};
+use crate::lifelines::label;
+use serde_json::{Value, json as object};
+use stackline_analyze::Verdict;
+use stackline_analyze::compare_segments::{Median, SegmentComparison};
+use stackline_core::units;
+
+const ALIGN: [Align; 5] = [Align::Right, Align::Left, Align::Right, Align::Left, Align::Left];
+
+/// The segments: where each lies, then both medians, their ratio with its 95 % interval, and what that allows to claim.
+#[must_use]
+pub fn segment_comparison(segments: &[SegmentComparison]) -> String {
+    let rows: Vec<Vec<String>> = segments.iter().map(row).collect();
+    let widths = widths(&rows);
+    let mut text = "medians of the time of units\n".to_owned();
+    for (segment, row) in segments.iter().zip(&rows) {
+        text += &format!("{}\n  {}\n", name(segment), line(row, &widths, &ALIGN));
+    }
+    text + "An interval holds what varies from unit to unit of each; what changed otherwise is not in it.\n"
+}
+
+fn name(segment: &SegmentComparison) -> String {
+    let of = if segment.connections { "connections: " } else { "" };
+    match (&segment.from, &segment.to) {
+        (Some(from), Some(to)) => format!("{of}{} to {}", label(from), label(to)),
+        _ => "first to last point, of those that came".to_owned(),
+    }
+}
+
+fn row(segment: &SegmentComparison) -> Vec<String> {
+    let time =
+        |median: &Option<Median>| median.map_or_else(|| "-".to_owned(), |median| units::time(median.median_ns / 1e9));
+    let ratio = segment.ratio.map_or_else(|| "-".to_owned(), |ratio| format!("x {}", digits(ratio)));
+    let interval =
+        segment.ci95.map_or_else(String::new, |(low, high)| format!("(95 %: {}..{})", digits(low), digits(high)));
+    let verdict = match (&segment.a, &segment.b, segment.verdict) {
+        (_, None, _) => "only in the first",
+        (None, ..) => "only in the second",
+        (.., Verdict::Faster) => "faster",
+        (.., Verdict::Slower) => "slower",
+        (.., Verdict::NoDifferenceSeen) => "no difference seen",
+        _ => "cannot tell: few units, or times below zero",
+    };
+    vec![time(&segment.a), format!("-> {}", time(&segment.b)), ratio, interval, verdict.to_owned()]
+}
+
+/// The same as JSON (docs/JSON.md).
+#[must_use]
+pub fn segment_comparison_json(segments: &[SegmentComparison]) -> Value {
+    object!(segments)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stackline_analyze::lifelines::Point;
+
+    #[test]
+    fn a_line_says_where_and_a_line_how_much() {
+        let point = |keyword: &str, host: &str| {
+            Some(Point { keyword: keyword.into(), host: host.into(), place: String::new() })
+        };
+        let median = |ns: f64| Some(Median { n: 40, median_ns: ns, ci95_ns: Some((ns * 0.9, ns * 1.1)) });
+        let slower = SegmentComparison {
+            from: point("GO", "client"),
+            to: point("COME", "server"),
+            connections: false,
+            a: median(1e6),
+            b: median(2e6),
+            ratio: Some(2.0),
+            ci95: Some((1.8, 2.2)),
+            verdict: Verdict::Slower,
+        };
+        let gone =
+            SegmentComparison { b: None, ratio: None, ci95: None, verdict: Verdict::CannotTell, ..slower.clone() };
+        let text = segment_comparison(&[slower, gone]);
+        let expected = "medians of the time of units
+GO client to COME server
+  1.00 ms  -> 2.00 ms  x 2.000  (95 %: 1.800..2.200)  slower
+GO client to COME server
+  1.00 ms  -> -              -                        only in the first
+";
+        assert!(text.starts_with(expected), "{text}");
+    }
+}
