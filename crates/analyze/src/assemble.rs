@@ -39,7 +39,8 @@ pub struct Options {
 /// What lines are grouped by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum By {
-    /// The host that answers: a flow's responder; in logs of others the first host beside the one where the line begins.
+    /// The host that answers: a flow's responder, or its initiator where several begin flows that all end at one; in logs of others
+    /// the first host beside the one where the line begins, but one that is on every line only where there is no further.
     #[default]
     Server,
     /// The host where the line begins.

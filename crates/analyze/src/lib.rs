@@ -15,6 +15,7 @@
 //! | [`compare_segments`](mod@compare_segments) | one trace against another |
 //! | [`network`] | what a modelled network did, and how well an emulated one kept its times |
 //! | [`lifelines`](mod@lifelines) | what a lifeline is |
+//! | [`beside`](mod@beside) | what was sent again or dropped and is on no lifeline |
 //! | [`assemble`] | events to lifelines |
 //! | [`clocks`] | which clocks of a log cannot be right, by causality |
 //! | [`lifeline_statistics`] | all that is computed from lifelines |
@@ -31,6 +32,7 @@
 //! | [`predicted`] | predictions beside what was measured |
 
 pub mod assemble;
+pub mod beside;
 pub mod bimodal;
 pub mod blocked;
 pub mod captured;

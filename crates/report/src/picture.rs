@@ -59,6 +59,8 @@ pub struct Wanted {
     pub to_ns: Option<u64>,
     /// Ids of the units; all of them without any.
     pub units: Vec<String>,
+    /// What was sent again or dropped beside all lines: when, reference time, ns, and what became of it.
+    pub beside: Vec<(u64, Fate)>,
 }
 
 /// A picture that was drawn.
@@ -100,7 +102,11 @@ pub fn picture(lifelines: &Lifelines, index: &Index, wanted: &Wanted) -> Option<
     let lines: Vec<Drawn<'_>> = lines.iter().map(|at| (line(at), colouring.of[*at as usize])).collect();
     let frame = Frame::of(lifelines, &colouring, &lines, (from_ns, to_ns.max(from_ns + 1)));
     let begins_ns = from_ns.saturating_sub(wanted.origin_ns);
-    Some(Picture { scene: frame.scene(&lines, of_lines, &marks, begins_ns), lines: lines.len(), of_lines })
+    Some(Picture {
+        scene: frame.scene(&lines, of_lines, (&marks, &wanted.beside), begins_ns),
+        lines: lines.len(),
+        of_lines,
+    })
 }
 
 /// A line's first and last moment.
@@ -159,7 +165,13 @@ impl<'l> Frame<'l> {
         self.bottom - ROW * (row as f32 + 0.5)
     }
 
-    fn scene(&self, lines: &[Drawn<'_>], of_lines: usize, marks: &[Passage], begins_ns: u64) -> Scene {
+    fn scene(
+        &self,
+        lines: &[Drawn<'_>],
+        of_lines: usize,
+        marks: (&[Passage], &[(u64, Fate)]),
+        begins_ns: u64,
+    ) -> Scene {
         let mut shapes = Vec::new();
         for row in self.rows.values() {
             let points = vec![(LEFT, self.row(*row)), (RIGHT, self.row(*row))];
@@ -210,7 +222,7 @@ impl<'l> Frame<'l> {
     }
 
     /// What was sent again and what was dropped, above the lines; also on lines that are not drawn.
-    fn bars(&self, marks: &[Passage], shapes: &mut Vec<Shape>) {
+    fn bars(&self, (marks, beside): (&[Passage], &[(u64, Fate)]), shapes: &mut Vec<Shape>) {
         let marks: Vec<&Passage> =
             marks.iter().filter(|mark| (self.from_ns..=self.to_ns).contains(&mark.at_ns)).collect();
         let fates: Vec<Option<Fate>> =
@@ -220,7 +232,10 @@ impl<'l> Frame<'l> {
             let of = |mark: &&&Passage| {
                 fates.get(mark.point as usize).copied().flatten().is_some_and(|fate| wanted.contains(&fate))
             };
-            let columns: BTreeSet<u32> = marks.iter().filter(of).map(|mark| self.x(mark.at_ns) as u32).collect();
+            let loose =
+                beside.iter().filter(|(at, fate)| (self.from_ns..=self.to_ns).contains(at) && wanted.contains(fate));
+            let times = marks.iter().filter(of).map(|mark| mark.at_ns).chain(loose.map(|(at, _)| *at));
+            let columns: BTreeSet<u32> = times.map(|at_ns| self.x(at_ns) as u32).collect();
             if !columns.is_empty() {
                 shapes.push(text(LEFT - 10.0, y + 10.0, Anchor::End, SOFT, name.into()));
             }

@@ -47,7 +47,8 @@ fn pictures(flags: &flags::Report, loaded: &Loaded) -> Result {
     let origin_ns = origin_ns(&loaded.index, &loaded.events, lifelines);
     let moment = |since: Option<f64>| since.map(|seconds| origin_ns + (seconds * 1e9) as u64);
     let (from_ns, to_ns) = (moment(flags.from), moment(flags.to));
-    let wanted = Wanted { origin_ns, from_ns, to_ns, units: flags.units.clone() };
+    let beside = stackline_analyze::beside::beside(&loaded.events, &loaded.index, lifelines);
+    let wanted = Wanted { origin_ns, from_ns, to_ns, units: flags.units.clone(), beside };
     let picture = picture(lifelines, &loaded.index, &wanted).ok_or_else(|| {
         let hint = "times count from the first event, as on the page; `stackline lifelines RUN` names units";
         Error::input("no requested lifeline is in that time").hint(hint)

@@ -346,21 +346,21 @@ impl Labels<'_> {
     }
 
     fn group(&self, lifelines: &mut Lifelines) {
+        let servers = Servers::of(self.index, lifelines);
         let mut names: BTreeMap<String, u32> = BTreeMap::new();
         let mut known: BTreeMap<(Option<u32>, u32, u32), u32> = BTreeMap::new();
         let mut groups = Vec::with_capacity(lifelines.lines.len());
         for line in &lifelines.lines {
             let passages = lifelines.passages_of(line);
             let begins = passages.first().map_or(0, |passage| passage.point);
-            let host = |passage: &Passage| lifelines.points[passage.point as usize].host.as_str();
-            let other = passages.iter().find(|passage| host(passage) != lifelines.points[begins as usize].host);
-            let answers = other.map_or(begins, |passage| passage.point);
+            let answers = servers.of_line(lifelines, passages);
             let flow = line.flow.filter(|_| found(self.index, line.flow).is_some());
             // The label of a flow holds for all of its lines.
             let key = if flow.is_some() && self.by != By::Host { (flow, 0, 0) } else { (None, begins, answers) };
             let next = names.len() as u32;
             let number = *known.entry(key).or_insert_with(|| {
-                *names.entry(self.name(lifelines, found(self.index, flow), begins, answers)).or_insert(next)
+                let flow = found(self.index, flow);
+                *names.entry(self.name(lifelines, flow, &servers, begins, answers)).or_insert(next)
             });
             groups.push(number);
         }
@@ -371,9 +371,10 @@ impl Labels<'_> {
         lifelines.groups = names.into_keys().collect();
     }
 
-    fn name(&self, lifelines: &Lifelines, flow: Option<&Flow>, begins: u32, answers: u32) -> String {
+    fn name(&self, lifelines: &Lifelines, flow: Option<&Flow>, servers: &Servers, begins: u32, answers: u32) -> String {
         let host = |point: u32| lifelines.points[point as usize].host.clone();
         match (self.by, flow) {
+            (By::Server, Some(flow)) if servers.begin => flow.hosts.0.clone(),
             (By::Server, Some(flow)) => flow.hosts.1.clone(),
             (By::Stack, Some(flow)) => flow.stack.clone(),
             (By::Flow, Some(flow)) => format!("{} {}>{}", flow.id, flow.hosts.0, flow.hosts.1),
@@ -383,6 +384,49 @@ impl Labels<'_> {
             (By::Stack | By::Flow, None) => UNKNOWN.to_owned(),
         }
     }
+}
+
+/// Which hosts count as servers.
+struct Servers {
+    /// Whether flows begin at several hosts and all end at one: then servers begin them.
+    begin: bool,
+    /// Points on hosts that all lines of others have beside the one where they begin, such as that of a name server.
+    common: Vec<bool>,
+}
+
+impl Servers {
+    fn of(index: Option<&Index>, lifelines: &Lifelines) -> Self {
+        let flows: BTreeSet<u32> = lifelines.lines.iter().filter_map(|line| line.flow).collect();
+        let hosts: Vec<&(String, String)> =
+            flows.iter().filter_map(|flow| Some(&found(index, Some(*flow))?.hosts)).collect();
+        let count =
+            |end: fn(&(String, String)) -> &String| hosts.iter().map(|hosts| end(hosts)).collect::<BTreeSet<_>>().len();
+        let begin = count(|hosts| &hosts.0) > 1 && count(|hosts| &hosts.1) == 1;
+        let mut lines = 0_u64;
+        let mut met: BTreeMap<&str, u64> = BTreeMap::new();
+        for line in lifelines.lines.iter().filter(|line| line.flow.is_none()) {
+            let passages = lifelines.passages_of(line);
+            let others: BTreeSet<&str> = others(lifelines, passages).map(|(_, host)| host).collect();
+            lines += u64::from(!others.is_empty());
+            others.into_iter().for_each(|host| *met.entry(host).or_default() += 1);
+        }
+        let common = |host: &str| met.get(host).is_some_and(|count| *count == lines);
+        Self { begin, common: lifelines.points.iter().map(|point| common(&point.host)).collect() }
+    }
+
+    /// The first point on another host than the one where a line begins: the first that is not on all lines, where there is one.
+    fn of_line(&self, lifelines: &Lifelines, passages: &[Passage]) -> u32 {
+        let begins = passages.first().map_or(0, |passage| passage.point);
+        let all = || others(lifelines, passages).map(|(point, _)| point);
+        all().find(|point| !self.common[*point as usize]).or_else(|| all().next()).unwrap_or(begins)
+    }
+}
+
+/// The points of a line on other hosts than the one where it begins.
+fn others<'l>(lifelines: &'l Lifelines, passages: &'l [Passage]) -> impl Iterator<Item = (u32, &'l str)> {
+    let host = |point: u32| lifelines.points[point as usize].host.as_str();
+    let begins = passages.first().map_or("", |passage| host(passage.point));
+    passages.iter().map(move |passage| (passage.point, host(passage.point))).filter(move |(_, host)| *host != begins)
 }
 
 /// The group of lines of which it is not known.

@@ -122,3 +122,16 @@ fn copies_of_a_point_share_a_row() {
         assert_eq!(picture.scene.shapes.iter().filter(of).count(), 3, "{colour:x}");
     }
 }
+
+#[test]
+fn what_was_sent_again_beside_all_lines_has_a_bar_too() {
+    let traced = traced::few();
+    let bars = |beside: Vec<(u64, Fate)>| {
+        let wanted = Wanted { origin_ns: traced::ORIGIN_NS, beside, ..Wanted::default() };
+        let picture = picture(&traced.lifelines, &traced.index, &wanted).unwrap();
+        picture.scene.shapes.iter().filter(|shape| matches!(shape, Shape::Rect { colour: AGAIN, .. })).count()
+    };
+    let none = bars(Vec::new());
+    let (within, without) = ((traced::ORIGIN_NS + 50_000, Fate::SentAgain), (1, Fate::SentAgain));
+    assert_eq!(bars(vec![within, without, (traced::ORIGIN_NS + 50_000, Fate::Flushed)]), none + 1);
+}
