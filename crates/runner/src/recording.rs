@@ -120,7 +120,7 @@ impl Traces {
                 chosen.push(Site { name: name.clone(), ports, host: u32::try_from(host).ok() });
             } else {
                 let names: Vec<&str> = ports.iter().take(12).map(|port| port.name.as_str()).collect();
-                let what = format!("network {} has no port and no host `{name}`", network.name);
+                let what = format!("network {} has no port `{name}`, and no host of that name", network.name);
                 return Err(Error::input(what)
                     .hint(format!("its ports are {}; `all` is every one, a host its interface", names.join(", "))));
             }

@@ -40,7 +40,7 @@ pub(crate) fn diagnose(flags: &flags::Diagnose) -> Result {
         output::json(&json, false)?;
     } else {
         output::print(&stackline_report::findings(&run.plan, &findings))?;
-        let nothing = if findings.is_empty() { "Nothing was found. " } else { "" };
+        let nothing = if findings.is_empty() { "Nothing was found. " } else { "\n" };
         scope.map_or(Ok(()), |scope| output::print(&stackline_report::wrapped(&format!("{nothing}{scope}"))))?;
     }
     Ok(Exit::Done)

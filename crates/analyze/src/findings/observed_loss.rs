@@ -8,12 +8,15 @@ use stackline_core::units;
 
 pub(super) const KIND: Kind = Kind {
     name: "observed_loss",
-    meaning: "of connections that were watched or captured: more than 0.1 % of segments were sent again; its share is ten times theirs, at most 1",
+    meaning: "of connections that were watched or captured: more than 0.1 % of segments, and five, or 1 % were sent again; its share is ten times theirs, at most 1",
     find: &[Find::Run(find)],
 };
 
-/// Less is usual.
+/// Less is usual; of so little it takes some, as probes of a closed window are sent again too.
 const LITTLE: f64 = 0.001;
+const SOME: f64 = 5.0;
+/// This is much, of however few.
+const MUCH: f64 = 0.01;
 /// The data of a segment, where it is not known.
 const SEGMENT: f64 = 1448.0;
 
@@ -42,7 +45,7 @@ fn resent(
 ) -> Option<(f64, String, String, Vec<u32>)> {
     let rate = again / (bytes / segment + again).max(1.0);
     let of = units::size(bytes as u64);
-    (again > 0.0 && rate >= LITTLE).then(|| {
+    (rate >= MUCH || again >= SOME && rate >= LITTLE).then(|| {
         let sentence = format!("{again} segments between {from} and {to} were sent again, beside {of} that were new");
         let figures = format!("{from} > {to}: {again} segments again");
         ((10.0 * rate).clamp(LEAST, 1.0), sentence, figures, rows)

@@ -315,7 +315,7 @@ fn captures_of_several_places_are_a_file_each_in_which_a_packet_stands_once() {
             assert_eq!(connections[0]["bytes"], serde_json::json!([12_016, 12_000]), "{connections}");
         }
     }
-    place.stackline(&["run", "-e", text, "--capture", "y"]).fails(2, &["no port and no host `y`"]).hints("a>x");
+    place.stackline(&["run", "-e", text, "--capture", "y"]).fails(2, &["no port `y`, and no host"]).hints("a>x");
 }
 
 #[test]

@@ -43,6 +43,7 @@ fn monitors_alone_show_windows_unread_data_and_losses() {
     let given = observed(watched(80, 468_000, 0), None);
     assert_eq!(kinds(&given), ["observed_unread", "observed_window"]);
     let found = diagnose(&input(&given));
+    // The reader is the cause, and comes first.
     assert!(found[1].sentence.contains("10.0.0.1:9009 waits for the window of 10.0.0.2:4000 for 80 %"), "{found:?}");
     assert_eq!(kinds(&observed(watched(0, 1000, 20), None)), ["observed_loss"]);
     assert!(kinds(&observed(watched(4, 1000, 0), None)).is_empty(), "a little of each is usual");
