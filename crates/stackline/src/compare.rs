@@ -2,7 +2,7 @@
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
-use crate::lifelines::assembled;
+use crate::lifelines::{MOST_EVENTS, assembled};
 use crate::output;
 use stackline_analyze::assemble::Options;
 use stackline_analyze::{Comparison, MetricComparison, SegmentComparison, Summary, Verdict};
@@ -60,7 +60,12 @@ fn pair(before: &Path, after: &Path) -> Result<(Vec<Comparison>, Vec<SegmentComp
     if !runs.iter().all(|run| has_events(run) && is_one(run)) {
         return Ok((comparisons, Vec::new()));
     }
-    let trace = |run: &Run| assembled(&run.path, read_index(&run.path)?.as_ref(), &Options::default());
+    let trace = |run: &Run| -> Result<_> {
+        let (lifelines, note) =
+            assembled(&run.path, read_index(&run.path)?.as_ref(), &Options::default(), MOST_EVENTS)?;
+        note.iter().for_each(|note| output::say(&format_args!("note: {note}")));
+        Ok(lifelines)
+    };
     let segments = stackline_analyze::compare_segments(&trace(&runs[0])?, &trace(&runs[1])?);
     Ok((comparisons, segments))
 }

@@ -58,13 +58,16 @@ impl Loaded {
         Ok(Self { run, index, events, lifelines, part: None })
     }
 
+    /// What is here.
+    pub(crate) fn input(&self) -> Input<'_> {
+        let (plan, records) = (&self.run.plan, self.run.records.as_slice());
+        Input { plan, records, index: &self.index, events: &self.events, lifelines: &self.lifelines }
+    }
+
     /// What limits the run. Events that findings name are counted among those at hand.
     pub(crate) fn findings(&self) -> Vec<Finding> {
+        let Some((excerpt, _)) = &self.part else { return diagnose_each(&[self.input()]) };
         let (plan, index, lifelines) = (&self.run.plan, &self.index, &self.lifelines);
-        let Some((excerpt, _)) = &self.part else {
-            let records = self.run.records.as_slice();
-            return diagnose_each(&[Input { plan, records, index, events: &self.events, lifelines }]);
-        };
         let is_whole = |record: &&RunRecord| excerpt.has(record.measurement, record.run, record.warmup);
         let traced: Vec<RunRecord> = self.run.records.iter().filter(is_whole).cloned().collect();
         let has_traced = |measurement| traced.iter().any(|record| record.measurement == measurement);

@@ -43,7 +43,7 @@ impl Chosen {
 
     /// A run with its lifelines: lines of these units that lie in that time, whole, and events on no line in that time.
     pub(super) fn loaded(&self, run: &Path) -> Result<Loaded> {
-        let mut loaded = Loaded::open(run)?;
+        let mut loaded = Loaded::open(run, usize::MAX)?;
         if !self.is_all() {
             self.leave_out(&mut loaded);
         }
