@@ -814,6 +814,14 @@ static int sl_begin_work(void) {
 static void sl_before_fork(void) { sl_hold(); }
 static void sl_after_fork(void) { sl_let_go(); }
 
+static void sl_wake_make(void) {
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&sl_wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
 /* The process that was forked off has none of the other threads. Its copies of rings are left where they are. */
 static void sl_in_child(void) {
     atomic_store_explicit(&stackline_events_state, 0, memory_order_relaxed);
@@ -824,18 +832,11 @@ static void sl_in_child(void) {
     pthread_setspecific(sl_key, NULL);
     if (sl_file >= 0) close(sl_file); /* it would keep the parent's lock when the parent is gone */
     sl_file = -1;
+    sl_wake_make(); /* the thread that waited for it is not here */
     sl_let_go();
 }
 
 static void sl_at_exit(void) { (void)stackline_events_stop(); }
-
-static void sl_wake_make(void) {
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&sl_wake, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-}
 
 /* How many bytes from the beginning of a file of the binary form are whole records; 0 where it does not begin as one. */
 static off_t sl_whole(FILE *file) {

@@ -117,7 +117,7 @@ fn no_part_uses_what_was_freed() {
     assert_eq!(counted("threads"), [10_000, 0, 0]);
     signals(&program, &path("signals.tape"));
     traceparents(&program);
-    forks(&program, &path("forks.tape"), &path("child-%p.tape"));
+    // Not forks: the sanitizer's own locks may be held by another thread at that moment, and stay so in the child.
 }
 
 /// What the Rust client reads or refuses the C client reads or refuses too, and makes the same unit of it.
