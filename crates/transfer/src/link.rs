@@ -43,9 +43,13 @@ impl<C: Carrier> Link<C> {
         joined(packet as usize + self.head, self.carrier.facts().joined_out.min(PACKETS)) as u32
     }
 
-    /// How many packets with so many bytes of data one read can bring, bounded by the useful number of places.
+    /// How many packets with so many bytes of data one read can bring, bounded by the useful number of places: as many as
+    /// join, or many by themselves.
     pub(crate) fn places(&self, packet: usize) -> usize {
-        if self.carrier.facts().joined_in { joined(packet + self.head, PACKETS) } else { PACKETS }
+        match joined(packet + self.head, PACKETS) {
+            joined if joined > 1 && self.carrier.facts().joined_in => joined,
+            _ => PACKETS,
+        }
     }
 
     /// Whether the operation is interrupted.

@@ -8,6 +8,11 @@ use stackline_proto::blast::{self, HEADER, Strategy, negotiation};
 use std::fmt;
 use std::sync::Arc;
 
+/// Packets that go as one at least, where packets may be as long as a call takes, and their bytes together. With the headers of
+/// all layers the kernel takes 64 KiB as one; what is longer it cuts at once, and every packet goes by itself.
+const JOINED: usize = 4;
+const TOGETHER: usize = 64_000;
+
 /// How a channel waits for packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Waiting {
@@ -96,6 +101,14 @@ impl Options {
         if self.key.is_some() { crate::seal::HEAD } else { HEADER }
     }
 
+    /// Bytes of data in packets of which several go and come as one, for blasts of many packets on a path that carries
+    /// packets about as long as a call takes: as on loopback.
+    fn cut(&self, facts: Facts) -> u32 {
+        let offload = facts.joined_out > 1 && facts.joined_in;
+        let many = self.blast.size as usize > facts.packet;
+        if offload && many { (TOGETHER / JOINED - self.head()) as u32 } else { u32::MAX }
+    }
+
     /// The machine's options on a path: as much of everything as the carrier allows, and not more.
     ///
     /// # Errors
@@ -103,7 +116,7 @@ impl Options {
     pub(crate) fn fitted(&self, facts: Facts) -> Result<blast::Options, Error> {
         let most = u32::try_from(facts.packet.saturating_sub(self.head())).unwrap_or(u32::MAX);
         let least = negotiation::PARAMETERS_BYTES as u32;
-        let packet = if self.blast.packet == 0 { most } else { self.blast.packet };
+        let packet = if self.blast.packet == 0 { most.min(self.cut(facts)) } else { self.blast.packet };
         if packet > most || most < least {
             let what = format!("packets with {packet} B of data are not carried on this path: at most {most} B are");
             return Err(Error::Options(format!("{what}; hint: leave the packet's size out, or raise the MTU")));
