@@ -76,6 +76,7 @@ pub(crate) fn all(options: &Options) -> Vec<Case> {
     }
     cases.push(connects(options, Place::One));
     cases.push(connects(options, Place::Two));
+    cases.push(called(options, Place::One));
     cases.push(datagrams(options, Place::Free));
     cases.push(datagrams(options, Place::Two));
     cases.push(crowd(options));
@@ -160,6 +161,20 @@ fn connects(options: &Options, place: Place) -> Case {
     Case::new(format!("connect_disconnect tcp, {}", place.name()), Unit::Call)
         .side("stackline", move || subject::times(&spec, "connect_s", count))
         .side("bare", move || bare::connects(count, place))
+}
+
+/// A connection a call.
+fn called(options: &Options, place: Place) -> Case {
+    let count = options.scaled(20_000);
+    let spec = format!(
+        "procedure once {{ initiator {{ StartMeasurement; repeat count {{ ConnectRequest; RPCCall(1 B, 1 B); DisconnectRequest; }} \
+         StopMeasurement; }} responder {{ repeat count {{ AwaitConnectIndication; RPCAwaitCallInd(1 B); RPCReturn(1 B); \
+         AwaitDisconnectIndication; }} }} }} 1 once 1*{count} over tcp{};",
+        place.clause()
+    );
+    Case::new(format!("connection and call tcp 1 B, {}", place.name()), Unit::Call)
+        .side("stackline", move || subject::cycles(&spec, count))
+        .side("bare", move || bare::called(count, place))
 }
 
 fn datagrams(options: &Options, place: Place) -> Case {

@@ -91,6 +91,13 @@ pub(crate) fn times(spec: &str, name: &str, count: u64) -> Result<Figure, String
     Ok(Figure { value: statistic(&measurement, name, "median")?, cpu, note })
 }
 
+/// The time from one call to the next.
+pub(crate) fn cycles(spec: &str, count: u64) -> Result<Figure, String> {
+    let measurement = first(spec)?;
+    let cpu = cpu_s(&measurement).map(|cpu_s| cpu_s / count as f64);
+    Ok(Figure { value: 1.0 / statistic(&measurement, "rate_per_s", "median")?, cpu, note: flags(&measurement) })
+}
+
 /// The wall time of the whole command.
 pub(crate) fn command(spec: &str) -> Result<Figure, String> {
     let scratch = Scratch::with(spec)?;

@@ -7,7 +7,7 @@ mod datagrams;
 
 pub(crate) use bulk::{Bulk, bulk};
 pub(crate) use calls::{Socket, calls};
-pub(crate) use connects::connects;
+pub(crate) use connects::{called, connects};
 pub(crate) use datagrams::datagrams;
 
 use super::sys;
