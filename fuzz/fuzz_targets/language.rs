@@ -1,11 +1,11 @@
-//! Any text: checking never panics or hangs, a plan is there exactly when there is no error, formatting twice is
-//! formatting once, and formatting keeps the plan.
+//! Any text: checking never panics or hangs, a plan is there exactly when there is no error, what would be right is right,
+//! formatting twice is formatting once, and formatting keeps the plan.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use stackline_core::catalogue::{Capabilities, OptionKind, OptionTable, StackTable};
 use stackline_core::plan::{Plan, World};
-use stackline_spec::{Available, Checked, Context, Overrides, Severity, check, format};
+use stackline_spec::{Available, Checked, Context, Overrides, Severity, check, format, repair};
 
 const fn option(name: &'static str, kind: OptionKind) -> OptionTable {
     OptionTable { name, kind, default: "", help: "" }
@@ -26,7 +26,14 @@ fn checked(text: &str) -> Checked {
     let simulated = Capabilities { world: World::Simulated, ..stackline_emu::CAPABILITIES };
     let worlds = [stackline_live::CAPABILITIES, stackline_emu::CAPABILITIES, simulated];
     let worlds = worlds.map(|can| Available { can, stacks: STACKS });
-    check(text, &Context { worlds: &worlds, read_file: &read_file }, &Overrides::default())
+    let (context, overrides) = (Context { worlds: &worlds, read_file: &read_file, cores: &[] }, Overrides::default());
+    let mut checked = check(text, &context, &overrides);
+    if checked.plan.is_none() {
+        repair(text, &context, &overrides, &mut checked, &|| text.len() > 200);
+        let right = checked.right.as_deref();
+        assert!(right.is_none_or(|right| check(right, &context, &overrides).plan.is_some()));
+    }
+    checked
 }
 
 /// The plan but for the lines that things stand on.

@@ -55,3 +55,31 @@ fn following_a_hint_leads_to_what_was_meant() {
         assert!(right == wanted, "{written}\nmeant: {meant}\nis: {:?}", judged(written).diagnostics.first());
     }
 }
+
+#[test]
+fn no_text_makes_the_search_panic() {
+    let pieces = [
+        "5 rr 32*10",
+        "\u{a0}",
+        " over tcp",
+        "µ",
+        "5\u{2003}rr",
+        "{",
+        "}",
+        "1,5",
+        "using",
+        "\"",
+        "–",
+        ";",
+        "--",
+        "link a - b",
+        "é",
+    ];
+    for (at, first) in pieces.iter().enumerate() {
+        for second in &pieces {
+            let text = format!("{first}{second} {} {first}", pieces[(at * 7 + second.len()) % pieces.len()]);
+            let right = judged(&text).right;
+            assert!(right.is_none_or(|right| judged(&right).plan.is_some()), "{text}");
+        }
+    }
+}

@@ -256,13 +256,12 @@ impl<'t> Place<'t> {
     /// Words between white space, without the punctuation behind them.
     fn spaced(&self) -> Vec<Range<usize>> {
         let mut words = Vec::new();
-        let mut from = 0;
-        for word in self.text.split(char::is_whitespace) {
+        for word in self.text.split_whitespace() {
             let kept = word.trim_end_matches([';', ',', '}']);
             if !kept.is_empty() {
+                let from = word.as_ptr().addr() - self.text.as_ptr().addr();
                 words.push(from..from + kept.len());
             }
-            from += word.len() + 1;
         }
         words
     }
