@@ -24,7 +24,7 @@ const CONTINUED: usize = 2;
 const LONGEST_HINT: usize = 72;
 
 /// Beginnings of hints that name what there is, or guess; what was found to work is better.
-const VAGUE: &[&str] = &["the ", "its ", "see ", "docs/", "did you mean", "declare"];
+const VAGUE: &[&str] = &["write its values", "the ", "its ", "see ", "docs/", "did you mean", "declare"];
 /// What mistakes of spelling and form say. What a text means otherwise is not guessed.
 const OF_FORM: &[&str] = &[
     "unexpected ",

@@ -192,8 +192,12 @@ impl<'t> Place<'t> {
         let mut edits: Vec<Edit> = Vec::new();
         edits.extend(two("//").map(|part| Edit::new(part, "#")));
         edits.extend(two("<->").map(|part| Edit::new(part, "-")));
+        // Two numbers never become one.
+        let digit = |letter: Option<char>| letter.is_some_and(|letter| letter.is_ascii_digit());
+        let joins = digit(self.text[..wrong.start].chars().next_back()) && digit(self.text[wrong.end..].chars().next());
         let instead = SIGNS.iter().find(|(theirs, _)| *theirs == sign).map_or(&[][..], |(_, instead)| instead);
-        edits.extend(instead.iter().map(|instead| Edit::new(wrong.clone(), *instead)));
+        let instead = instead.iter().filter(|instead| !(joins && instead.is_empty()));
+        edits.extend(instead.map(|instead| Edit::new(wrong.clone(), *instead)));
         // A name that swallowed the sign between two.
         edits.extend(self.before(1).filter(|name| self.text[name.clone()].contains('-')).map(|name| {
             let spaced = self.text[name.clone()].replacen('-', " - ", 1);

@@ -60,6 +60,7 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
     ("x", &["*"]),
     ("times", &["*"]),
     // Units.
+    ("sek", &["s"]),
     ("millis", &["ms"]),
     ("micros", &["us"]),
     ("nanos", &["ns"]),
