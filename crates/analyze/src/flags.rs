@@ -33,7 +33,7 @@ pub const FLAGS: [(&str, &str); 15] = [
     ("paging", "page faults with disk, or swapping"),
     ("throttled", "a control group above an agent was throttled in a measured period"),
     ("steal", "the hypervisor took more than 1 % of a host's CPU time"),
-    ("core full", "with one replica, a side used 98 % or more of a core"),
+    ("core full", "a side used 98 % or more of the core of its one thread, or of each where `threads` says how many"),
     (
         "spin on one core",
         "in the last run a side with `receive = spin` was, at the start or at the end, on the same core of the same machine as its peer, which needs that core to send",
@@ -135,10 +135,18 @@ fn throttled(side: &SideRecord) -> bool {
     side.host.as_ref().and_then(|host| host.throttled_s).is_some_and(|s| s > 0.0)
 }
 
+/// A side whose threads had no time left: the one of a single pair, or those that drive all pairs.
 fn core_full(runs: &[GroupRun<'_>]) -> bool {
-    runs.iter().flat_map(|run| &run.records).filter(|record| record.replicas == 1).any(|record| {
-        let full = FULL * elapsed_s(record);
-        full > 0.0 && [&record.initiator, &record.responder].iter().any(|side| side.usage.cpu_s() >= full)
+    let threads = |record: &RunRecord, side: &SideRecord| match side.settings.get("threads") {
+        Some(threads) => threads.parse().ok().map(|threads: u32| threads.min(record.replicas)),
+        None => Some(1).filter(|_| record.replicas == 1),
+    };
+    runs.iter().flat_map(|run| &run.records).any(|record| {
+        let elapsed = elapsed_s(record);
+        let full = |side: &SideRecord| {
+            threads(record, side).is_some_and(|n| elapsed > 0.0 && side.usage.cpu_s() >= FULL * elapsed * f64::from(n))
+        };
+        full(&record.initiator) || full(&record.responder)
     })
 }
 

@@ -385,7 +385,7 @@ impl<W: World> Endpoint<W> {
 
     fn start(&mut self) {
         let transport = self.connection.as_ref().and_then(Service::transport);
-        let processor = self.world.processor();
+        let processor = self.world.processor(Step::ClockStarts);
         if self.task.side == Side::Initiator {
             self.world.start_time_limit();
         }
@@ -396,7 +396,7 @@ impl<W: World> Endpoint<W> {
     fn stop(&mut self) {
         let Some(start) = self.started.filter(|_| !self.stopped) else { return };
         let at = self.world.now();
-        let processor = self.world.processor();
+        let processor = self.world.processor(Step::ClockStops);
         self.stopped = true;
         self.world.emit(Step::ClockStops);
         let record = &mut self.observation.record;

@@ -80,8 +80,8 @@ pub trait World {
     fn limit_reached(&self) -> bool;
     /// Starts counting the time limit; a second time does nothing.
     fn start_time_limit(&self);
-    /// What the endpoint has used of its processor; absent where there is none.
-    fn processor(&self) -> Option<Processor>;
+    /// What the endpoint has used of its processor when its clock starts or stops; absent where there is none.
+    fn processor(&self, at: Step) -> Option<Processor>;
     /// Records a step, when the run is traced.
     fn emit(&self, step: Step);
     /// The peer closed the connection at a wrong moment: the error, with what may be its cause in this world.

@@ -25,6 +25,15 @@ impl Half {
     }
 }
 
+/// What a thread worked for, kept while it does something else.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Kept {
+    unit: Option<i64>,
+    out: (Option<i64>, Option<u64>),
+    into: (Option<i64>, Option<u64>),
+    waits: bool,
+}
+
 #[derive(Debug)]
 struct Scope {
     unit: Cell<Option<i64>>,
@@ -38,6 +47,22 @@ thread_local! {
     static SCOPE: Scope = const {
         Scope { unit: Cell::new(None), out: Half::none(), into: Half::none(), waits: Cell::new(false) }
     };
+}
+
+/// The thread turns to other work: takes what was kept of that and keeps what there was.
+#[inline]
+pub fn exchange(kept: &mut Kept) {
+    if on() {
+        SCOPE.with(|scope| {
+            let half = |half: &Half, (stream, at)| (half.stream.replace(stream), half.at.replace(at));
+            *kept = Kept {
+                unit: scope.unit.replace(kept.unit),
+                out: half(&scope.out, kept.out),
+                into: half(&scope.into, kept.into),
+                waits: scope.waits.replace(kept.waits),
+            };
+        });
+    }
 }
 
 /// A connection begins on these two streams, `(sent, received)`.

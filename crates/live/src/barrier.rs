@@ -1,6 +1,8 @@
 //! The barrier that the threads of a job wait at before they start their clocks.
 
 use crate::cancel::Flags;
+#[cfg(doc)]
+use crate::error::Error;
 use crate::error::Result;
 use std::sync::{Condvar, Mutex, PoisonError};
 
@@ -23,9 +25,28 @@ impl Barrier {
     /// # Errors
     /// [`Error::interrupted`].
     pub fn wait(&self, flags: &Flags) -> Result<()> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.waiting += 1;
+        self.arrive();
+        self.wait_open(flags)
+    }
+
+    /// One more waits, without blocking.
+    pub fn arrive(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).waiting += 1;
         self.changed.notify_all();
+    }
+
+    /// Whether it was opened.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).open
+    }
+
+    /// Blocks until it is opened, for all that have arrived.
+    ///
+    /// # Errors
+    /// [`Error::interrupted`].
+    pub fn wait_open(&self, flags: &Flags) -> Result<()> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         while !state.open {
             flags.interrupted()?;
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);

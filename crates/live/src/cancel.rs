@@ -2,6 +2,7 @@
 
 use crate::clock;
 use crate::error::{Error, Result};
+use crate::readiness;
 use stackline_core::time::{Duration, Instant};
 use std::io;
 use std::sync::Arc;
@@ -113,7 +114,19 @@ pub fn wait_until(moment: Instant, flags: &Flags, spin: bool) -> Result<bool> {
         if spin {
             std::hint::spin_loop();
         } else {
-            clock::sleep_until(moment.min(now + LONGEST_SLEEP));
+            pause_until(moment.min(now + LONGEST_SLEEP));
         }
     }
+}
+
+/// The endpoint pauses; others of its thread go on.
+fn pause_until(moment: Instant) {
+    if !readiness::sleep_until(moment) {
+        clock::sleep_until(moment);
+    }
+}
+
+/// It pauses for so long.
+pub(crate) fn pause(time: std::time::Duration) {
+    pause_until(clock::now() + Duration(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)));
 }

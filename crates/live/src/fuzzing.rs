@@ -40,7 +40,7 @@ pub fn stream(bytes: &[u8], unit: usize) -> Result<u64> {
     far.write_all(&bytes[..bytes.len().min(1 << 16)]).and_then(|()| far.shutdown(Shutdown::Write)).map_err(io)?;
     let memory = Access::Memory;
     let mut buffers = Buffers::new(Arc::new(Flags::default()), &Files::default(), &memory, &memory, unit)?;
-    let mut stream = stacks::stream_over(near);
+    let mut stream = stacks::stream_over(near)?;
     let called = u64::from(stream.await_call(unit, &mut buffers)?);
     let units =
         if stream.await_start_bulk(Bulk::Put, &mut buffers)? { stream.receive(unit, 1000, &mut buffers)? } else { 0 };

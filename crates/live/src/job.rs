@@ -7,16 +7,19 @@ use crate::control::Task;
 use crate::error::{Error, Result};
 use crate::files::Files;
 use crate::placement;
+use crate::reactor::Reactor;
 use crate::stacks::contract::{ConnectParameters, Protocol};
 use crate::stacks::{self, FlowTrace};
+use crate::sys::coroutine::Coroutine;
 use crate::sys::thread as system;
-use crate::usage;
-use crate::world::{self, Role};
+use crate::usage::{self, Meter};
+use crate::world::{self, Role, Shared};
 use stackline_core::plan::{Access, Size};
 use stackline_core::program::{self, Side};
 use stackline_endpoint as endpoint;
 use stackline_endpoint::observation::{Observation, SideObservation, gather};
 use stackline_monitor::HostSample;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -95,22 +98,24 @@ impl Job {
         };
         let work = Arc::new(task.work.clone());
         let task = Arc::new(task);
-        for replica in 0..task.work.replicas {
-            let thread = Thread {
-                task: Arc::clone(&task),
-                work: Arc::clone(&work),
-                replica,
-                address: addresses.get(replica as usize).cloned(),
-                unit,
-                files: files.clone(),
-                flags: Arc::clone(&job.flags),
-                barrier: Arc::clone(&job.barrier),
-                limit_timer: job.limit_timer.clone(),
-                protocol,
-                notify: Arc::clone(&notify),
-            };
+        let bench = |replica: u32| Bench {
+            task: Arc::clone(&task),
+            work: Arc::clone(&work),
+            replica,
+            address: addresses.get(replica as usize).cloned(),
+            unit,
+            files: files.clone(),
+            flags: Arc::clone(&job.flags),
+            barrier: Arc::clone(&job.barrier),
+            limit_timer: job.limit_timer.clone(),
+            protocol,
+            notify: Arc::clone(&notify),
+        };
+        let threads = threads(&task);
+        for first in 0..threads {
+            let benches = (first..task.work.replicas).step_by(threads as usize).map(bench).collect();
             // On a failure the job is dropped, which ends and joins those that were started.
-            job.threads.push(thread.spawn()?);
+            job.threads.push(spawn(benches)?);
         }
         job.watch(&task, &notify);
         Ok(job)
@@ -212,8 +217,48 @@ fn tick(task: &Task) -> Duration {
     (timeout / 10).clamp(Duration::from_millis(1), TICK)
 }
 
-/// What one benchmark thread is made of. It opens its sockets and files itself, in a file table of its own.
-struct Thread {
+/// How many threads drive the endpoints of a side: one each, unless the stack says otherwise.
+fn threads(task: &Task) -> u32 {
+    let written = task.stack.number("threads").and_then(|threads| u32::try_from(threads).ok());
+    written.unwrap_or(u32::MAX).clamp(1, task.work.replicas)
+}
+
+/// Starts a thread for these endpoints.
+fn spawn(benches: Vec<Bench>) -> Result<JoinHandle<()>> {
+    let replica = benches.first().map_or(0, |bench| bench.replica);
+    let work = move || match benches.first().map(|bench| settle(&bench.task)) {
+        Some(Err(error)) => benches.iter().for_each(|bench| bench.report(Err(error.clone()))),
+        _ if benches.iter().any(|bench| bench.task.stack.number("threads").is_some()) => drive(benches),
+        _ => benches.into_iter().for_each(|bench| bench.work(None)),
+    };
+    std::thread::Builder::new().name("endpoint".into()).stack_size(THREAD_STACK).spawn(work).map_err(|e| {
+        Error::environment(format!("thread {replica} of the part cannot be started: {e}"))
+            .hint("fewer replicas, or a higher limit of processes (ulimit -u)")
+    })
+}
+
+/// Drives several endpoints by the calling thread.
+fn drive(benches: Vec<Bench>) {
+    let Some((notify, barrier, flags)) =
+        benches.first().map(|bench| (Arc::clone(&bench.notify), Arc::clone(&bench.barrier), Arc::clone(&bench.flags)))
+    else {
+        return;
+    };
+    let meter = Rc::new(Meter::default());
+    let coroutine = |bench: Bench| {
+        let meter = Rc::clone(&meter);
+        Coroutine::new(THREAD_STACK, move || bench.work(Some(meter))).map_err(|e| {
+            Error::environment(format!("no stack for an endpoint is to be had: {e}")).hint("fewer replicas")
+        })
+    };
+    let coroutines: Result<Vec<_>> = benches.into_iter().map(coroutine).collect();
+    if let Err(error) = coroutines.and_then(|all| Reactor::new(all, &barrier, &flags)?.run(drop)) {
+        notify(JobEvent::Observed(Box::new(Err(error))));
+    }
+}
+
+/// What one endpoint is made of. Its thread opens its sockets and files, in a file table of its own.
+struct Bench {
     task: Arc<Task>,
     work: Arc<endpoint::Task>,
     replica: u32,
@@ -228,28 +273,26 @@ struct Thread {
     notify: Notify,
 }
 
-impl Thread {
-    fn spawn(self) -> Result<JoinHandle<()>> {
-        let replica = self.replica;
-        let work = move || {
-            let notify = Arc::clone(&self.notify);
-            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.work()));
-            let bug = |_| Err(Error::measurement("a benchmark thread failed: this is a bug in stackline"));
-            notify(JobEvent::Observed(Box::new(result.unwrap_or_else(bug))));
-        };
-        std::thread::Builder::new().name("endpoint".into()).stack_size(THREAD_STACK).spawn(work).map_err(|e| {
-            Error::environment(format!("thread {replica} of the part cannot be started: {e}"))
-                .hint("fewer replicas, or a higher limit of processes (ulimit -u)")
-        })
+impl Bench {
+    fn report(&self, result: Result<Observation>) {
+        (self.notify)(JobEvent::Observed(Box::new(result)));
     }
 
-    fn work(self) -> Result<Observation> {
-        settle(&self.task)?;
+    /// Walks its program and reports.
+    fn work(self, meter: Option<Rc<Meter>>) {
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.observe(meter)));
+        let bug = |_| Err(Error::measurement("a benchmark thread failed: this is a bug in stackline"));
+        self.report(result.unwrap_or_else(bug));
+    }
+
+    fn observe(&self, meter: Option<Rc<Meter>>) -> Result<Observation> {
         let task = &self.task;
         // The files first: who listens is connected to at once.
         let buffers = Buffers::new(Arc::clone(&self.flags), &self.files, &task.source, &task.destination, self.unit)?;
         let role = self.role()?;
-        world::run(task, self.work, self.replica, role, buffers, self.barrier, self.limit_timer)
+        let (barrier, limit_timer) = (Arc::clone(&self.barrier), self.limit_timer.clone());
+        let shared = Shared { barrier, limit_timer, meter };
+        world::run(task, Arc::clone(&self.work), self.replica, role, buffers, shared)
     }
 
     fn role(&self) -> Result<Role> {

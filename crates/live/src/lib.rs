@@ -14,6 +14,8 @@
 //! | [`buffers`] | where data units come from and go to |
 //! | [`usage`] | CPU and counters of the measured period |
 //! | [`placement`] | cores, priorities, and what waking another core costs |
+//! | `reactor` | one thread that drives many endpoints, by epoll |
+//! | `readiness` | where a connection waits on such a thread |
 //! | `recording` | one traced run at an agent: events kept until they are taken |
 //! | [`files`] | the one directory an agent may touch |
 //! | `sys` | the only unsafe code |
@@ -34,6 +36,8 @@ pub mod fuzzing;
 pub mod job;
 pub mod launch;
 pub mod placement;
+mod reactor;
+mod readiness;
 mod recording;
 pub mod stacks;
 mod sys;

@@ -5,6 +5,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use nix::time::{ClockId, clock_gettime};
 use stackline_core::record::Usage;
+use std::cell::Cell;
 
 /// What the calling thread has used so far.
 #[must_use]
@@ -24,6 +25,37 @@ pub fn of_thread() -> Usage {
             major_faults: u.major_page_faults() as u64,
         },
     )
+}
+
+/// What a thread used for all its endpoints together. It is counted once: with the endpoint that stops last.
+#[derive(Debug, Default)]
+pub struct Meter {
+    begun: Cell<Usage>,
+    /// How many times over endpoints have started: a responder does when it accepts, and again when it hears of its peer.
+    round: Cell<u32>,
+    running: Cell<u32>,
+}
+
+impl Meter {
+    /// An endpoint starts, for the first or a later time; the first to do so begins the count.
+    pub fn start(&self, round: u32) {
+        if round > self.round.get() {
+            self.round.set(round);
+            self.begun.set(of_thread());
+        }
+        self.running.update(|running| running + u32::from(round == 1));
+    }
+
+    /// An endpoint stops: what it has to report.
+    #[must_use]
+    pub fn stop(&self) -> Usage {
+        self.running.update(|running| running.saturating_sub(1));
+        if self.running.get() > 0 {
+            return Usage::default();
+        }
+        let now = of_thread();
+        now.since(&self.begun.replace(now))
+    }
 }
 
 /// Lowers the calling thread's priority, or raises it for a negative value.
@@ -52,6 +84,26 @@ mod tests {
         // Every time, not only when a tick came by: a neighbour may take the core now and then.
         let counted = (0..20).map(spun).filter(|s| *s > 300e-6).count();
         assert!(counted >= 10, "{counted} of 20");
+    }
+
+    #[test]
+    fn what_endpoints_of_one_thread_used_is_counted_once() {
+        let spin = || {
+            let before = of_thread();
+            while of_thread().since(&before).cpu_s() < 0.002 {}
+        };
+        let (meter, before) = (Meter::default(), of_thread());
+        meter.start(1);
+        meter.start(1);
+        spin();
+        meter.start(2);
+        let waited = of_thread().since(&before).cpu_s();
+        spin();
+        meter.start(2);
+        assert_eq!(meter.stop(), Usage::default());
+        spin();
+        let (used, all) = (meter.stop().cpu_s(), of_thread().since(&before).cpu_s());
+        assert!(used >= 0.004 && used <= all - waited + 1e-4, "{used} of {all}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The live world of one endpoint: a thread that blocks in system calls, the host's monotonic clock, connections of a stack.
 //!
-//! Every future is ready when it is first polled, because every operation blocks until it is done ([`run`]).
+//! Every future is ready when it is first polled, because every operation blocks until it is done ([`run`]): the thread, or, where
+//! that drives several endpoints, the coroutine of this one.
 
 use crate::barrier::Barrier;
 use crate::buffers::Buffers;
@@ -8,17 +9,18 @@ use crate::cancel::{LimitTimer, wait_until};
 use crate::clock;
 use crate::error::{self, Error, Result};
 use crate::placement;
+use crate::readiness;
 use crate::stacks::contract::{Connection, Connector, Listener, vanished};
-use crate::usage;
+use crate::usage::{self, Meter};
 use stackline_core::plan::Access;
 use stackline_core::program::Side;
-use stackline_core::record::Transport;
+use stackline_core::record::{Transport, Usage};
 use stackline_core::time::Instant;
 use stackline_core::units;
 use stackline_endpoint::{Bulk, Endpoint, Facts, Observation, Processor, Service, Step, World};
 use stackline_events::unit::{self, Direction};
 use stackline_events::{Value, event};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::pin;
@@ -36,12 +38,24 @@ pub enum Role {
     Accept(Box<dyn Listener>),
 }
 
+/// What the endpoints of a job have in common.
+#[derive(Clone)]
+pub struct Shared {
+    /// Where they wait for their clocks to start.
+    pub barrier: Arc<Barrier>,
+    /// The time limit.
+    pub limit_timer: Option<Arc<LimitTimer>>,
+    /// What their thread uses, when it drives several.
+    pub meter: Option<Rc<Meter>>,
+}
+
 /// The live world of one endpoint.
 pub struct Live {
     role: Role,
     buffers: Rc<RefCell<Buffers>>,
-    barrier: Arc<Barrier>,
-    limit_timer: Option<Arc<LimitTimer>>,
+    shared: Shared,
+    /// How many times over its clock was started.
+    starts: Cell<u32>,
     cancel: Arc<crate::cancel::Flags>,
     /// Whether waiting for a moment spins.
     spins: bool,
@@ -59,8 +73,7 @@ pub fn run(
     replica: u32,
     role: Role,
     buffers: Buffers,
-    barrier: Arc<Barrier>,
-    limit_timer: Option<Arc<LimitTimer>>,
+    shared: Shared,
 ) -> Result<Observation> {
     let way = if work.side == Side::Initiator { Direction::There } else { Direction::Back };
     let cancel = Arc::clone(&buffers.flags);
@@ -69,8 +82,8 @@ pub fn run(
         role,
         cancel,
         buffers: Rc::clone(&buffers),
-        barrier,
-        limit_timer,
+        shared,
+        starts: Cell::new(0),
         spins: task.stack.word("receive") == Some("spin"),
         stream: task.flow.map(|first| unit::stream(first + replica, way)),
     };
@@ -121,7 +134,19 @@ impl World for Live {
     }
 
     async fn barrier(&mut self) -> Result<()> {
-        self.barrier.wait(&self.cancel)
+        let barrier = &self.shared.barrier;
+        if !readiness::is_here() {
+            return barrier.wait(&self.cancel);
+        }
+        barrier.arrive();
+        // Once at least: who did not wait, because it opened meanwhile, would have the others wait for it.
+        loop {
+            readiness::wait_at_barrier();
+            self.cancel.interrupted()?;
+            if barrier.is_open() {
+                return Ok(());
+            }
+        }
     }
 
     async fn read_file(&mut self, bytes: u64) -> Result<()> {
@@ -138,14 +163,23 @@ impl World for Live {
     }
 
     fn start_time_limit(&self) {
-        if let Some(timer) = &self.limit_timer {
+        if let Some(timer) = &self.shared.limit_timer {
             timer.start();
         }
     }
 
-    fn processor(&self) -> Option<Processor> {
+    fn processor(&self, at: Step) -> Option<Processor> {
+        let usage = match (&self.shared.meter, at) {
+            (None, _) => usage::of_thread(),
+            (Some(meter), Step::ClockStops) => meter.stop(),
+            (Some(meter), _) => {
+                self.starts.update(|starts| starts + 1);
+                meter.start(self.starts.get());
+                Usage::default()
+            }
+        };
         let (core, pinned) = placement::here();
-        Some(Processor { usage: usage::of_thread(), core, pinned })
+        Some(Processor { usage, core, pinned })
     }
 
     /// Connections and data units are recorded where they are, by `stacks::trace`.

@@ -103,7 +103,7 @@ impl<P: Connect> World for Virtual<P> {
         self.context.job.arm(&self.context.executor);
     }
 
-    fn processor(&self) -> Option<Processor> {
+    fn processor(&self, _: Step) -> Option<Processor> {
         None
     }
 

@@ -273,6 +273,14 @@ fn flags() {
     assert_eq!(flags_of(get("a"), |r| r.elapsed_ns += u64::from(r.run) * 200_000_000), ["sd>5%"]);
     assert_eq!(flags_of(get("a"), |r| r.initiator.usage.major_faults = 1), ["paging"]);
     assert_eq!(flags_of(get("a"), |r| r.responder.usage.user_s = 0.99), ["core full"]);
+    let shared = |used: f64| {
+        move |r: &mut RunRecord| {
+            (r.replicas, r.responder.usage.user_s) = (64, used);
+            r.responder.settings = [("threads".into(), "2".into())].into();
+        }
+    };
+    assert_eq!(flags_of(get("a"), shared(1.9)), none);
+    assert_eq!(flags_of(get("a"), shared(1.99)), ["core full"]);
     assert_eq!(flags_of(get("a"), |r| (r.replicas, r.responder.usage.user_s) = (2, 1.9)), none);
     assert_eq!(flags_of(get("a"), |r| r.limited = true), ["time limit"]);
     assert_eq!(flags_of(get("a"), |r| r.initiator.notes = vec!["gso refused".into()]), ["gso refused"]);

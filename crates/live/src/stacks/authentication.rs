@@ -3,11 +3,14 @@
 //! Connections prove themselves side by side, so that a stranger who says nothing keeps nobody waiting.
 
 use crate::buffers::Buffers;
+use crate::clock;
 use crate::error::{self, Result};
+use crate::readiness;
 use crate::sys::socket::{self, RecvFlags};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use socket2::{SockAddr, Socket};
+use stackline_core::time as core;
 use stackline_events::scope;
 use stackline_proto::datagram::Token;
 use std::io;
@@ -63,9 +66,12 @@ impl Newcomers {
     /// Waits for the next connection that shows the token.
     pub(super) fn accept(&mut self, listener: &Socket, token: &Token, buffers: &Buffers) -> Result<(Socket, SockAddr)> {
         loop {
-            // With nobody else to listen to, accepting is waiting.
-            let comes = self.0.is_empty() || wait(listener, &self.0, buffers)?;
-            if comes && let Some((socket, from)) = accept(listener, buffers)? {
+            // With nobody else to listen to, accepting is waiting, unless that is done for all endpoints of the thread.
+            let comes = readiness::is_here() || self.0.is_empty() || wait(listener, &self.0, buffers)?;
+            let came = if comes { accept(listener, buffers)? } else { None };
+            let nobody = came.is_none();
+            if let Some((socket, from)) = came {
+                readiness::watch(socket.as_fd())?;
                 if self.0.len() == AT_ONCE {
                     self.0.remove(0);
                 }
@@ -77,7 +83,16 @@ impl Newcomers {
                 scope::received(token.len());
                 return Ok((proven.socket, proven.from));
             }
+            if nobody && readiness::is_here() {
+                wait_for_a_connection(self.patience(), buffers)?;
+            }
         }
+    }
+
+    /// When the first of them has had its time.
+    fn patience(&self) -> Option<core::Instant> {
+        let left = self.0.iter().map(|newcomer| newcomer.until.saturating_duration_since(Instant::now())).min()?;
+        Some(clock::now() + core::Duration::from_seconds(left.as_secs_f64()))
     }
 
     /// One that came after the connection that showed the token: in a loop of connections it may be the next of them.
@@ -117,12 +132,18 @@ fn wait(listener: &Socket, newcomers: &[Newcomer], buffers: &Buffers) -> Result<
     }
 }
 
+/// Lets the other endpoints of the thread go on until somebody comes or says something.
+pub(super) fn wait_for_a_connection(until: Option<core::Instant>, buffers: &Buffers) -> Result<()> {
+    readiness::wait_for_socket(until);
+    buffers.flags.interrupted()
+}
+
 /// One connection, unless it was given up while it waited.
 fn accept(listener: &Socket, buffers: &Buffers) -> Result<Option<(Socket, SockAddr)>> {
     match listener.accept() {
         Ok(accepted) => Ok(Some(accepted)),
         Err(e) if e.kind() == io::ErrorKind::Interrupted => buffers.flags.interrupted().map(|()| None),
-        Err(e) if e.kind() == io::ErrorKind::ConnectionAborted => Ok(None),
+        Err(e) if matches!(e.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::WouldBlock) => Ok(None),
         Err(error) => Err(error::io("accept", &error)),
     }
 }

@@ -1,11 +1,14 @@
 //! What the stacks over IP share: addresses, the listening socket, turning strangers away.
 
-use super::authentication::Newcomers;
+use super::authentication::{Newcomers, wait_for_a_connection};
 use crate::buffers::Buffers;
+use crate::clock;
 use crate::error::{self, Error, Result};
+use crate::readiness;
 use crate::stacks::contract::ConnectParameters;
 use crate::sys::socket;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use stackline_core::time::{self as core, Instant};
 use stackline_proto::datagram::Token;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
@@ -61,7 +64,18 @@ pub(crate) fn bound(parameters: &ConnectParameters, kind: Type, protocol: Option
 
 /// Makes a bound stream socket listen.
 pub(crate) fn listen(socket: &Socket) -> Result<()> {
-    socket.listen(BACKLOG).map_err(|e| Error::environment(format!("cannot listen: {e}")))
+    socket.listen(BACKLOG).map_err(|e| Error::environment(format!("cannot listen: {e}")))?;
+    if readiness::is_here() {
+        socket.set_nonblocking(true).map_err(|e| error::io("O_NONBLOCK", &e))?;
+        readiness::watch(socket.as_fd())?;
+    }
+    Ok(())
+}
+
+/// Makes a socket connect without blocking; until when that may take.
+pub(super) fn without_blocking(socket: &Socket) -> Result<Instant> {
+    socket.set_nonblocking(true).map_err(|e| error::io("O_NONBLOCK", &e))?;
+    Ok(clock::now() + core::Duration::from_seconds(PATIENCE.as_secs_f64()))
 }
 
 /// The port a bound socket got.
@@ -140,6 +154,7 @@ pub(crate) fn accept(
             Ok((guest, from)) if from.as_socket().map(|a| a.ip()) == guests.known => return Ok(guest),
             Ok(_) => {}
             Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock => wait_for_a_connection(None, buffers)?,
                 io::ErrorKind::Interrupted => buffers.flags.interrupted()?,
                 io::ErrorKind::ConnectionAborted => {}
                 _ => return Err(error::io("accept", &error)),

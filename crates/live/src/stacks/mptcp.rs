@@ -13,6 +13,7 @@ const TABLE: StackTable = StackTable {
     options: OPTIONS,
     mapping: tcp::MAPPING,
     facts: StackFacts { flow_control: FlowControl::KernelBuffers, ..StackTable::RELIABLE.facts },
+    exclusive: tcp::EXCLUSIVE.split_at(1).0,
     ..StackTable::RELIABLE
 };
 

@@ -4,12 +4,13 @@
 //! byte confirms that a put has arrived. A half-closed stream says that no more data units come.
 
 use crate::buffers::{Buffers, READ_BYTES};
-use crate::cancel::Flags;
+use crate::cancel::{self, Flags};
 use crate::error::{self, Error, Result};
+use crate::readiness::{self, Input};
 use crate::stacks::contract::{Connection, vanished};
 use crate::sys::socket::{self, RecvFlags, SendFlags};
-use nix::errno::Errno;
 use nix::sys::sendfile::sendfile;
+use stackline_core::catalogue::{OptionKind, OptionTable};
 use stackline_core::plan::Stack;
 use stackline_core::record::Transport;
 use stackline_endpoint::Bulk;
@@ -21,6 +22,14 @@ use std::net::{Shutdown, SocketAddr};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
+/// One thread, or a few, instead of one for each pair.
+pub(super) const THREADS: OptionTable = OptionTable::new(
+    "threads",
+    OptionKind::Number(1, 1024),
+    "one for each pair, blocked in its system call",
+    "as many threads of each side drive all its pairs, by epoll",
+);
+
 /// How arriving bytes are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Receive {
@@ -30,16 +39,24 @@ pub(crate) enum Receive {
     Spin,
     /// Let the kernel drop the bytes without copying them.
     Truncate,
+    /// Let other connections of the thread go on until something is there; with so many threads a side.
+    Share(u64),
 }
 
 impl Receive {
     /// By the option `receive`.
     pub(crate) fn of(stack: &Stack) -> Self {
-        match stack.word("receive") {
-            Some("spin") => Self::Spin,
-            Some("truncate") => Self::Truncate,
+        match (stack.word("receive"), stack.number("threads")) {
+            (Some("spin"), _) => Self::Spin,
+            (Some("truncate"), _) => Self::Truncate,
+            (_, Some(threads)) => Self::Share(threads),
             _ => Self::Block,
         }
+    }
+
+    /// Whether the thread has other connections to drive.
+    const fn shares(self) -> bool {
+        matches!(self, Self::Share(_))
     }
 
     pub(crate) const fn name(self) -> &'static str {
@@ -47,6 +64,7 @@ impl Receive {
             Self::Block => "block",
             Self::Spin => "spin",
             Self::Truncate => "truncate",
+            Self::Share(_) => "epoll",
         }
     }
 }
@@ -66,6 +84,7 @@ pub(crate) struct Stream<F> {
     socket: socket2::Socket,
     flavour: F,
     receive: Receive,
+    input: Input,
     /// Bytes taken from the socket that belong to later data units.
     ahead: u64,
     ended: bool,
@@ -88,17 +107,22 @@ const ZEROCOPY: SendFlags = SendFlags::from_bits_retain(libc::MSG_ZEROCOPY as u3
 const PENDING_MOST: u32 = 128;
 
 impl<F: Flavour> Stream<F> {
-    pub(crate) fn new(socket: socket2::Socket, flavour: F, receive: Receive, zerocopy: bool) -> Self {
+    pub(crate) fn new(socket: socket2::Socket, flavour: F, receive: Receive, zerocopy: bool) -> Result<Self> {
         scope::count();
-        Self {
+        if receive.shares() {
+            socket.set_nonblocking(true).map_err(|e| error::io("O_NONBLOCK", &e))?;
+            readiness::watch(socket.as_fd())?;
+        }
+        Ok(Self {
             socket,
             flavour,
             receive,
+            input: Input::default(),
             ahead: 0,
             ended: false,
             zerocopy: zerocopy.then(Zerocopy::default),
             introduction: None,
-        }
+        })
     }
 
     /// Proves to the responder that this connection belongs to the run, with the first bytes that are sent: as in an
@@ -123,8 +147,7 @@ impl<F: Flavour> Stream<F> {
         let sent = loop {
             match scope::sending(both, || socket::send_two(self.socket.as_fd(), &token, unit)) {
                 Ok(sent) => break sent,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => buffers.flags.interrupted()?,
-                Err(error) => return Err(broken("send", &error)),
+                Err(error) => not_sent("send", &self.socket, &error, &buffers.flags)?,
             }
         };
         let (of_token, of_unit) = (sent.min(token.len()), sent.saturating_sub(token.len()));
@@ -149,11 +172,10 @@ impl<F: Flavour> Stream<F> {
         match send(&self.socket, unit, flags) {
             Ok(sent) if sent == bytes => {}
             Ok(sent) => send_all(&self.socket, &unit[sent..], flags, &buffers.flags)?,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                buffers.flags.interrupted()?;
+            Err(error) => {
+                not_sent("send", &self.socket, &error, &buffers.flags)?;
                 send_all(&self.socket, unit, flags, &buffers.flags)?;
             }
-            Err(error) => return Err(broken("send", &error)),
         }
         self.note_zerocopy(buffers)
     }
@@ -171,8 +193,7 @@ impl<F: Flavour> Stream<F> {
                     left -= n;
                     *at = if *at + n as u64 >= length { 0 } else { *at + n as u64 };
                 }
-                Err(Errno::EINTR) => flags.interrupted()?,
-                Err(error) => return Err(broken("sendfile", &error.into())),
+                Err(error) => not_sent("sendfile", &self.socket, &error.into(), &flags)?,
             }
         }
         Ok(())
@@ -209,18 +230,23 @@ impl<F: Flavour> Stream<F> {
     fn take(&mut self, most: usize, buffers: &mut Buffers) -> Result<usize> {
         let mut tries = 0_u32;
         loop {
+            if self.receive.shares() {
+                self.input.wait();
+            }
             let fd = self.socket.as_fd();
             let got = scope::receiving(most, || match self.receive {
-                Receive::Block => socket::receive(fd, buffers.room(most), RecvFlags::empty()),
+                Receive::Block | Receive::Share(_) => socket::receive(fd, buffers.room(most), RecvFlags::empty()),
                 Receive::Spin => socket::receive(fd, buffers.room(most), RecvFlags::DONTWAIT),
                 Receive::Truncate => socket::discard(fd, most, 0),
             });
             match got {
                 Ok(n) => {
+                    self.input.got(n, most);
                     buffers.arrived(n).map_err(|e| error::io("writing the destination", &e))?;
                     return Ok(n);
                 }
                 Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock if self.receive.shares() => self.nothing(buffers)?,
                     io::ErrorKind::WouldBlock => {
                         tries = tries.wrapping_add(1);
                         if tries.is_multiple_of(1024) {
@@ -235,6 +261,12 @@ impl<F: Flavour> Stream<F> {
         }
     }
 
+    /// Nothing was there: the next call waits for it.
+    fn nothing(&mut self, buffers: &Buffers) -> Result<()> {
+        self.input.nothing();
+        buffers.flags.interrupted()
+    }
+
     /// A single byte that is no data.
     fn expect_byte(&mut self, expected: u8, buffers: &Buffers) -> Result<bool> {
         if self.ahead > 0 {
@@ -245,6 +277,9 @@ impl<F: Flavour> Stream<F> {
         let mut byte = [0_u8; 1];
         let flags = if self.receive == Receive::Spin { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
         loop {
+            if self.receive.shares() {
+                self.input.wait();
+            }
             match scope::receiving(1, || socket::receive(self.socket.as_fd(), &mut byte, flags)) {
                 Ok(0) => {
                     self.ended = true;
@@ -253,7 +288,8 @@ impl<F: Flavour> Stream<F> {
                 Ok(_) if byte[0] == expected => return Ok(true),
                 Ok(_) => return Err(Error::measurement("the peer sent data where a control byte belongs")),
                 Err(error) => match error.kind() {
-                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => buffers.flags.interrupted()?,
+                    io::ErrorKind::WouldBlock => self.nothing(buffers)?,
+                    io::ErrorKind::Interrupted => buffers.flags.interrupted()?,
                     _ => return Err(broken("recv", &error)),
                 },
             }
@@ -274,7 +310,7 @@ impl<F: Flavour> Connection for Stream<F> {
         let (begun, mut pause) = (Instant::now(), LOOKS.0);
         while socket::in_transit(self.socket.as_fd()) && begun.elapsed() < REST {
             buffers.flags.interrupted()?;
-            std::thread::sleep(pause);
+            cancel::pause(pause);
             pause = (pause * 2).min(LOOKS.1);
         }
         Ok(())
@@ -284,6 +320,9 @@ impl<F: Flavour> Connection for Stream<F> {
         for done in 0..times {
             if buffers.flags.limit() && times > 1 {
                 return Ok(done);
+            }
+            if self.receive.shares() {
+                readiness::take_turns();
             }
             self.send_unit(bytes, buffers)?;
         }
@@ -364,13 +403,19 @@ impl<F: Flavour> Connection for Stream<F> {
         if self.ahead > 0 {
             return Err(Error::measurement("the peer sent data after the last data unit"));
         }
-        self.receive = if self.receive == Receive::Spin { Receive::Spin } else { Receive::Block };
+        if self.receive == Receive::Truncate {
+            self.receive = Receive::Block;
+        }
         let mut byte = [0_u8; 1];
         loop {
+            if self.receive.shares() {
+                self.input.wait();
+            }
             match scope::receiving(1, || socket::receive(self.socket.as_fd(), &mut byte, RecvFlags::empty())) {
                 Ok(0) => return Ok(()),
                 Ok(_) => return Err(Error::measurement("the peer sent data after the last data unit")),
                 Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock => self.nothing(buffers)?,
                     io::ErrorKind::Interrupted => buffers.flags.interrupted()?,
                     io::ErrorKind::ConnectionReset => return Ok(()),
                     _ => return Err(broken("recv", &error)),
@@ -387,6 +432,9 @@ impl<F: Flavour> Connection for Stream<F> {
         let mut settings = self.flavour.settings(&self.socket);
         let mut put = |name: &str, value: String| settings.insert(name.to_string(), value);
         put("receive", self.receive.name().to_string());
+        if let Receive::Share(threads) = self.receive {
+            put("threads", threads.to_string());
+        }
         for (name, size) in
             [("send_buffer", self.socket.send_buffer_size()), ("receive_buffer", self.socket.recv_buffer_size())]
         {
@@ -430,11 +478,22 @@ fn send_all(socket: &socket2::Socket, bytes: &[u8], flags: SendFlags, stop: &Fla
     while sent < bytes.len() {
         match send(socket, &bytes[sent..], flags) {
             Ok(n) => sent += n,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => stop.interrupted()?,
-            Err(error) => return Err(broken("send", &error)),
+            Err(error) => not_sent("send", socket, &error, stop)?,
         }
     }
     Ok(())
+}
+
+/// A call that sent nothing: it was interrupted, or there is no room; then the other connections of the thread go on.
+fn not_sent(what: &str, socket: &socket2::Socket, error: &io::Error, stop: &Flags) -> Result<()> {
+    match error.kind() {
+        io::ErrorKind::Interrupted => stop.interrupted(),
+        io::ErrorKind::WouldBlock => {
+            readiness::wait_for_room(socket.as_fd(), None)?;
+            stop.interrupted()
+        }
+        _ => Err(broken(what, error)),
+    }
 }
 
 /// A system call that failed because of the peer, or otherwise.

@@ -2,9 +2,11 @@
 
 use super::ip;
 use super::ip::Guests;
-use super::stream::{Flavour, Receive, Stream};
+use super::stream::{Flavour, Receive, Stream, THREADS};
 use crate::buffers::Buffers;
+use crate::clock;
 use crate::error::{self, Error, Result};
+use crate::readiness;
 use crate::stacks::contract::{ConnectParameters, Connection, Connector, Listener, Protocol};
 use crate::sys::socket;
 use socket2::{SockAddr, Socket, TcpKeepalive, Type};
@@ -31,6 +33,7 @@ const TABLE: StackTable = StackTable {
         flow_control: FlowControl::KernelBuffers,
         ..StackTable::RELIABLE.facts
     },
+    exclusive: EXCLUSIVE,
     ..StackTable::RELIABLE
 };
 
@@ -72,6 +75,7 @@ pub(super) const OPTIONS: &[OptionTable] = &[
         "block",
         "block: sleep until data comes; spin: ask again and again; truncate: the kernel drops the data without copying it",
     ),
+    THREADS,
     OptionTable::new(
         "port",
         OptionKind::PORT,
@@ -85,6 +89,9 @@ pub(super) const OPTIONS: &[OptionTable] = &[
         "MSG_ZEROCOPY: send from the pages of the buffer; the result says when the kernel copied after all",
     ),
 ];
+
+/// A thread of many pairs sleeps in epoll alone, and waits for no completions.
+pub(super) const EXCLUSIVE: &[&[&str]] = &[&["threads", "receive"], &["threads", "zerocopy"]];
 
 pub(super) const MAPPING: &[Mapping] = &[
     Mapping {
@@ -197,6 +204,7 @@ impl Connector for TcpConnector {
         if !self.parameters.carries_data {
             ip::bind_to_an_address_of_our_own(&socket, &self.address, &self.parameters.token)?;
         }
+        let until = if readiness::is_here() { Some(ip::without_blocking(&socket)?) } else { None };
         // Bounds the handshake; later connections of a loop go where one already went.
         let first = !std::mem::replace(&mut self.introduced, true);
         if first {
@@ -206,7 +214,11 @@ impl Connector for TcpConnector {
             match error.raw_os_error() {
                 Some(libc::EINTR) => buffers.flags.interrupted()?,
                 Some(libc::EISCONN) => break,
-                Some(libc::EINPROGRESS) => {
+                Some(libc::EINPROGRESS | libc::EALREADY) if until.is_some_and(|until| clock::now() < until) => {
+                    readiness::wait_for_room(socket.as_fd(), until)?;
+                    buffers.flags.interrupted()?;
+                }
+                Some(libc::EINPROGRESS | libc::EALREADY) => {
                     return Err(ip::unreachable(&self.shown, &std::io::ErrorKind::TimedOut.into()));
                 }
                 _ => return Err(ip::unreachable(&self.shown, &error)),
@@ -240,12 +252,8 @@ fn stream(socket: Socket, parameters: &ConnectParameters) -> Result<Stream<TcpFl
             Error::environment(format!("this host refuses MSG_ZEROCOPY: {e}")).hint("leave the option `zerocopy` out")
         })?;
     }
-    Ok(Stream::new(
-        socket,
-        TcpFlavour { zerocopy: parameters.stack.name == TABLE.name },
-        Receive::of(&parameters.stack),
-        zerocopy,
-    ))
+    let flavour = TcpFlavour { zerocopy: parameters.stack.name == TABLE.name };
+    Stream::new(socket, flavour, Receive::of(&parameters.stack), zerocopy)
 }
 
 /// Sets what the specification says; what it leaves out is the kernel's, and is read back into the result.

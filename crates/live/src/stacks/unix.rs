@@ -1,10 +1,12 @@
 //! `unix`: a stream socket between two processes of one host.
 
-use super::authentication::Newcomers;
+use super::authentication::{Newcomers, wait_for_a_connection};
 use super::ip;
-use super::stream::{Flavour, Receive, Stream};
+use super::stream::{Flavour, Receive, Stream, THREADS};
 use crate::buffers::Buffers;
+use crate::cancel;
 use crate::error::{self, Error, Result};
+use crate::readiness;
 use crate::stacks::contract::{ConnectParameters, Connection, Connector, Listener, Protocol};
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
@@ -14,6 +16,7 @@ use stackline_core::record::Transport;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 const TABLE: StackTable = StackTable {
     name: "unix",
@@ -32,6 +35,7 @@ const TABLE: StackTable = StackTable {
             "block",
             "block: sleep until data comes; spin: ask again and again",
         ),
+        THREADS,
     ],
     mapping: &[
         Mapping {
@@ -59,6 +63,7 @@ const TABLE: StackTable = StackTable {
         Mapping { operation: "DisconnectRequest", services: "close" },
         Mapping { operation: "AwaitDisconnectIndication", services: "recv until it returns 0, close" },
     ],
+    exclusive: &[&["threads", "receive"]],
     ..StackTable::RELIABLE
 };
 
@@ -147,12 +152,16 @@ impl UnixListener {
                 // Of any other process it is a stranger.
                 Ok((socket, _)) if process(&socket) == self.peer => return Ok(socket),
                 Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => wait_for_a_connection(None, buffers)?,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => buffers.flags.interrupted()?,
                 Err(error) => return Err(error::io("accept", &error)),
             }
         }
     }
 }
+
+/// How long after a full queue of a listener it is tried again.
+const FULL: Duration = Duration::from_millis(1);
 
 struct UnixConnector {
     address: SockAddr,
@@ -164,8 +173,16 @@ struct UnixConnector {
 impl Connector for UnixConnector {
     fn connect(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>> {
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(|e| ip::refused("unix", &e))?;
+        if readiness::is_here() {
+            ip::without_blocking(&socket)?;
+        }
         while let Err(error) = socket.connect(&self.address) {
             match error.kind() {
+                // The queue of the listener is full; nothing says when it has room.
+                io::ErrorKind::WouldBlock => {
+                    cancel::pause(FULL);
+                    buffers.flags.interrupted()?;
+                }
                 io::ErrorKind::Interrupted => buffers.flags.interrupted()?,
                 _ => return Err(ip::unreachable(&self.shown, &error)),
             }
@@ -188,11 +205,11 @@ fn stream(socket: Socket, parameters: &ConnectParameters) -> Result<Stream<UnixF
             .set_send_buffer_size(bytes as usize)
             .map_err(|e| Error::environment(format!("the option send_buffer of unix is refused: {e}")))?;
     }
-    Ok(Stream::new(socket, UnixFlavour, Receive::of(&parameters.stack), false))
+    Stream::new(socket, UnixFlavour, Receive::of(&parameters.stack), false)
 }
 
 /// A stream whose other end is any socket at all: for the fuzz target of the framing.
-pub(crate) fn over(socket: Socket) -> impl Connection {
+pub(crate) fn over(socket: Socket) -> Result<impl Connection> {
     Stream::new(socket, UnixFlavour, Receive::Block, false)
 }
 

@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod batch;
+pub(crate) mod coroutine;
 pub(crate) mod memory;
 pub(crate) mod socket;
 pub(crate) mod thread;

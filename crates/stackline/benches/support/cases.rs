@@ -4,7 +4,7 @@
 use super::args::Options;
 use super::bare::{self, Bulk, Socket};
 use super::figure::{Figure, Unit};
-use super::peer::{self, iperf2, iperf3, qperf, sockperf};
+use super::peer::{self, iperf2, iperf3, neper, qperf, sockperf};
 use super::place::Place;
 use super::subject;
 
@@ -77,6 +77,7 @@ pub(crate) fn all(options: &Options) -> Vec<Case> {
     cases.push(connects(options, Place::One));
     cases.push(connects(options, Place::Two));
     cases.push(called(options, Place::One));
+    cases.push(many(options));
     cases.push(datagrams(options, Place::Free));
     cases.push(datagrams(options, Place::Two));
     cases.push(crowd(options));
@@ -175,6 +176,20 @@ fn called(options: &Options, place: Place) -> Case {
     Case::new(format!("connection and call tcp 1 B, {}", place.name()), Unit::Call)
         .side("stackline", move || subject::cycles(&spec, count))
         .side("bare", move || bare::called(count, place))
+}
+
+/// Many pairs of calls: by one thread a side, and by a thread each.
+fn many(options: &Options) -> Case {
+    const PAIRS: u32 = 64;
+    let count = options.scaled(2_000);
+    let side = move |option: &str| {
+        let spec = format!("1 {PAIRS} request_response 1*{count} over tcp{option};");
+        move || subject::cycles(&spec, count * u64::from(PAIRS))
+    };
+    Case::new(format!("{PAIRS} pairs of calls tcp 1 B, one thread a side"), Unit::Call)
+        .side("stackline", side("(threads = 1)"))
+        .side("stackline, a thread each", side(""))
+        .peer(neper::CALLS, "neper", || neper::calls(PAIRS))
 }
 
 fn datagrams(options: &Options, place: Place) -> Case {

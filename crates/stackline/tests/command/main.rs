@@ -31,6 +31,7 @@ mod shown;
 mod simulated;
 mod spims;
 mod ssh;
+mod together;
 mod traces;
 mod watch;
 mod worlds;

@@ -170,6 +170,12 @@ impl Process {
         Some(String::from_utf8_lossy(&fs::read(format!("/proc/{}/{name}", self.0)).ok()?).into_owned())
     }
 
+    /// How many of its threads have that name.
+    pub(crate) fn threads(self, name: &str) -> usize {
+        let names = fs::read_dir(format!("/proc/{}/task", self.0)).into_iter().flatten().flatten();
+        names.filter(|task| fs::read_to_string(task.path().join("comm")).is_ok_and(|comm| comm.trim() == name)).count()
+    }
+
     fn parent(self) -> Option<i32> {
         self.text("status")?.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
     }

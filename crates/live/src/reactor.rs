@@ -1,0 +1,333 @@
+//! One thread that drives many endpoints: each is a coroutine, set aside while its sockets have nothing for it and taken up when
+//! epoll says so.
+//!
+//! It knows neither stacks nor protocols, and nothing of it runs where an endpoint has a thread of its own.
+
+use crate::barrier::Barrier;
+use crate::cancel::Flags;
+use crate::clock;
+use crate::error::{self, Result};
+use crate::readiness;
+use crate::sys::coroutine::{Coroutine, Wait, Wake};
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+use stackline_core::time::{Duration, Instant, NANOS_PER_SECOND};
+use stackline_events::scope;
+use std::collections::{BTreeSet, VecDeque};
+
+/// Most events one call of the kernel brings.
+const EVENTS: usize = 256;
+
+/// One endpoint.
+struct Seat<T: 'static> {
+    work: Coroutine<T>,
+    waits: Wait,
+    /// What happened to a socket while it waited for something else.
+    missed: Option<Wake>,
+    /// What it works for, in the events of a traced run.
+    scope: scope::Kept,
+}
+
+/// Endpoints on one thread.
+pub(crate) struct Reactor<'a, T: 'static> {
+    seats: Vec<Option<Seat<T>>>,
+    ready: VecDeque<(usize, Wake)>,
+    /// Those that let the others go first.
+    later: Vec<usize>,
+    moments: BTreeSet<(Instant, usize)>,
+    waiting_at_barrier: usize,
+    running: usize,
+    barrier: &'a Barrier,
+    flags: &'a Flags,
+}
+
+impl<'a, T: 'static> Reactor<'a, T> {
+    /// For these, none of which has begun.
+    ///
+    /// # Errors
+    /// When the system gives no epoll.
+    pub(crate) fn new(works: Vec<Coroutine<T>>, barrier: &'a Barrier, flags: &'a Flags) -> Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|e| error::io("epoll_create", &e.into()))?;
+        readiness::begin(epoll);
+        let seat = |work| Some(Seat { work, waits: Wait::Turn, missed: None, scope: scope::Kept::default() });
+        Ok(Self {
+            ready: (0..works.len()).map(|index| (index, Wake::default())).collect(),
+            running: works.len(),
+            seats: works.into_iter().map(seat).collect(),
+            later: Vec::new(),
+            moments: BTreeSet::new(),
+            waiting_at_barrier: 0,
+            barrier,
+            flags,
+        })
+    }
+
+    /// Until all are done; `done` takes the result of each.
+    ///
+    /// # Errors
+    /// When epoll fails.
+    pub(crate) fn run(mut self, mut done: impl FnMut(T)) -> Result<()> {
+        let mut events = Vec::with_capacity(EVENTS);
+        while self.running > 0 {
+            while let Some((index, wake)) = self.ready.pop_front() {
+                if let Some(result) = self.resume(index, wake) {
+                    done(result);
+                }
+            }
+            if self.running > 0 && self.waiting_at_barrier == self.running {
+                // Whoever is let through by an end finds that out.
+                let _ = self.barrier.wait_open(self.flags);
+                self.wake_all();
+            } else if self.running > 0 {
+                self.poll(&mut events)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn resume(&mut self, index: usize, wake: Wake) -> Option<T> {
+        let seat = self.seats[index].as_mut()?;
+        readiness::runs(index);
+        scope::exchange(&mut seat.scope);
+        let result = seat.work.resume(wake);
+        scope::exchange(&mut seat.scope);
+        match result {
+            Ok(result) => {
+                self.seats[index] = None;
+                self.running -= 1;
+                Some(result)
+            }
+            Err(wait) => {
+                self.set_aside(index, wait);
+                None
+            }
+        }
+    }
+
+    fn set_aside(&mut self, index: usize, wait: Wait) {
+        let Some(seat) = &mut self.seats[index] else { return };
+        seat.waits = wait;
+        match wait {
+            Wait::Socket(until) => {
+                if let Some(wake) = seat.missed.take() {
+                    self.ready.push_back((index, wake));
+                } else if let Some(moment) = until {
+                    self.moments.insert((moment, index));
+                }
+            }
+            Wait::Until(moment) => drop(self.moments.insert((moment, index))),
+            Wait::Barrier => self.waiting_at_barrier += 1,
+            Wait::Turn => self.later.push(index),
+        }
+    }
+
+    /// Waits for events and moments.
+    fn poll(&mut self, events: &mut Vec<epoll::Event>) -> Result<()> {
+        events.clear();
+        let timeout = self.timeout();
+        let polled = readiness::of_thread(|epoll| epoll::wait(epoll, spare_capacity(events), timeout.as_ref()));
+        match polled {
+            None | Some(Ok(_)) => {}
+            // Everybody looks at the flags.
+            Some(Err(Errno::INTR)) => self.wake_all(),
+            Some(Err(error)) => return Err(error::io("epoll_wait", &error.into())),
+        }
+        for event in &*events {
+            let (flags, data) = (event.flags, event.data);
+            let ends = epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
+            self.happened(data.u64() as usize, Wake { hangup: flags.intersects(ends) });
+        }
+        self.pass_moments();
+        self.ready.extend(self.later.drain(..).map(|index| (index, Wake::default())));
+        Ok(())
+    }
+
+    fn timeout(&self) -> Option<Timespec> {
+        let wait = match self.moments.first() {
+            _ if !self.later.is_empty() => Duration::default(),
+            Some((moment, _)) => moment.since(clock::now()),
+            None => return None,
+        };
+        let (seconds, nanos) = (wait.0 / NANOS_PER_SECOND, wait.0 % NANOS_PER_SECOND);
+        Some(Timespec { tv_sec: seconds.cast_signed(), tv_nsec: nanos.cast_signed() })
+    }
+
+    fn happened(&mut self, index: usize, wake: Wake) {
+        let Some(Some(seat)) = self.seats.get_mut(index) else { return };
+        match seat.waits {
+            Wait::Socket(until) => {
+                if let Some(moment) = until {
+                    self.moments.remove(&(moment, index));
+                }
+                // Two of its sockets in one go wake it once.
+                seat.waits = Wait::Turn;
+                self.ready.push_back((index, wake));
+            }
+            _ => {
+                let hangup = wake.hangup || seat.missed.is_some_and(|missed| missed.hangup);
+                seat.missed = Some(Wake { hangup });
+            }
+        }
+    }
+
+    fn pass_moments(&mut self) {
+        if self.moments.is_empty() {
+            return;
+        }
+        let now = clock::now();
+        while let Some((moment, index)) = self.moments.pop_first() {
+            if moment > now {
+                self.moments.insert((moment, index));
+                break;
+            }
+            if let Some(Some(seat)) = self.seats.get_mut(index) {
+                seat.waits = Wait::Turn;
+                self.ready.push_back((index, Wake::default()));
+            }
+        }
+    }
+
+    /// Those that wait for a socket, a moment or the barrier look around.
+    fn wake_all(&mut self) {
+        self.moments.clear();
+        self.waiting_at_barrier = 0;
+        for (index, seat) in self.seats.iter_mut().enumerate() {
+            if let Some(seat) = seat
+                && seat.waits != Wait::Turn
+            {
+                seat.waits = Wait::Turn;
+                self.ready.push_back((index, Wake::default()));
+            }
+        }
+    }
+}
+
+impl<T: 'static> Drop for Reactor<'_, T> {
+    fn drop(&mut self) {
+        readiness::end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::readiness::*;
+    use std::cell::RefCell;
+    use std::io::{Read, Write};
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+    use std::rc::Rc;
+
+    type Log = Rc<RefCell<Vec<&'static str>>>;
+    type Work = Box<dyn FnOnce(&Log)>;
+
+    /// Drives these on this thread; what they noted, in order.
+    fn driven(works: Vec<Work>) -> Vec<&'static str> {
+        let log = Log::default();
+        let coroutine = |work: Work| {
+            let log = Rc::clone(&log);
+            Coroutine::new(256 << 10, move || work(&log)).unwrap()
+        };
+        let (barrier, flags) = (Barrier::default(), Flags::default());
+        barrier.open();
+        Reactor::new(works.into_iter().map(coroutine).collect(), &barrier, &flags).unwrap().run(drop).unwrap();
+        assert!(!is_here(), "the thread is free again");
+        log.take()
+    }
+
+    fn note(log: &Log, what: &'static str) {
+        log.borrow_mut().push(what);
+    }
+
+    #[test]
+    fn each_goes_on_at_its_moment() {
+        let base = clock::now();
+        let at = |ms: u64, name: &'static str| -> Work {
+            Box::new(move |log| {
+                assert!(sleep_until(base + Duration(ms * 1_000_000)));
+                note(log, name);
+            })
+        };
+        assert_eq!(driven(vec![at(9, "third"), at(3, "first"), at(6, "second")]), ["first", "second", "third"]);
+        assert!(!sleep_until(base), "a thread of its own sleeps by itself");
+    }
+
+    #[test]
+    fn a_long_job_lets_the_others_have_their_turn() {
+        let long: Work = Box::new(|log| {
+            (0..10 * AT_ONCE).for_each(|_| take_turns());
+            note(log, "long");
+        });
+        assert_eq!(driven(vec![long, Box::new(|log| note(log, "short"))]), ["short", "long"]);
+    }
+
+    #[test]
+    fn those_at_the_barrier_go_on_together_once_all_are_there() {
+        let waits = |name: &'static str, pause: u64| -> Work {
+            Box::new(move |log| {
+                sleep_until(clock::now() + Duration(pause));
+                note(log, "waits");
+                assert!(wait_at_barrier());
+                note(log, name);
+            })
+        };
+        assert_eq!(driven(vec![waits("a", 3_000_000), waits("b", 0)]), ["waits", "waits", "a", "b"]);
+    }
+
+    #[test]
+    fn an_end_that_comes_with_the_last_bytes_is_noticed() {
+        let (mut near, mut far) = UnixStream::pair().unwrap();
+        near.set_nonblocking(true).unwrap();
+        let reads: Work = Box::new(move |log| {
+            watch(near.as_fd()).unwrap();
+            let (mut input, mut bytes) = (Input::default(), [0; 64]);
+            loop {
+                input.wait();
+                match near.read(&mut bytes) {
+                    Ok(0) => break note(log, "the end"),
+                    Ok(got) => {
+                        input.got(got, bytes.len());
+                        note(log, "bytes");
+                    }
+                    Err(_) => input.nothing(),
+                }
+            }
+        });
+        let writes: Work = Box::new(move |log| {
+            note(log, "writes");
+            far.write_all(&[7; 10]).unwrap();
+        });
+        assert_eq!(driven(vec![reads, writes]), ["writes", "bytes", "the end"]);
+    }
+
+    #[test]
+    fn a_full_socket_is_waited_for() {
+        let (mut near, mut far) = UnixStream::pair().unwrap();
+        near.set_nonblocking(true).unwrap();
+        let writes: Work = Box::new(move |log| {
+            let mut sent = 0;
+            while sent < 4 << 20 {
+                match near.write(&[0; 1 << 16]) {
+                    Ok(bytes) => sent += bytes,
+                    Err(_) => wait_for_room(near.as_fd(), None).unwrap(),
+                }
+            }
+            note(log, "sent");
+        });
+        let reads: Work = Box::new(move |log| {
+            far.set_nonblocking(true).unwrap();
+            watch(far.as_fd()).unwrap();
+            let (mut input, mut bytes, mut all) = (Input::default(), vec![0; 1 << 16], 0);
+            while all < 4 << 20 {
+                input.wait();
+                match far.read(&mut bytes) {
+                    Ok(got) => all += got,
+                    Err(_) => input.nothing(),
+                }
+            }
+            note(log, "received");
+        });
+        assert_eq!(driven(vec![writes, reads]), ["sent", "received"]);
+    }
+}
