@@ -4,7 +4,7 @@
 use super::args::Options;
 use super::bare::{self, Bulk, Socket};
 use super::figure::{Figure, Unit};
-use super::peer::{self, iperf2, iperf3, neper, qperf, sockperf};
+use super::peer::{self, iperf2, iperf3, neper, netperf, qperf, sockperf};
 use super::place::Place;
 use super::subject;
 
@@ -176,6 +176,7 @@ fn called(options: &Options, place: Place) -> Case {
     Case::new(format!("connection and call tcp 1 B, {}", place.name()), Unit::Call)
         .side("stackline", move || subject::cycles(&spec, count))
         .side("bare", move || bare::called(count, place))
+        .peer("netperf", "netperf", move || netperf::connections(place))
 }
 
 /// Many pairs of calls: by one thread a side, and by a thread each.

@@ -3,6 +3,7 @@
 pub(crate) mod iperf2;
 pub(crate) mod iperf3;
 pub(crate) mod neper;
+pub(crate) mod netperf;
 pub(crate) mod qperf;
 pub(crate) mod sockperf;
 
