@@ -2,18 +2,18 @@
 //!
 //! The kernel copies with one string instruction a piece, which waits for memory at every packet; independent loads
 //! wait for many lines at once. So with memory that is in no cache, in packets of an Ethernet's length, both ends wait
-//! less.
+//! less. Short memory that is used again and again is there already, and is left alone.
 
 use crate::carrier::Place;
 use std::ops::Range;
 
 /// Bytes of a cache line; where it is longer, only time is lost.
 const LINE: usize = 64;
-/// Most bytes for a prefetch: the first lines of more would be evicted before use.
+/// Most bytes that stay in the cache: the first lines of more would be evicted before use.
 const MOST: usize = 1 << 18;
 
 /// Reads one byte of every line.
-pub(crate) fn prefetch(bytes: &[u8]) {
+fn prefetch(bytes: &[u8]) {
     let mut sum = 0;
     for at in (0..bytes.len()).step_by(LINE) {
         sum ^= bytes[at];
@@ -21,25 +21,31 @@ pub(crate) fn prefetch(bytes: &[u8]) {
     std::hint::black_box(sum);
 }
 
-/// Memory that is about to be written, read after read.
+/// Memory that is about to be read or written, call after call.
 #[derive(Debug, Default)]
 pub(crate) struct Prefetcher {
-    /// Addresses that have been brought in.
+    /// Addresses that have been brought in, and are probably still there.
     done: Range<usize>,
 }
 
 impl Prefetcher {
-    /// Brings in the places that were not brought in for the read before.
+    /// Brings in places that are not there.
     pub(crate) fn places(&mut self, into: &[u8], places: &[Place]) {
         let (Some(first), Some(last)) = (places.first(), places.last()) else { return };
-        let Some(memory) = into.get(first.at..last.at + last.length).filter(|memory| memory.len() <= MOST) else {
-            return;
-        };
+        if let Some(memory) = into.get(first.at..last.at + last.length).filter(|memory| memory.len() <= MOST) {
+            self.bring(memory);
+        }
+    }
+
+    /// Brings in what is not there: nothing where short memory is used round and round.
+    pub(crate) fn bring(&mut self, memory: &[u8]) {
         let begin = memory.as_ptr().addr();
         let end = begin + memory.len();
-        let from = if self.done.contains(&begin) { self.done.end.min(end) } else { begin };
+        let follows = (self.done.start..=self.done.end).contains(&begin);
+        let from = if follows { self.done.end.min(end) } else { begin };
         prefetch(&memory[from - begin..]);
-        self.done = begin..end.max(from);
+        let all = self.done.start..end.max(self.done.end);
+        self.done = if follows && all.len() <= MOST { all } else { begin..end };
     }
 }
 
@@ -58,17 +64,30 @@ mod tests {
         let mut warm = Prefetcher::default();
         warm.places(&memory, &[]);
         assert_eq!(warm.done, 0..0);
-        warm.places(&memory, &[place(0, 1000), place(1000, 1000)]);
-        assert_eq!(warm.done, begin..begin + 2000);
         warm.places(&memory, &[place(1000, 1000), place(2000, 1000)]);
         assert_eq!(warm.done, begin + 1000..begin + 3000);
-        // Less than before, then elsewhere, then in no order, then too much.
-        warm.places(&memory, &[place(1500, 10)]);
-        assert_eq!(warm.done, begin + 1500..begin + 1510);
+        // What follows, what was there, what begins in it.
+        for (at, length, end) in [(3000, 1000, 4000), (1500, 10, 4000), (3500, 1000, 4500)] {
+            warm.places(&memory, &[place(at, length)]);
+            assert_eq!(warm.done, begin + 1000..begin + end);
+        }
+        // Before it, elsewhere, in no order, too much.
         warm.places(&memory, &[place(0, 10)]);
         assert_eq!(warm.done, begin..begin + 10);
-        warm.places(&memory, &[place(5000, 10), place(0, 10)]);
+        warm.places(&memory, &[place(5000, 10)]);
+        warm.places(&memory, &[place(6000, 10), place(0, 10)]);
         warm.places(&memory, &[place(0, 1 << 20)]);
-        assert_eq!(warm.done, begin..begin + 10);
+        assert_eq!(warm.done, begin + 5000..begin + 5010);
+    }
+
+    #[test]
+    fn of_long_memory_only_the_last_part_counts_as_there() {
+        let memory = vec![0; 1 << 20];
+        let begin = memory.as_ptr().addr();
+        let mut warm = Prefetcher::default();
+        memory.chunks(1 << 16).take(4).for_each(|part| warm.bring(part));
+        assert_eq!(warm.done, begin..begin + MOST);
+        warm.bring(&memory[MOST..][..1000]);
+        assert_eq!(warm.done, begin + MOST..begin + MOST + 1000);
     }
 }

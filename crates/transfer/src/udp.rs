@@ -11,7 +11,7 @@ mod tests;
 pub use setup::Options;
 
 use crate::carrier::{Carrier, Counters, Facts, INTERRUPT_INTERVAL, LONGEST_HEAD, Packet, Payload, Place, Run, Wait};
-use crate::prefetch::{Prefetcher, prefetch};
+use crate::prefetch::Prefetcher;
 use crate::sys::option;
 use crate::sys::receive::{self, Message, ReceiveBuffers};
 use crate::sys::send::{self, SendBuffers};
@@ -56,8 +56,9 @@ pub struct Udp {
     /// Whether packets come one by one, and few of them.
     few: bool,
     timeout: Option<Duration>,
-    /// Memory that was brought into the cache to be received into.
-    prefetcher: Prefetcher,
+    /// Memory that was brought into the cache, to be sent and to be received into.
+    outgoing_prefetcher: Prefetcher,
+    incoming_prefetcher: Prefetcher,
     v6: bool,
     connected: bool,
 }
@@ -133,7 +134,8 @@ impl Udp {
             single_reads: if joined_in { 0 } else { SINGLE_READS },
             few: false,
             timeout: None,
-            prefetcher: Prefetcher::default(),
+            outgoing_prefetcher: Prefetcher::default(),
+            incoming_prefetcher: Prefetcher::default(),
             v6,
             connected,
         })
@@ -321,7 +323,7 @@ impl Carrier for Udp {
         let mut gone = 0;
         let mut tries = 0;
         if run.payload.len() >= MUCH {
-            prefetch(run.payload);
+            self.outgoing_prefetcher.bring(run.payload);
         }
         while gone < run.heads.len() {
             let rest = run.after(gone);
@@ -347,7 +349,7 @@ impl Carrier for Udp {
         self.line.clear();
         self.slots.clear();
         if places.len() > 1 && places[0].length < SHORT {
-            self.prefetcher.places(into, places);
+            self.incoming_prefetcher.places(into, places);
         }
         match wait {
             Wait::No => self.take(head, into, places, libc::MSG_DONTWAIT),
