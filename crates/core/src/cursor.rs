@@ -127,9 +127,16 @@ enum Drawn {
     Reply,
 }
 
+/// How long a repeat goes on.
 #[derive(Clone, Copy, Debug)]
 enum Limit {
     Times(u64),
+    /// So many passes; in the last one a data unit has `last` bytes.
+    Rounded {
+        left: u64,
+        last: u64,
+    },
+    /// Until units of drawn sizes make up these bytes; the last of them is cut.
     Amount(u64),
 }
 
@@ -150,13 +157,22 @@ pub struct Cursor {
     loops: Vec<Loop>,
     limit_reached: bool,
     end_stream: bool,
-    /// The operation yielded last was a whole repeat.
-    whole: bool,
+    /// How much of its repeat the operation yielded last was.
+    share: Share,
     unit: Source,
     reply: Source,
     delays: Vec<(crate::distribution::Distribution, Generator)>,
     unit_bytes: u64,
     marks: Vec<alloc::string::String>,
+}
+
+/// How much of a repeat an operation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Share {
+    One,
+    /// All passes but the last, whose data unit is shorter.
+    AllButLast,
+    All,
 }
 
 #[derive(Clone, Debug)]
@@ -191,7 +207,7 @@ impl Cursor {
             loops: Vec::new(),
             limit_reached: false,
             end_stream: false,
-            whole: false,
+            share: Share::One,
             unit: Source::new(&data.unit, seed.child("unit")),
             reply: Source::new(&data.reply, seed.child("reply")),
             delays: Vec::new(),
@@ -219,7 +235,8 @@ impl Cursor {
     /// The peer sends no more data units where one was awaited. `closed`: nor anything else on this connection, so every
     /// running repeat is left; else only the one around the awaited unit. Returns false when none is running.
     pub fn leave(&mut self, closed: bool) -> bool {
-        let depth = if closed { self.loops.len() } else { usize::from(!self.whole && !self.loops.is_empty()) };
+        let depth =
+            if closed { self.loops.len() } else { usize::from(self.share != Share::All && !self.loops.is_empty()) };
         self.leave_repeats(depth);
         depth > 0
     }
@@ -232,6 +249,14 @@ impl Cursor {
             self.end_stream = true;
         }
         drives
+    }
+
+    /// The operation yielded last was sent or called fewer times than it says, because the limit came in between: the
+    /// shorter pass that would follow it is none.
+    pub fn cut_short(&mut self) {
+        if self.share == Share::AllButLast {
+            self.leave_repeats(1);
+        }
     }
 
     fn leave_repeats(&mut self, mut depth: usize) {
@@ -258,7 +283,6 @@ impl Cursor {
                 Instruction::Repeat { limit, end, drives } => {
                     self.enter(*limit, *end, *drives);
                     if let Some(operation) = self.whole_repeat() {
-                        self.whole = true;
                         return Some(operation);
                     }
                     continue;
@@ -306,7 +330,7 @@ impl Cursor {
                 }
             };
             self.at += 1;
-            self.whole = false;
+            self.share = Share::One;
             return Some(operation);
         }
     }
@@ -315,12 +339,23 @@ impl Cursor {
         match drawn {
             Drawn::Fixed(bytes) => bytes,
             Drawn::Unit => {
-                let bytes = self.unit.draw(1);
+                let bytes = self.unit.draw(1).min(self.room());
                 self.unit_bytes += bytes;
                 bytes
             }
             Drawn::Reply => self.reply.draw(1),
         }
+    }
+
+    /// Most bytes that the next data unit may have, by the total it helps to make up.
+    fn room(&self) -> u64 {
+        let made_up = |running: &Loop| match running.left {
+            Limit::Times(_) => None,
+            Limit::Rounded { left: 1, last } => Some(last),
+            Limit::Rounded { .. } => Some(u64::MAX),
+            Limit::Amount(amount) => Some(amount.saturating_sub(self.unit_bytes - running.base).max(1)),
+        };
+        self.loops.iter().rev().find_map(made_up).unwrap_or(u64::MAX)
     }
 
     fn enter(&mut self, limit: Limit, end: usize, drives: bool) {
@@ -335,9 +370,13 @@ impl Cursor {
     }
 
     /// A repeat around one operation (or a request and its response) whose sizes never change, as one operation; the loop
-    /// is then done.
+    /// is then done, but for a last pass that is shorter.
     fn whole_repeat(&mut self) -> Option<Operation> {
-        let Some(Loop { left: Limit::Times(times), .. }) = self.loops.last().copied() else { return None };
+        let (times, share) = match self.loops.last()?.left {
+            Limit::Times(times) => (times, Share::All),
+            Limit::Rounded { left, .. } if left > 1 => (left - 1, Share::AllButLast),
+            Limit::Rounded { .. } | Limit::Amount(_) => return None,
+        };
         let constant = |drawn: &Drawn| match (drawn, &self.unit, &self.reply) {
             (Drawn::Fixed(bytes), ..)
             | (Drawn::Unit, Source::Bytes(bytes), _)
@@ -359,8 +398,16 @@ impl Cursor {
             }
             _ => return None,
         };
-        self.loops.pop();
-        self.at += length + 1;
+        self.share = share;
+        self.at += length;
+        match self.loops.last_mut() {
+            // What was yielded is all passes but one: its end is the end of the last but one.
+            Some(Loop { left: Limit::Rounded { left, .. }, .. }) => *left = 2,
+            _ => {
+                self.loops.pop();
+                self.at += 1;
+            }
+        }
         Some(operation)
     }
 
@@ -371,7 +418,7 @@ impl Cursor {
                 return;
             };
             match &mut running.left {
-                Limit::Times(left) => {
+                Limit::Times(left) | Limit::Rounded { left, .. } => {
                     *left = left.saturating_sub(1);
                     *left == 0
                 }
@@ -472,9 +519,14 @@ fn limit(count: CountArgument, data: &Data) -> Limit {
         (CountArgument::Times(times), ..) | (CountArgument::Count, Count::Units(times), _) => Limit::Times(times),
         (CountArgument::Count, Count::Unlimited, _) => Limit::Times(u64::MAX),
         (CountArgument::Count, Count::Amount(amount), Size::Bytes(unit)) => {
-            Limit::Times(amount.div_ceil((*unit).max(1)).max(1))
+            let left = amount.div_ceil((*unit).max(1)).max(1);
+            match data.last_unit() {
+                Some(last) => Limit::Rounded { left, last },
+                None => Limit::Times(left),
+            }
         }
         (CountArgument::Count, Count::Amount(amount), Size::Drawn(_)) => Limit::Amount(amount),
+        (CountArgument::Count, Count::WholeFile, _) => Limit::Times(0),
     }
 }
 
@@ -491,177 +543,4 @@ fn first_drive(body: &[Step]) -> Option<bool> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::distribution::Distribution;
-    use alloc::string::ToString;
-    use alloc::vec;
-
-    fn data(unit: Size, count: Count) -> Data {
-        Data { reply: unit.clone(), unit, count, timings: vec![] }
-    }
-
-    fn walk(cursor: &mut Cursor) -> Vec<Operation> {
-        core::iter::from_fn(|| cursor.advance()).take(1000).collect()
-    }
-
-    fn get_initiator() -> Vec<Step> {
-        vec![
-            Step::Call(Call::StartBulkGet),
-            Step::Repeat(CountArgument::Count, vec![Step::Call(Call::AwaitDataIndication(SizeArgument::Unit))]),
-            Step::Call(Call::StopBulkGet),
-        ]
-    }
-
-    #[test]
-    fn a_repeat_of_one_constant_operation_is_one_operation() {
-        let mut cursor = Cursor::new(&get_initiator(), &data(Size::Bytes(1024), Count::Units(1000)), Seed::root(1));
-        let expected = [
-            Operation::StartBulkGet,
-            Operation::AwaitDataIndication { bytes: 1024, times: 1000 },
-            Operation::StopBulkGet,
-        ];
-        assert_eq!(walk(&mut cursor), expected);
-    }
-
-    #[test]
-    fn a_server_of_constant_sizes_is_one_operation() {
-        let body = vec![
-            Step::Call(Call::RpcAwaitCallInd(SizeArgument::Unit)),
-            Step::Call(Call::RpcReturn(SizeArgument::Reply)),
-        ];
-        let steps = vec![Step::Repeat(CountArgument::Count, body), Step::Call(Call::AwaitDisconnectIndication)];
-        let mut cursor = Cursor::new(&steps, &data(Size::Bytes(32), Count::Units(7)), Seed::root(1));
-        assert_eq!(cursor.advance(), Some(Operation::RpcServe { request: 32, response: 32, times: 7 }));
-        assert!(!cursor.leave(false));
-        assert_eq!(cursor.advance(), Some(Operation::AwaitDisconnectIndication));
-    }
-
-    #[test]
-    fn an_amount_is_rounded_up_to_whole_units() {
-        let mut cursor = Cursor::new(&get_initiator(), &data(Size::Bytes(1000), Count::Amount(2001)), Seed::root(1));
-        assert_eq!(walk(&mut cursor)[1], Operation::AwaitDataIndication { bytes: 1000, times: 3 });
-    }
-
-    #[test]
-    fn both_sides_draw_the_same_sizes() {
-        let unit = Size::Drawn(Distribution::Uniform(1.0, 5000.0));
-        let sender = vec![Step::Repeat(CountArgument::Count, vec![Step::Call(Call::DataRequest(SizeArgument::Unit))])];
-        let seed = Seed::root(9).index(2);
-        let mut get = Cursor::new(&get_initiator(), &data(unit.clone(), Count::Amount(100_000)), seed);
-        let mut put = Cursor::new(&sender, &data(unit, Count::Amount(100_000)), seed);
-        let received: Vec<u64> = walk(&mut get)
-            .iter()
-            .filter_map(
-                |o| if let Operation::AwaitDataIndication { bytes, times: 1 } = o { Some(*bytes) } else { None },
-            )
-            .collect();
-        let sent: Vec<u64> = walk(&mut put)
-            .iter()
-            .filter_map(|o| if let Operation::DataRequest { bytes, times: 1 } = o { Some(*bytes) } else { None })
-            .collect();
-        assert_eq!(received, sent);
-        assert!(received.iter().sum::<u64>() >= 100_000);
-        assert!(received[..received.len() - 1].iter().sum::<u64>() < 100_000);
-    }
-
-    #[test]
-    fn the_limit_ends_a_driving_repeat_after_its_pass_and_ends_the_stream() {
-        let steps = vec![Step::Repeat(
-            CountArgument::Count,
-            vec![
-                Step::Call(Call::DataRequest(SizeArgument::Unit)),
-                Step::Call(Call::AwaitDataIndication(SizeArgument::Reply)),
-            ],
-        )];
-        let mut cursor = Cursor::new(&steps, &data(Size::Bytes(8), Count::Unlimited), Seed::root(1));
-        assert_eq!(cursor.advance(), Some(Operation::DataRequest { bytes: 8, times: 1 }));
-        cursor.limit_reached();
-        assert_eq!(cursor.advance(), Some(Operation::AwaitDataIndication { bytes: 8, times: 1 }));
-        assert_eq!(cursor.advance(), Some(Operation::EndStream));
-        assert_eq!(cursor.advance(), None);
-    }
-
-    #[test]
-    fn an_awaiting_repeat_ignores_the_limit_and_leaves_at_the_end_of_the_stream() {
-        let steps = vec![
-            Step::Repeat(
-                CountArgument::Count,
-                vec![
-                    Step::Call(Call::RpcAwaitCallInd(SizeArgument::Unit)),
-                    Step::Call(Call::RpcReturn(SizeArgument::Reply)),
-                ],
-            ),
-            Step::Call(Call::AwaitDisconnectIndication),
-        ];
-        let mut cursor =
-            Cursor::new(&steps, &data(Size::Drawn(Distribution::Uniform(8.0, 8.0)), Count::Units(5)), Seed::root(1));
-        cursor.limit_reached();
-        assert_eq!(cursor.advance(), Some(Operation::RpcAwaitCallInd { bytes: 8 }));
-        assert_eq!(cursor.advance(), Some(Operation::RpcReturn { bytes: 8 }));
-        assert_eq!(cursor.advance(), Some(Operation::RpcAwaitCallInd { bytes: 8 }));
-        assert!(cursor.leave(true));
-        assert_eq!(cursor.advance(), Some(Operation::AwaitDisconnectIndication));
-        assert!(!cursor.leave(true));
-    }
-
-    fn puts_in_a_loop() -> Vec<Step> {
-        let units = Step::Repeat(CountArgument::Count, vec![Step::Call(Call::AwaitDataIndication(SizeArgument::Unit))]);
-        let put = vec![Step::Call(Call::AwaitStartBulkPut), units, Step::Call(Call::AwaitStopBulkPut)];
-        vec![Step::Repeat(CountArgument::Times(3), put), Step::Call(Call::AwaitDisconnectIndication)]
-    }
-
-    #[test]
-    fn an_ended_transfer_leaves_its_own_repeat_and_a_closed_connection_all_of_them() {
-        for (unit, count) in [(Size::Bytes(8), 5), (Size::Drawn(Distribution::Uniform(8.0, 9.0)), 5)] {
-            let mut cursor = Cursor::new(&puts_in_a_loop(), &data(unit, Count::Units(count)), Seed::root(1));
-            assert_eq!(cursor.advance(), Some(Operation::AwaitStartBulkPut));
-            assert!(matches!(cursor.advance(), Some(Operation::AwaitDataIndication { .. })));
-            cursor.leave(false);
-            assert_eq!(cursor.advance(), Some(Operation::AwaitStopBulkPut));
-            assert_eq!(cursor.advance(), Some(Operation::AwaitStartBulkPut));
-            assert!(matches!(cursor.advance(), Some(Operation::AwaitDataIndication { .. })));
-            cursor.leave(true);
-            assert_eq!(cursor.advance(), Some(Operation::AwaitDisconnectIndication));
-        }
-    }
-
-    #[test]
-    fn a_cut_leaves_before_the_operation_that_drives() {
-        let pace = Call::Pace(DelayArgument::Drawn(Distribution::Constant(1.0)));
-        let call = Call::RpcCall(SizeArgument::Unit, SizeArgument::Reply);
-        let steps = vec![
-            Step::Repeat(CountArgument::Count, vec![Step::Call(pace), Step::Call(call)]),
-            Step::Call(Call::DisconnectRequest),
-        ];
-        let mut cursor = Cursor::new(&steps, &data(Size::Bytes(8), Count::Units(5)), Seed::root(1));
-        assert!(matches!(cursor.advance(), Some(Operation::Pace(_))));
-        assert!(cursor.cut());
-        assert_eq!(cursor.advance(), Some(Operation::EndStream));
-        assert_eq!(cursor.advance(), Some(Operation::DisconnectRequest));
-    }
-
-    #[test]
-    fn nested_repeats_and_marks() {
-        let inner = Step::Repeat(CountArgument::Times(2), vec![Step::Call(Call::Mark("a".to_string()))]);
-        let steps = vec![Step::Repeat(CountArgument::Times(2), vec![inner, Step::Call(Call::Mark("b".to_string()))])];
-        let mut cursor = Cursor::new(&steps, &data(Size::Bytes(1), Count::Units(1)), Seed::root(1));
-        let indices: Vec<Operation> = walk(&mut cursor);
-        let expected = [0, 0, 1, 0, 0, 1].map(Operation::Mark);
-        assert_eq!(indices, expected);
-        assert_eq!(cursor.marks(), ["a", "b"]);
-    }
-
-    #[test]
-    fn an_absent_timing_is_no_operation() {
-        let steps = vec![Step::Call(Call::Delay(DelayArgument::Timing(0))), Step::Call(Call::DisconnectRequest)];
-        let mut cursor = Cursor::new(&steps, &data(Size::Bytes(1), Count::Units(1)), Seed::root(1));
-        assert_eq!(walk(&mut cursor), [Operation::DisconnectRequest]);
-    }
-
-    #[test]
-    fn nothing_is_repeated_zero_times() {
-        let mut cursor = Cursor::new(&get_initiator(), &data(Size::Bytes(1), Count::Units(0)), Seed::root(1));
-        assert_eq!(walk(&mut cursor), [Operation::StartBulkGet, Operation::StopBulkGet]);
-    }
-}
+mod tests;

@@ -209,8 +209,10 @@ impl fmt::Display for Size {
 pub enum Count {
     /// This many.
     Units(u64),
-    /// As many as make up these bytes, at least one.
+    /// As many as make up exactly these bytes; the last may be shorter.
     Amount(u64),
+    /// As many as make up the FILE they come from. Who starts a run finds its length and makes it an [`Count::Amount`].
+    WholeFile,
     /// Until the time limit, or until a background load is ended.
     Unlimited,
 }
@@ -226,6 +228,17 @@ pub struct Data {
     pub count: Count,
     /// The timing list, in seconds.
     pub timings: Vec<Distribution>,
+}
+
+impl Data {
+    /// The size of the last data unit where units of one size make up an amount and the last is shorter.
+    #[must_use]
+    pub const fn last_unit(&self) -> Option<u64> {
+        match (self.count, &self.unit) {
+            (Count::Amount(amount), Size::Bytes(unit)) if *unit > 0 && amount % *unit > 0 => Some(amount % *unit),
+            _ => None,
+        }
+    }
 }
 
 /// Where data comes from or goes to.

@@ -128,8 +128,8 @@ impl<W: World> Endpoint<W> {
             }
             Operation::RpcServe { request, response, times } => self.serve(request, response, times, cursor).await,
             Operation::RpcReturn { bytes } => self.open()?.reply(bytes).await,
-            Operation::RpcCall { request, response, times } => self.call(request, response, times).await,
-            Operation::DataRequest { bytes, times } => self.send(bytes, times).await,
+            Operation::RpcCall { request, response, times } => self.call(request, response, times, cursor).await,
+            Operation::DataRequest { bytes, times } => self.send(bytes, times, cursor).await,
             Operation::AwaitDataIndication { bytes, times } => self.receive(bytes, times, cursor).await,
             Operation::ConnectRequest => self.connect().await,
             Operation::AwaitConnectIndication => self.accept().await,
@@ -171,7 +171,7 @@ impl<W: World> Endpoint<W> {
 
     // --- data ---
 
-    async fn send(&mut self, bytes: u64, times: u64) -> Result<()> {
+    async fn send(&mut self, bytes: u64, times: u64, cursor: &mut Cursor) -> Result<()> {
         let connection = self.open()?;
         let done = connection.send(bytes, times).await?;
         self.unconfirmed = !connection.confirms();
@@ -179,7 +179,11 @@ impl<W: World> Endpoint<W> {
             self.observation.record.sent_units += done;
             self.observation.record.sent_bytes += done * bytes;
         }
-        if done < times { self.end_stream().await } else { Ok(()) }
+        if done < times {
+            cursor.cut_short();
+            return self.end_stream().await;
+        }
+        Ok(())
     }
 
     async fn receive(&mut self, bytes: u64, times: u64, cursor: &mut Cursor) -> Result<()> {
@@ -215,7 +219,7 @@ impl<W: World> Endpoint<W> {
         }
     }
 
-    async fn call(&mut self, request: u64, response: u64, times: u64) -> Result<()> {
+    async fn call(&mut self, request: u64, response: u64, times: u64, cursor: &mut Cursor) -> Result<()> {
         let measuring = self.measuring();
         let mut before = self.world.now();
         let mut since = before;
@@ -239,7 +243,11 @@ impl<W: World> Endpoint<W> {
             }
             (before, since) = (after, after);
         }
-        if cut { self.end_stream().await } else { Ok(()) }
+        if cut {
+            cursor.cut_short();
+            return self.end_stream().await;
+        }
+        Ok(())
     }
 
     async fn serve(&mut self, request: u64, response: u64, times: u64, cursor: &mut Cursor) -> Result<()> {

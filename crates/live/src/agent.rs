@@ -161,6 +161,10 @@ impl<W: Write> Agent<W> {
                 self.send(&FromAgent::Sample(answer))
             }
             ToAgent::Calibrate => self.send(&FromAgent::Calibrated(placement::wake_up())),
+            ToAgent::Length { file } => {
+                let length = self.files.source(&file).map(|(_, length)| length);
+                self.send(&FromAgent::Length(length))
+            }
             ToAgent::Listen { job, task } => {
                 let reliable = task.work.reliable;
                 let started = Job::listen(*task, &self.files, self.notify(job));

@@ -18,7 +18,7 @@ use std::io::{BufRead, Read, Write};
 use std::net::IpAddr;
 
 /// Grows when an older peer would misunderstand.
-pub const PROTOCOL: u32 = 3;
+pub const PROTOCOL: u32 = 4;
 /// Longest line either side reads.
 pub const LONGEST_LINE: u64 = 64 << 20;
 
@@ -113,6 +113,11 @@ pub enum ToAgent {
     Sample,
     /// Measure what waking a core costs.
     Calibrate,
+    /// Report how long a file is that data units come from.
+    Length {
+        /// Its name.
+        file: String,
+    },
     /// Create the responders of a part.
     Listen {
         /// Names the job from now on.
@@ -175,6 +180,8 @@ pub enum FromAgent {
     Sample(serde_json::Value),
     /// What waking a core costs.
     Calibrated(WakeUp),
+    /// How long a file is, or why that cannot be said.
+    Length(std::result::Result<u64, Error>),
     /// The responders listen.
     Listening {
         /// Which job.

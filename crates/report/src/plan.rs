@@ -129,7 +129,11 @@ fn data(part: &Part) -> String {
     let reply = if data.reply == data.unit { String::new() } else { format!(" and {}", size(&data.reply)) };
     let count = match data.count {
         Count::Units(n) => plural(n, "unit"),
-        Count::Amount(bytes) => format!("units up to {}", units::size(bytes)),
+        Count::Amount(bytes) => match data.last_unit() {
+            Some(last) => format!("{} in all, the last unit {}, units", units::size(bytes), units::size(last)),
+            None => format!("{} in all, units", units::size(bytes)),
+        },
+        Count::WholeFile => "the whole file, units".to_owned(),
         Count::Unlimited => "units without end".to_owned(),
     };
     let pairs = if part.replicas == 1 { String::new() } else { format!(", by {} pairs at once", part.replicas) };

@@ -23,6 +23,7 @@ fn times(count: CountArgument, data: &Data) -> String {
     match (count, data.count) {
         (CountArgument::Times(n), _) | (CountArgument::Count, Count::Units(n)) => format!("repeat {n} times"),
         (CountArgument::Count, Count::Amount(bytes)) => format!("repeat until {} are done", units::size(bytes)),
+        (CountArgument::Count, Count::WholeFile) => "repeat until the whole file is done".to_owned(),
         (CountArgument::Count, Count::Unlimited) => "repeat until the end".to_owned(),
     }
 }

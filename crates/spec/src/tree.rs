@@ -212,6 +212,18 @@ pub(crate) enum AccessItem {
     Memory,
     VirtualMemory,
     File(Word),
+    /// A FILE from its beginning to its end, once.
+    WholeFile(Word),
+}
+
+impl AccessItem {
+    /// The name of its FILE.
+    pub(crate) const fn file(&self) -> Option<&Word> {
+        match self {
+            Self::File(name) | Self::WholeFile(name) => Some(name),
+            Self::Memory | Self::VirtualMemory => None,
+        }
+    }
 }
 
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use crate::error::{Blame, Error, Result};
 use crate::launch::Agent;
 use crate::stacks;
 use stackline_core::catalogue::OptionValue;
-use stackline_core::plan::{Access, Composer, Measurement, Part, Stack};
+use stackline_core::plan::{Access, Composer, Count, Measurement, Part, Stack};
 use stackline_core::program::{Call, Side};
 use stackline_core::random::Seed;
 use stackline_core::record::RunRecord;
@@ -17,6 +17,7 @@ use stackline_endpoint::observation::SideObservation;
 use stackline_endpoint::records::{Run, records};
 use stackline_endpoint::{self as endpoint};
 use stackline_proto::datagram::Token;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
@@ -67,7 +68,8 @@ impl Coordinator<'_> {
 
     fn carry_out(&mut self, measurement: &Measurement, seed: Seed, jobs: &mut Jobs) -> Result<()> {
         for (number, part) in measurement.parts.iter().enumerate() {
-            self.prepare(measurement, part, number, seed.child("part").index(number as u64), jobs)?;
+            let part = self.with_length(part, jobs)?;
+            self.prepare(measurement, &part, number, seed.child("part").index(number as u64), jobs)?;
         }
         let loads: Vec<u64> = jobs.iter().filter(|(_, job)| job.background).map(|(id, _)| *id).collect();
         let measured: Vec<u64> = jobs.iter().filter(|(_, job)| !job.background).map(|(id, _)| *id).collect();
@@ -103,6 +105,26 @@ impl Coordinator<'_> {
             self.send(&job.host, &ToAgent::End { job: *id, now })?;
         }
         Ok(())
+    }
+
+    /// The part with the length of the file that it sends whole: both ends need it before they begin.
+    fn with_length<'p>(&mut self, part: &'p Part, jobs: &mut Jobs) -> Result<Cow<'p, Part>> {
+        let (Count::WholeFile, Access::File(file)) = (part.data.count, &part.source) else {
+            return Ok(Cow::Borrowed(part));
+        };
+        let sender = if sends(part, Side::Initiator) {
+            part.from.as_deref().unwrap_or(LOCAL_INITIATOR)
+        } else {
+            part.to.as_deref().unwrap_or(LOCAL_RESPONDER)
+        };
+        self.send(sender, &ToAgent::Length { file: file.clone() })?;
+        let length = self.await_one(jobs, |message| match message {
+            FromAgent::Length(length) => Some(length.clone()),
+            _ => None,
+        })?;
+        let mut part = part.clone();
+        part.data.count = Count::Amount(length?);
+        Ok(Cow::Owned(part))
     }
 
     /// Responders listen, then initiators connect; returns when the initiators wait at the barrier.
@@ -328,6 +350,11 @@ fn token() -> Result<Token> {
     Ok(token)
 }
 
+/// Whether that side has data units from a source.
+fn sends(part: &Part, side: Side) -> bool {
+    part.procedure.calls(side).iter().any(|call| matches!(call, Call::DataRequest(_) | Call::ReadFile(_)))
+}
+
 fn task(
     measurement: &Measurement,
     part: &Part,
@@ -337,9 +364,6 @@ fn task(
     token: Token,
     bind: IpAddr,
 ) -> Task {
-    let sends = |side: Side| {
-        part.procedure.calls(side).iter().any(|call| matches!(call, Call::DataRequest(_) | Call::ReadFile(_)))
-    };
     let takes = |side: Side| {
         part.procedure.calls(side).iter().any(|call| matches!(call, Call::AwaitDataIndication(_) | Call::WriteFile(_)))
     };
@@ -353,7 +377,7 @@ fn task(
     Task {
         work: endpoint::Task::new(measurement, part, side, seed, reliable),
         stack: part.stack.clone(),
-        source: end(&part.source, sends(side)),
+        source: end(&part.source, sends(part, side)),
         destination: end(&part.destination, takes(side)),
         cpu,
         nice: if lower { LOAD_NICE } else { 0 },

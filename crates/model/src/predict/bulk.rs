@@ -26,8 +26,7 @@ pub(super) struct Bulk<'s> {
 pub(super) fn predict(s: &Situation<'_>, bulk: &Bulk<'_>) -> Result<Answer, String> {
     let (data, acks) = if bulk.get { (&s.back, &s.there) } else { (&s.there, &s.back) };
     let unit = s.size(bulk.unit)?;
-    let units = s.count(bulk.count, unit);
-    let flow = Flow { s, data, acks, unit, units };
+    let flow = Flow { s, data, acks, unit, bytes: s.bytes(bulk.count, unit) };
     let mut values = Values::new();
     let limits = flow.limits(bulk.waits, &mut values)?;
     let Some((binds, steady)) = limits.least() else {
@@ -58,7 +57,7 @@ impl Flow<'_> {
         let limit_s = s.measurement.time_limit.map(|time| time.seconds());
         // Without end it lasts as long as the limit; that it then starts slowly counts for what it is.
         let endless = limit_s.map_or(u64::MAX, |time| bytes_in(steady, time));
-        let Some(bytes) = self.bytes().or((endless < u64::MAX).then_some(endless)) else {
+        let Some(bytes) = self.bytes.or((endless < u64::MAX).then_some(endless)) else {
             return Ok(Run { throughput_bit_s: steady, limit: None, moved: None, long_run: true });
         };
         if bytes == 0 {

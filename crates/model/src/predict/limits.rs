@@ -37,7 +37,8 @@ pub(super) struct Flow<'f> {
     pub(super) data: &'f Path,
     pub(super) acks: &'f Path,
     pub(super) unit: u64,
-    pub(super) units: Option<u64>,
+    /// In all; without end: none.
+    pub(super) bytes: Option<u64>,
 }
 
 impl Flow<'_> {
@@ -50,14 +51,9 @@ impl Flow<'_> {
         self.s.transport.segment_bytes + self.s.transport.header_bytes
     }
 
-    /// Bytes in all; `None` without end.
-    pub(super) fn bytes(&self) -> Option<u64> {
-        Some(self.units?.saturating_mul(self.unit))
-    }
-
     /// Packets in all.
     pub(super) fn packets(&self) -> Option<u64> {
-        let pieces = self.bytes()?.div_ceil(self.piece().max(1));
+        let pieces = self.bytes?.div_ceil(self.piece().max(1));
         Some(pieces.saturating_mul(self.s.packets(self.piece()).count()))
     }
 

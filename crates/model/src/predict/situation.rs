@@ -140,7 +140,16 @@ impl<'p> Situation<'p> {
         match (argument, self.part.data.count) {
             (CountArgument::Times(times), _) | (CountArgument::Count, Count::Units(times)) => Some(times),
             (CountArgument::Count, Count::Amount(bytes)) => Some(bytes.div_ceil(unit.max(1)).max(1)),
-            (CountArgument::Count, Count::Unlimited) => None,
+            // How long a file is shows only where it lies.
+            (CountArgument::Count, Count::Unlimited | Count::WholeFile) => None,
+        }
+    }
+
+    /// Bytes of the data units of one pass; `None` without end.
+    pub(super) fn bytes(&self, argument: CountArgument, unit: u64) -> Option<u64> {
+        match (argument, self.part.data.count) {
+            (CountArgument::Count, Count::Amount(bytes)) => Some(bytes),
+            _ => Some(self.count(argument, unit)?.saturating_mul(unit)),
         }
     }
 

@@ -51,10 +51,7 @@ impl Checker<'_> {
 }
 
 fn destination(item: &PartItem) -> Option<&Word> {
-    match &item.destination {
-        Some(AccessItem::File(name)) => Some(name),
-        _ => None,
-    }
+    item.destination.as_ref().and_then(AccessItem::file)
 }
 
 /// Whether that side writes what arrives.

@@ -22,7 +22,7 @@ pub(crate) fn trouble(procedure: &Procedure, data: &Data, span: Span) -> Option<
         );
     }
     let unsized_body = |body: &[Step]| !any_call(body, &|call| call.sizes().contains(&Some(SizeArgument::Unit)));
-    if matches!(data.count, Count::Amount(_)) && drawn(&data.unit) && any(&unsized_body) {
+    if matches!(data.count, Count::Amount(_) | Count::WholeFile) && drawn(&data.unit) && any(&unsized_body) {
         let message = format!("a repeat of `{name}` would never make up the amount");
         return Some(
             Diagnostic::error(span, message, "it has no data unit of the drawn size")

@@ -29,6 +29,7 @@ impl Checker<'_> {
         let data = self.part_data(specification, index, &procedure, chosen.bindings);
         if let Some(data) = &data {
             self.carried(item, &procedure, data, &table);
+            self.last_carried(item, &procedure, data, &table);
         }
         self.answered(item, &procedure, &table);
         self.placed(item, &table);
@@ -160,6 +161,9 @@ impl Checker<'_> {
         bindings: Bindings<'_>,
         ends: bool,
     ) -> Option<Count> {
+        if let Some(count) = self.whole_file(item, data, procedure) {
+            return count;
+        }
         match &data.count {
             CountItem::Times(value) => {
                 let result = bindings.whole(value, "the number of data units", 1, MOST_UNITS);
@@ -175,7 +179,9 @@ impl Checker<'_> {
                     SizeItem::Value(unit) if data.reply.is_none() => bindings.number(unit),
                     _ => 0.0,
                 };
-                let hint = if amount > f64::from(1 << 20) {
+                let hint = if let Some(AccessItem::File(_)) = &item.source {
+                    "write `< whole file NAME` to send the FILE once, or a number of units such as `*1000`"
+                } else if amount > f64::from(1 << 20) {
                     "write the size of a data unit before the amount of data, as in `64 KiB 1 GB`"
                 } else {
                     "write `timelimit 5` behind the number of runs, or a number of units such as `*1000`"
@@ -183,6 +189,53 @@ impl Checker<'_> {
                 self.report.push(diagnostic.hint(hint));
                 None
             }
+        }
+    }
+
+    /// Whether as much is sent as a FILE holds; `Some(None)` where that cannot be, which is reported.
+    fn whole_file(&mut self, item: &PartItem, data: &DataItem, procedure: &Procedure) -> Option<Option<Count>> {
+        if let Some(AccessItem::WholeFile(name)) = &item.destination {
+            let diagnostic =
+                Diagnostic::error(name.span, "a FILE behind `>` has no length yet", "receives what is sent");
+            self.report.push(diagnostic.hint(format!("write `> file {}`", name.text)));
+            return Some(None);
+        }
+        let Some(AccessItem::WholeFile(name)) = &item.source else { return None };
+        let sends = |side: Side| {
+            procedure.calls(side).iter().any(|call| matches!(call, Call::DataRequest(_) | Call::ReadFile(_)))
+        };
+        let trouble = if !matches!(data.count, CountItem::Open) {
+            Some(("the whole FILE or so many data units, not both", "leave the number or amount out, or `whole`"))
+        } else if sends(Side::Initiator) && sends(Side::Responder) {
+            Some(("both sides send, so it is not clear whose FILE is meant", "write an amount, as in `64 KiB 1 GB`"))
+        } else {
+            None
+        };
+        let Some((message, hint)) = trouble else { return Some(Some(Count::WholeFile)) };
+        self.report.push(Diagnostic::error(name.span, message, "a whole FILE").hint(hint));
+        Some(None)
+    }
+
+    /// Whether the stack can carry the last data unit of an amount, which is shorter than the others.
+    fn last_carried(&mut self, item: &PartItem, procedure: &Procedure, data: &Data, table: &StackTable) {
+        let least = least(procedure, table);
+        let (Count::Amount(amount), Some(written), true) = (data.count, &item.data, least > 1) else { return };
+        let name = table.name;
+        let refused = match (&data.unit, data.last_unit()) {
+            (Size::Drawn(_), _) => Some((
+                "the last data unit would be cut to any size".to_string(),
+                "a number of units, as in `*1000`".into(),
+            )),
+            (Size::Bytes(unit), Some(last)) if last < least => {
+                let whole = (amount / unit * unit).max(*unit);
+                Some((format!("the last data unit would have {last} B"), format!("whole units, `{unit} {whole} B`")))
+            }
+            _ => None,
+        };
+        if let Some((label, right)) = refused {
+            let message = format!("`{name}` carries data units of at least {least} bytes here");
+            let diagnostic = Diagnostic::error(written.span, message, label);
+            self.report.push(diagnostic.hint(format!("write {right}")));
         }
     }
 
@@ -229,8 +282,7 @@ impl Checker<'_> {
             return;
         }
         let calls = procedure.calls(Side::Initiator);
-        let bulk = calls.iter().any(|call| matches!(call, Call::StartBulkGet | Call::StartBulkPut));
-        let least = if bulk { table.least_unit.max(table.least_bulk_unit) } else { table.least_unit };
+        let least = least(procedure, table);
         let spans = item.data.as_ref().map(|data| {
             let span = |size: &SizeItem| match size {
                 SizeItem::Value(value) => value.span,
@@ -301,7 +353,7 @@ impl Checker<'_> {
         let before = self.report.errors();
         let (source, destination) = (access(item.source.as_ref()), access(item.destination.as_ref()));
         for (end, reading) in [(&item.source, true), (&item.destination, false)] {
-            if let Some(AccessItem::File(name)) = end {
+            if let Some(name) = end.as_ref().and_then(AccessItem::file) {
                 self.file_end(&name.text, name.span, reading, procedure, table);
             }
         }
@@ -377,8 +429,15 @@ fn access(item: Option<&AccessItem>) -> Access {
     match item {
         None | Some(AccessItem::Memory) => Access::Memory,
         Some(AccessItem::VirtualMemory) => Access::VirtualMemory,
-        Some(AccessItem::File(name)) => Access::File(name.text.clone()),
+        Some(AccessItem::File(name) | AccessItem::WholeFile(name)) => Access::File(name.text.clone()),
     }
+}
+
+/// The smallest data unit of a procedure over a stack.
+fn least(procedure: &Procedure, table: &StackTable) -> u64 {
+    let bulk =
+        procedure.calls(Side::Initiator).into_iter().any(|c| matches!(c, Call::StartBulkGet | Call::StartBulkPut));
+    if bulk { table.least_unit.max(table.least_bulk_unit) } else { table.least_unit }
 }
 
 /// Whether a part is load and not measured.

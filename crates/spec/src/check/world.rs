@@ -116,7 +116,7 @@ impl Case<'_> {
             return None;
         }
         let ends = [&part.item.source, &part.item.destination].into_iter().flatten();
-        let named = ends.filter_map(|end| if let AccessItem::File(word) = end { Some(word.span) } else { None }).next();
+        let named = ends.filter_map(AccessItem::file).map(|word| word.span).next();
         let span = named.unwrap_or(part.item.application.span);
         let diagnostic = Diagnostic::error(span, "files and virtual memory are not simulated", self.here());
         Some(diagnostic.hint("leave the ends out: data units come from MEMORY and go to MEMORY"))

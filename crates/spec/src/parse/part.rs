@@ -179,7 +179,7 @@ impl Parser<'_, '_> {
             }
             _ => {
                 let expected = "expected `memory`, `virtual memory` or `file` and a name";
-                Err(self.unexpected(expected, &["memory", "virtual", "file"]))
+                Err(self.unexpected(expected, &["memory", "virtual", "file", "whole"]))
             }
         }
     }
@@ -205,3 +205,8 @@ impl Parser<'_, '_> {
         }
     }
 }
+            "whole" => {
+                self.take(Role::Keyword);
+                self.expect_word("file", "expected `whole file` and a name")?;
+                Ok(AccessItem::WholeFile(self.file_name()?))
+            }

@@ -173,3 +173,20 @@ fn runs_go_on_until_the_interval_is_narrow() {
     assert_eq!(number(&measured[0], "/runs"), 5.0);
     assert!(measured[0]["flags"].to_string().len() > 2, "giving up is flagged");
 }
+
+#[test]
+fn an_amount_is_moved_to_the_byte() {
+    let place = Place::new();
+    let over = |world| stacks::with(stacks::which(world, |_| true), &[]).join(", ");
+    let text = format!(
+        "1 bulk_put 1000 2500 B over {}; 1 in simulated bulk_put 1000 2500 B over {}; 1 bulk_get uniform(64, 900) 2500 B;",
+        over("live"),
+        over("simulated")
+    );
+    let measured = place.measure(&text);
+    assert!(measured.len() > 8);
+    for measurement in measured {
+        let moved = |side: &str| number(&measurement, &format!("/{side}/received_bytes"));
+        assert_eq!(moved("initiator") + moved("responder"), 2500.0, "{measurement}");
+    }
+}

@@ -46,6 +46,28 @@ fn files_arrive_byte_for_byte() {
 }
 
 #[test]
+fn a_file_is_copied_as_it_is_when_its_length_or_the_whole_is_given() {
+    let place = place();
+    let file = fs::read(place.path("data/in")).unwrap();
+    let sizes = ["4 KiB 100003 B < file in", "4 KiB < whole file in", "uniform(64, 9000) < whole file in"];
+    let stacks = stacks::which("live", |stack| stack.files);
+    let mut text = String::new();
+    let mut outs = Vec::new();
+    for (size, what) in sizes.iter().flat_map(|size| ["bulk_get", "bulk_put"].map(|what| (size, what))) {
+        for stack in &stacks {
+            let name = format!("copy{}", outs.len());
+            text += &format!("1 {what} {size} > file {name} over {stack};\n");
+            outs.push(name);
+        }
+    }
+    run(&place, &text).succeeds();
+    assert!(outs.len() >= 18);
+    for name in outs {
+        assert!(fs::read(place.path("data").join(&name)).unwrap() == file, "{name}");
+    }
+}
+
+#[test]
 fn a_file_that_was_sent_more_than_once_has_a_note() {
     let place = place();
     let note = "FILE in holds 100 kB and was sent again from its beginning: 101 kB in all";
@@ -108,6 +130,8 @@ fn files_that_cannot_serve() {
     fs::create_dir(place.path("data/directory")).unwrap();
     nix_fifo(&place);
     run(&place, "1 bulk_get 1000*10 < file missing").fails(3, &["FILE missing", "ENOENT"]).hints("relative to");
+    run(&place, "1 bulk_get 1000 < whole file missing").fails(3, &["FILE missing", "ENOENT"]).hints("relative to");
+    run(&place, "1 bulk_get 1000 < whole file empty").fails(3, &["FILE empty is empty"]);
     run(&place, "1 bulk_get 1000*10 < file empty").fails(3, &["FILE empty is empty"]);
     run(&place, "1 bulk_get 1000*10 < file directory").fails(3, &["FILE directory is not a plain file"]);
     run(&place, "1 bulk_get 1000*10 < file pipe").fails(3, &["FILE pipe is not a plain file"]);

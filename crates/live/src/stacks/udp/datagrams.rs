@@ -44,6 +44,8 @@ pub(super) struct Datagrams {
     number: Option<u64>,
     /// Units went one at a time though more were to go at once.
     singly: bool,
+    /// Some went together.
+    together: bool,
 }
 
 impl Datagrams {
@@ -59,6 +61,7 @@ impl Datagrams {
             numbers: VecDeque::new(),
             number: None,
             singly: false,
+            together: false,
         }
     }
 
@@ -380,6 +383,7 @@ fn went_wrong(error: &io::Error, bytes: usize, flags: &crate::cancel::Flags) -> 
 
 impl Connection for Datagrams {
     fn send(&mut self, bytes: usize, times: u64, buffers: &mut Buffers) -> Result<u64> {
+        self.together |= times > 1;
         if self.wire.gso && times > 1 {
             return self.send_segments(bytes, times, buffers);
         }
@@ -549,7 +553,8 @@ impl Connection for Datagrams {
 
     fn notes(&self) -> Vec<String> {
         let mut notes = self.wire.notes.clone();
-        if self.singly {
+        // One that is shorter may have followed those that went together.
+        if self.singly && !self.together {
             notes.push(
                 "data units of varying size or paced went one a call: gso and batch served none of them".to_string(),
             );

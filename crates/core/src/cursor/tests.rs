@@ -1,0 +1,202 @@
+//! What the cursor yields, operation by operation.
+
+use super::*;
+use crate::distribution::Distribution;
+use alloc::string::ToString;
+use alloc::vec;
+
+fn data(unit: Size, count: Count) -> Data {
+    Data { reply: unit.clone(), unit, count, timings: vec![] }
+}
+
+fn walk(cursor: &mut Cursor) -> Vec<Operation> {
+    core::iter::from_fn(|| cursor.advance()).take(1000).collect()
+}
+
+fn get_initiator() -> Vec<Step> {
+    vec![
+        Step::Call(Call::StartBulkGet),
+        Step::Repeat(CountArgument::Count, vec![Step::Call(Call::AwaitDataIndication(SizeArgument::Unit))]),
+        Step::Call(Call::StopBulkGet),
+    ]
+}
+
+#[test]
+fn a_repeat_of_one_constant_operation_is_one_operation() {
+    let mut cursor = Cursor::new(&get_initiator(), &data(Size::Bytes(1024), Count::Units(1000)), Seed::root(1));
+    let expected =
+        [Operation::StartBulkGet, Operation::AwaitDataIndication { bytes: 1024, times: 1000 }, Operation::StopBulkGet];
+    assert_eq!(walk(&mut cursor), expected);
+}
+
+#[test]
+fn a_server_of_constant_sizes_is_one_operation() {
+    let body =
+        vec![Step::Call(Call::RpcAwaitCallInd(SizeArgument::Unit)), Step::Call(Call::RpcReturn(SizeArgument::Reply))];
+    let steps = vec![Step::Repeat(CountArgument::Count, body), Step::Call(Call::AwaitDisconnectIndication)];
+    let mut cursor = Cursor::new(&steps, &data(Size::Bytes(32), Count::Units(7)), Seed::root(1));
+    assert_eq!(cursor.advance(), Some(Operation::RpcServe { request: 32, response: 32, times: 7 }));
+    assert!(!cursor.leave(false));
+    assert_eq!(cursor.advance(), Some(Operation::AwaitDisconnectIndication));
+}
+
+#[test]
+fn the_last_unit_of_an_amount_is_as_short_as_it_has_to_be() {
+    let received = |bytes, times| Operation::AwaitDataIndication { bytes, times };
+    let of = |amount| {
+        let data = data(Size::Bytes(1000), Count::Amount(amount));
+        let all = walk(&mut Cursor::new(&get_initiator(), &data, Seed::root(1)));
+        all[1..all.len() - 1].to_vec()
+    };
+    assert_eq!(of(2001), [received(1000, 2), received(1, 1)]);
+    assert_eq!(of(2000), [received(1000, 2)]);
+    assert_eq!(of(7), [received(7, 1)]);
+}
+
+#[test]
+fn all_units_of_the_last_pass_are_short_and_responses_are_not() {
+    let body = [Call::ReadFile(SizeArgument::Unit), Call::RpcCall(SizeArgument::Unit, SizeArgument::Reply)];
+    let steps = [Step::Repeat(CountArgument::Count, body.map(Step::Call).to_vec())];
+    let mut cursor = Cursor::new(&steps, &data(Size::Bytes(8), Count::Amount(11)), Seed::root(1));
+    let call = |request| Operation::RpcCall { request, response: 8, times: 1 };
+    let read = |bytes| Operation::ReadFile { bytes };
+    assert_eq!(walk(&mut cursor), [read(8), call(8), read(3), call(3)]);
+}
+
+#[test]
+fn a_limit_or_an_ended_stream_before_the_short_unit_leaves_it_out() {
+    let put = [Step::Repeat(CountArgument::Count, vec![Step::Call(Call::DataRequest(SizeArgument::Unit))])];
+    let data = data(Size::Bytes(1000), Count::Amount(2001));
+    let mut between = Cursor::new(&put, &data, Seed::root(1));
+    assert_eq!(between.advance(), Some(Operation::DataRequest { bytes: 1000, times: 2 }));
+    let mut within = between.clone();
+    between.limit_reached();
+    assert_eq!(walk(&mut between), [Operation::EndStream]);
+    within.limit_reached();
+    within.cut_short();
+    assert_eq!(walk(&mut within), []);
+    let mut receiver = Cursor::new(&get_initiator(), &data, Seed::root(1));
+    receiver.advance();
+    assert_eq!(receiver.advance(), Some(Operation::AwaitDataIndication { bytes: 1000, times: 2 }));
+    receiver.leave(false);
+    assert_eq!(walk(&mut receiver), [Operation::StopBulkGet]);
+}
+
+#[test]
+fn both_sides_draw_the_same_sizes() {
+    let unit = Size::Drawn(Distribution::Uniform(1.0, 5000.0));
+    let sender = vec![Step::Repeat(CountArgument::Count, vec![Step::Call(Call::DataRequest(SizeArgument::Unit))])];
+    let seed = Seed::root(9).index(2);
+    let mut get = Cursor::new(&get_initiator(), &data(unit.clone(), Count::Amount(100_000)), seed);
+    let mut put = Cursor::new(&sender, &data(unit, Count::Amount(100_000)), seed);
+    let received: Vec<u64> = walk(&mut get)
+        .iter()
+        .filter_map(|o| if let Operation::AwaitDataIndication { bytes, times: 1 } = o { Some(*bytes) } else { None })
+        .collect();
+    let sent: Vec<u64> = walk(&mut put)
+        .iter()
+        .filter_map(|o| if let Operation::DataRequest { bytes, times: 1 } = o { Some(*bytes) } else { None })
+        .collect();
+    assert_eq!(received, sent);
+    assert_eq!(received.iter().sum::<u64>(), 100_000);
+}
+
+#[test]
+fn the_limit_ends_a_driving_repeat_after_its_pass_and_ends_the_stream() {
+    let steps = vec![Step::Repeat(
+        CountArgument::Count,
+        vec![
+            Step::Call(Call::DataRequest(SizeArgument::Unit)),
+            Step::Call(Call::AwaitDataIndication(SizeArgument::Reply)),
+        ],
+    )];
+    let mut cursor = Cursor::new(&steps, &data(Size::Bytes(8), Count::Unlimited), Seed::root(1));
+    assert_eq!(cursor.advance(), Some(Operation::DataRequest { bytes: 8, times: 1 }));
+    cursor.limit_reached();
+    assert_eq!(cursor.advance(), Some(Operation::AwaitDataIndication { bytes: 8, times: 1 }));
+    assert_eq!(cursor.advance(), Some(Operation::EndStream));
+    assert_eq!(cursor.advance(), None);
+}
+
+#[test]
+fn an_awaiting_repeat_ignores_the_limit_and_leaves_at_the_end_of_the_stream() {
+    let steps = vec![
+        Step::Repeat(
+            CountArgument::Count,
+            vec![
+                Step::Call(Call::RpcAwaitCallInd(SizeArgument::Unit)),
+                Step::Call(Call::RpcReturn(SizeArgument::Reply)),
+            ],
+        ),
+        Step::Call(Call::AwaitDisconnectIndication),
+    ];
+    let mut cursor =
+        Cursor::new(&steps, &data(Size::Drawn(Distribution::Uniform(8.0, 8.0)), Count::Units(5)), Seed::root(1));
+    cursor.limit_reached();
+    assert_eq!(cursor.advance(), Some(Operation::RpcAwaitCallInd { bytes: 8 }));
+    assert_eq!(cursor.advance(), Some(Operation::RpcReturn { bytes: 8 }));
+    assert_eq!(cursor.advance(), Some(Operation::RpcAwaitCallInd { bytes: 8 }));
+    assert!(cursor.leave(true));
+    assert_eq!(cursor.advance(), Some(Operation::AwaitDisconnectIndication));
+    assert!(!cursor.leave(true));
+}
+
+fn puts_in_a_loop() -> Vec<Step> {
+    let units = Step::Repeat(CountArgument::Count, vec![Step::Call(Call::AwaitDataIndication(SizeArgument::Unit))]);
+    let put = vec![Step::Call(Call::AwaitStartBulkPut), units, Step::Call(Call::AwaitStopBulkPut)];
+    vec![Step::Repeat(CountArgument::Times(3), put), Step::Call(Call::AwaitDisconnectIndication)]
+}
+
+#[test]
+fn an_ended_transfer_leaves_its_own_repeat_and_a_closed_connection_all_of_them() {
+    for (unit, count) in [(Size::Bytes(8), 5), (Size::Drawn(Distribution::Uniform(8.0, 9.0)), 5)] {
+        let mut cursor = Cursor::new(&puts_in_a_loop(), &data(unit, Count::Units(count)), Seed::root(1));
+        assert_eq!(cursor.advance(), Some(Operation::AwaitStartBulkPut));
+        assert!(matches!(cursor.advance(), Some(Operation::AwaitDataIndication { .. })));
+        cursor.leave(false);
+        assert_eq!(cursor.advance(), Some(Operation::AwaitStopBulkPut));
+        assert_eq!(cursor.advance(), Some(Operation::AwaitStartBulkPut));
+        assert!(matches!(cursor.advance(), Some(Operation::AwaitDataIndication { .. })));
+        cursor.leave(true);
+        assert_eq!(cursor.advance(), Some(Operation::AwaitDisconnectIndication));
+    }
+}
+
+#[test]
+fn a_cut_leaves_before_the_operation_that_drives() {
+    let pace = Call::Pace(DelayArgument::Drawn(Distribution::Constant(1.0)));
+    let call = Call::RpcCall(SizeArgument::Unit, SizeArgument::Reply);
+    let steps = vec![
+        Step::Repeat(CountArgument::Count, vec![Step::Call(pace), Step::Call(call)]),
+        Step::Call(Call::DisconnectRequest),
+    ];
+    let mut cursor = Cursor::new(&steps, &data(Size::Bytes(8), Count::Units(5)), Seed::root(1));
+    assert!(matches!(cursor.advance(), Some(Operation::Pace(_))));
+    assert!(cursor.cut());
+    assert_eq!(cursor.advance(), Some(Operation::EndStream));
+    assert_eq!(cursor.advance(), Some(Operation::DisconnectRequest));
+}
+
+#[test]
+fn nested_repeats_and_marks() {
+    let inner = Step::Repeat(CountArgument::Times(2), vec![Step::Call(Call::Mark("a".to_string()))]);
+    let steps = vec![Step::Repeat(CountArgument::Times(2), vec![inner, Step::Call(Call::Mark("b".to_string()))])];
+    let mut cursor = Cursor::new(&steps, &data(Size::Bytes(1), Count::Units(1)), Seed::root(1));
+    let indices: Vec<Operation> = walk(&mut cursor);
+    let expected = [0, 0, 1, 0, 0, 1].map(Operation::Mark);
+    assert_eq!(indices, expected);
+    assert_eq!(cursor.marks(), ["a", "b"]);
+}
+
+#[test]
+fn an_absent_timing_is_no_operation() {
+    let steps = vec![Step::Call(Call::Delay(DelayArgument::Timing(0))), Step::Call(Call::DisconnectRequest)];
+    let mut cursor = Cursor::new(&steps, &data(Size::Bytes(1), Count::Units(1)), Seed::root(1));
+    assert_eq!(walk(&mut cursor), [Operation::DisconnectRequest]);
+}
+
+#[test]
+fn nothing_is_repeated_zero_times() {
+    let mut cursor = Cursor::new(&get_initiator(), &data(Size::Bytes(1), Count::Units(0)), Seed::root(1));
+    assert_eq!(walk(&mut cursor), [Operation::StartBulkGet, Operation::StopBulkGet]);
+}
