@@ -3,7 +3,7 @@
 use super::{LARGEST_BUFFER, number};
 use crate::check::evaluate::fixed;
 use crate::diagnostic::{Diagnostic, Report, Span};
-use crate::tree::{DisciplineItem, QueueItem, QueueLimit, SettingItem, Unit, Value};
+use crate::tree::{Base, DisciplineItem, QueueItem, QueueLimit, SettingItem, Unit, Value};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -49,6 +49,7 @@ pub(super) fn resolve(item: &QueueItem, report: &mut Report) -> Queue {
     match &item.limit {
         Some(QueueLimit::Bytes(value)) => {
             queue.limit_bytes = report.keep(fixed(value, "a queue", 1, LARGEST_BUFFER));
+            unit_doubted(value, report);
         }
         Some(QueueLimit::Packets(value)) => {
             queue.limit_packets = report.keep(fixed(value, "a queue", 1, MOST_PACKETS));
@@ -62,6 +63,15 @@ pub(super) fn resolve(item: &QueueItem, report: &mut Report) -> Queue {
     queue.ecn = item.ecn.is_some();
     agreement(item, &queue, report);
     queue
+}
+
+/// A limit without a unit: bytes, though packets are what others count.
+fn unit_doubted(value: &Value, report: &mut Report) {
+    if let (Base::Number(number @ 1.0..), Unit::None) = (&value.base, value.unit) {
+        let message = format!("the limit of this queue is taken as {number} B");
+        let diagnostic = Diagnostic::warning(value.span, message, "no unit");
+        report.push(diagnostic.hint(format!("write `{number} packets`, or `{number} B`")));
+    }
 }
 
 /// What does not go together, or does nothing.
