@@ -72,7 +72,12 @@ pub(crate) fn is_reserved(name: &str) -> bool {
     let word = folded.as_str();
     [ITEMS, CLAUSES, HEADS, COMPOSERS, OTHERS].iter().any(|list| list.contains(&word))
         || is_distribution(word)
-        || SIZE_UNITS.iter().chain(TIME_UNITS).any(|(unit, _)| *unit == name)
+        || is_unit(name)
+}
+
+/// Whether it is a unit, which no variable may be called.
+pub(crate) fn is_unit(name: &str) -> bool {
+    SIZE_UNITS.iter().chain(TIME_UNITS).any(|(unit, _)| *unit == name)
 }
 
 #[cfg(test)]

@@ -39,6 +39,7 @@ const OF_FORM: &[&str] = &[
     "is not a value of",
     "takes no value",
     "has one size",
+    "begins with its number of runs",
 ];
 
 /// The text that would be right. The first mistake gets a hint where it has none that is as good. `judge` has the mistakes of a
@@ -107,7 +108,10 @@ fn changed(wrong: &str, right: &str) -> String {
     let before = before.min(right.len());
     let behind = wrong[before..].chars().rev().zip(right[before..].chars().rev()).take_while(|(a, b)| a == b);
     let end = right.len() - behind.map(|(letter, _)| letter.len_utf8()).sum::<usize>();
-    let left = right[..before].trim_end().rfind(char::is_whitespace).map_or(0, |at| at + 1);
+    let begin = |end: usize| right[..end].trim_end().rfind(char::is_whitespace).map_or(0, |at| at + 1);
+    // A word that is cut is shown whole, and the one before it.
+    let cut = wrong[before..].starts_with(char::is_alphanumeric) && right[..before].ends_with(char::is_alphanumeric);
+    let left = if cut { begin(begin(before)) } else { begin(before) };
     let rest = &right[end..];
     let space = rest.len() - rest.trim_start().len();
     let word = rest[space..].find(char::is_whitespace).unwrap_or(rest.len() - space);
@@ -124,5 +128,7 @@ mod tests {
         assert_eq!(changed("5 rr 32*10 using tcp", "5 rr 32*10 over tcp"), "32*10 over tcp");
         assert_eq!(changed("5 rr 32*10 6 rr 1*1", "5 rr 32*10; 6 rr 1*1"), "32*10; 6");
         assert_eq!(changed("5 rr", "5 rr"), "rr");
+        assert_eq!(changed("1 timelimit 5 sek rr 32", "1 timelimit 5 s rr 32"), "5 s rr");
+        assert_eq!(changed("1 bulk_gets 64", "1 bulk_get 64"), "1 bulk_get 64");
     }
 }

@@ -119,7 +119,7 @@ fn one(
                 mistake
             });
         }
-        (Some(OptionText::Value(value)), kind) => number(option, item, kind, value, bindings)?,
+        (Some(OptionText::Value(value)), _) => number(table.name, option, item, value, bindings)?,
         (Some(OptionText::Word(word)), OptionKind::Name) => OptionValue::Word(word.text.clone()),
         (Some(OptionText::Word(word)), OptionKind::Word(words)) => {
             let Some(known) = words.iter().find(|known| fold(known) == fold(&word.text)) else {
@@ -139,12 +139,13 @@ fn one(
 }
 
 fn number(
+    stack: &str,
     option: &OptionTable,
     item: &OptionItem,
-    kind: OptionKind,
     value: &Value,
     bindings: Bindings<'_>,
 ) -> Result<OptionValue, Diagnostic> {
+    let kind = option.kind;
     let what = format!("the option `{}`", option.name);
     let bounds = |mistake: Diagnostic| mistake.hint(format!("`{}` takes {}", option.name, kind.values()));
     // Before variables have values only their place is checked.
@@ -158,8 +159,21 @@ fn number(
             Ok(OptionValue::Number(bindings.whole(value, &what, least, most).map_err(bounds)?))
         }
         (OptionKind::Time, Unit::None | Unit::Time(_)) => Ok(OptionValue::Seconds(bindings.number(value))),
+        _ if matches!(value.base, Base::Variable(_)) => Err(swept_word(stack, option, item, value)),
         _ => Err(wrong(option, item, "needs another kind of value")),
     }
+}
+
+/// A variable where a word belongs.
+fn swept_word(stack: &str, option: &OptionTable, item: &OptionItem, value: &Value) -> Diagnostic {
+    let name = option.name;
+    let (one, other) = match option.kind {
+        OptionKind::Word([one, other, ..]) => (*one, *other),
+        _ => ("cubic", "bbr"),
+    };
+    let message = format!("the option `{name}` takes a word, and words cannot be swept");
+    Diagnostic::error(item.name.span.to(value.span), message, "a variable stands for numbers")
+        .hint(format!("list the stacks, each with its word: `over {stack}({name} = {one}), {stack}({name} = {other})`"))
 }
 
 fn wrong(option: &OptionTable, item: &OptionItem, what: &str) -> Diagnostic {

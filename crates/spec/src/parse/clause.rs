@@ -15,8 +15,8 @@ impl Parser<'_, '_> {
         self.is_word(0, names::CLAUSES)
     }
 
-    /// A clause, if one stands here.
-    pub(crate) fn clause(&mut self) -> Parsed<Option<Clause>> {
+    /// A clause, if one stands here. `last`: another specification may follow it.
+    pub(crate) fn clause(&mut self, last: bool) -> Parsed<Option<Clause>> {
         if !self.begins_clause() {
             return Ok(None);
         }
@@ -27,7 +27,7 @@ impl Parser<'_, '_> {
             "over" => ClauseKind::Over(self.stacks()?),
             "in" => ClauseKind::In(self.world()?),
             "across" => ClauseKind::Across(self.name("expected the name of a network")?),
-            _ => self.cpus()?,
+            _ => self.cpus(last)?,
         };
         Ok(Some(Clause { kind, span: start.to(self.last_span()), at: first..self.position() }))
     }
@@ -46,11 +46,11 @@ impl Parser<'_, '_> {
         Ok(world)
     }
 
-    fn cpus(&mut self) -> Parsed<ClauseKind> {
+    fn cpus(&mut self, last: bool) -> Parsed<ClauseKind> {
         const CORE: &str = "expected the number of a core";
         self.expect_word("cpu", "expected `cpu` and a number")?;
         let first = self.value(Expect::Plain, CORE)?;
-        let between = matches!(self.kind(), Kind::Minus | Kind::Comma) && !self.looks_like_specification(1);
+        let between = matches!(self.kind(), Kind::Minus | Kind::Comma) && !(last && self.looks_like_specification(1));
         if between && matches!(self.ahead(1), Kind::Number(_)) {
             let message = format!("unexpected `{}`", self.text(0));
             let hint = format!(

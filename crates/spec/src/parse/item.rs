@@ -56,7 +56,15 @@ impl Parser<'_, '_> {
             || self.is_word(0, names::COMPOSERS)
             || self.is_word(0, &["priority", "from", "to"])
             || self.is_word(0, names::HEADS);
-        let diagnostic = if forgot {
+        let later = self.begins_clause() || (self.is_word(0, names::HEADS) && self.limit_before_runs());
+        let diagnostic = if later {
+            Diagnostic::error(
+                self.span(),
+                "a specification begins with its number of runs",
+                "expected a number before this",
+            )
+            .hint("the number of runs comes first, as in `10 timelimit 2` or `10 over tcp:`")
+        } else if forgot {
             Diagnostic::error(
                 self.span(),
                 "a specification begins with its number of runs",
@@ -73,6 +81,14 @@ impl Parser<'_, '_> {
             }
         };
         self.fail(diagnostic)
+    }
+
+    /// Whether the limit at hand is followed by the number of runs.
+    fn limit_before_runs(&self) -> bool {
+        const LONGEST: usize = 6;
+        let over = |at: &usize| matches!(self.ahead(*at), Kind::Semicolon | Kind::End) || self.is_application(*at);
+        let end = (1..=LONGEST).find(over).unwrap_or(LONGEST);
+        (1..end).filter(|at| matches!(self.ahead(*at), Kind::Number(_))).count() > 1
     }
 
     /// A sweep with no specification right before it.

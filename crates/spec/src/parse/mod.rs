@@ -5,6 +5,7 @@
 //! construct from another. It never resolves, evaluates or reads anything.
 
 mod clause;
+mod frequency;
 mod item;
 mod link;
 mod network;

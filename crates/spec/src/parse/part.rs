@@ -1,11 +1,13 @@
 //! A part of a measurement: replicas, hosts, application type, data and timings.
 
 use super::value::Expect;
-use super::{Parsed, Parser};
+use super::{Failed, Parsed, Parser};
+use crate::diagnostic::Diagnostic;
 use crate::layout::Role;
 use crate::names;
 use crate::token::Kind;
 use crate::tree::{AccessItem, CountItem, DataItem, PartItem, SizeItem, Specification, Word};
+use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
@@ -112,7 +114,12 @@ impl Parser<'_, '_> {
             } else {
                 CountItem::Open
             }
-        } else if matches!(self.kind(), Kind::Number(_)) || self.is_bracketed(0) || self.is_swept(0) {
+        } else if self.kind() == Kind::Comma && self.is_list_of_sizes() {
+            return Err(self.third_number());
+        } else if (matches!(self.kind(), Kind::Number(_)) && !self.is_frequency())
+            || self.is_bracketed(0)
+            || self.is_swept(0)
+        {
             CountItem::Amount(self.value(Expect::Size, "expected the amount of data")?)
         } else {
             CountItem::Open
@@ -135,6 +142,27 @@ impl Parser<'_, '_> {
             Kind::Name => self.begins_tail(end) && !self.is_word(end, &["from", "to"]),
             _ => false,
         })
+    }
+
+    /// Whether the comma at hand is followed by a size, another comma and a number that begins nothing.
+    fn is_list_of_sizes(&self) -> bool {
+        let number = |at: usize| matches!(self.ahead(at), Kind::Number(_));
+        number(1)
+            && self.size_length(1).is_some_and(|end| {
+                self.ahead(end) == Kind::Comma && number(end + 1) && !self.looks_like_specification(end + 1)
+            })
+    }
+
+    /// Reports `32, 1 KiB, 5`: what it can mean.
+    fn third_number(&mut self) -> Failed {
+        self.take(Role::Plain);
+        while self.kind() != Kind::Comma {
+            self.take(Role::Plain);
+        }
+        let diagnostic = Diagnostic::error(self.span(), "unexpected `,`", "expected `*` and the number of data units");
+        let hint =
+            format!("write `*{}` for so many units; several sizes are a sweep: `N*1000; N = 32, 1 KiB`", self.text(1));
+        self.fail(diagnostic.hint(hint))
     }
 
     /// Whether a clause, a limit or an end of a part stands there.
@@ -177,6 +205,11 @@ impl Parser<'_, '_> {
                 self.take(Role::Keyword);
                 Ok(AccessItem::File(self.file_name()?))
             }
+            "whole" => {
+                self.take(Role::Keyword);
+                self.expect_word("file", "expected `whole file` and a name")?;
+                Ok(AccessItem::WholeFile(self.file_name()?))
+            }
             _ => {
                 let expected = "expected `memory`, `virtual memory` or `file` and a name";
                 Err(self.unexpected(expected, &["memory", "virtual", "file", "whole"]))
@@ -187,11 +220,14 @@ impl Parser<'_, '_> {
     fn tail(&mut self, part: &mut PartItem, specification: &mut Specification) -> Parsed<()> {
         loop {
             let first = self.position();
-            if let Some(clause) = self.clause()? {
+            if let Some(clause) = self.clause(true)? {
                 self.once(&part.clauses, &clause);
                 part.clauses.push(clause);
             } else if self.is_drawn(0) {
                 let drawn = self.drawn(Expect::Time)?;
+                part.timings.push((drawn, first..self.position()));
+            } else if self.is_frequency() {
+                let drawn = self.frequency(part.data.as_ref())?;
                 part.timings.push((drawn, first..self.position()));
             } else if self.is_word(0, names::HEADS) {
                 self.heads(specification)?;
@@ -205,8 +241,3 @@ impl Parser<'_, '_> {
         }
     }
 }
-            "whole" => {
-                self.take(Role::Keyword);
-                self.expect_word("file", "expected `whole file` and a name")?;
-                Ok(AccessItem::WholeFile(self.file_name()?))
-            }

@@ -139,7 +139,7 @@ impl Parser<'_, '_> {
         if composer.is_none() && !self.begins_clause() {
             return Ok(());
         }
-        while let Some(clause) = self.clause()? {
+        while let Some(clause) = self.clause(false)? {
             self.once(&specification.clauses, &clause);
             specification.clauses.push(clause);
         }
@@ -312,6 +312,11 @@ impl Parser<'_, '_> {
             factor(BIT_RATES, unit).is_some() || factor(RATE_UNITS, unit).is_some() && self.ahead(2) == Kind::Slash;
         if rate && matches!(self.kind(), Kind::Number(_)) {
             return self.rate();
+        }
+        if self.kind() == Kind::Name {
+            let message = format!("unexpected {}", self.describe());
+            let diagnostic = Diagnostic::error(self.span(), message, "expected a number: words cannot be swept");
+            return Err(self.fail(diagnostic.hint("the stacks of a list may differ in a word, as in `over tcp, unix`")));
         }
         let mut value = self.number(Expect::Any, "expected a number")?;
         if value.unit == Unit::None && self.kind() == Kind::Percent {

@@ -36,6 +36,8 @@ impl Parser<'_, '_> {
                 self.take(Role::Plain);
                 Base::Number(number)
             }
+            Kind::Less if self.is_bracketed(0) && names::is_unit(self.text(1)) => return Err(self.unit_as_name(1)),
+            Kind::Name if self.is_swept(0) && names::is_unit(self.text(0)) => return Err(self.unit_as_name(0)),
             Kind::Less if self.is_bracketed(0) => {
                 self.take(Role::Bracket);
                 let base = Base::Variable(self.text(0).to_string());
@@ -79,7 +81,15 @@ impl Parser<'_, '_> {
         self.ahead(ahead) == Kind::Less
             && self.ahead(ahead + 1) == Kind::Name
             && self.ahead(ahead + 2) == Kind::Greater
-            && !names::is_reserved(self.text(ahead + 1))
+            && (!names::is_reserved(self.text(ahead + 1)) || names::is_unit(self.text(ahead + 1)))
+    }
+
+    /// A unit where a variable stands: nothing may be called that.
+    fn unit_as_name(&mut self, ahead: usize) -> Failed {
+        let token = self.token(ahead).span;
+        let message = format!("`{}` is a unit and cannot be the name of a variable", self.text(ahead));
+        let diagnostic = Diagnostic::error(token, message, "expected the name of a variable");
+        self.fail(diagnostic.hint("choose another name, such as `N`, here and before its values"))
     }
 
     fn unit(&mut self, expect: Expect) -> Parsed<Unit> {

@@ -136,7 +136,11 @@ impl<'t> Place<'t> {
         let from = stands.as_ref().map_or(wrong.start, |word| word.start);
         let before = stands.and(self.before(1)).map(|before| before.end);
         let ends = [value, Some(wrong.end), before, next.map(|next| next.end)];
-        ends.into_iter().flatten().filter(|end| *end > from).map(|end| Edit::new(from..end, code)).collect()
+        // Two numbers never become one.
+        let joins =
+            |end: usize| code.ends_with(char::is_alphanumeric) && self.text[end..].starts_with(char::is_alphanumeric);
+        let ends = ends.into_iter().flatten().filter(|end| *end > from && !joins(*end));
+        ends.map(|end| Edit::new(from..end, code)).collect()
     }
 
     /// `1,5` and `10,000`, `30%` and `0.3`.
@@ -173,6 +177,8 @@ impl<'t> Place<'t> {
             [Some(wrong.clone()), self.before(1), self.before(2), self.before(3)].into_iter().flatten().collect();
         // `-t` is a sign and a word.
         places.extend(self.range(self.here + 1).map(|next| wrong.start..next.end));
+        places.extend(self.range(self.here + 2).map(|next| wrong.start..next.end));
+        places.extend(self.range(self.here + 1));
         let mut edits = Vec::new();
         for place in places {
             let word = &self.text[place.clone()];
@@ -243,9 +249,18 @@ impl<'t> Place<'t> {
         }
         let words = self.spaced();
         let at = words.iter().position(|word| word.end > wrong.start).unwrap_or(0);
-        for (first, middle, last) in
-            [(1, 0, 2), (1, 1, 3), (1, 0, 1), (1, 1, 2), (2, 0, 2), (0, 2, 4), (0, 1, 3), (0, 1, 2)]
-        {
+        for (first, middle, last) in [
+            (1, 0, 2),
+            (1, 1, 3),
+            (1, 0, 1),
+            (1, 1, 2),
+            (2, 0, 2),
+            (0, 2, 4),
+            (0, 2, 3),
+            (0, 3, 4),
+            (0, 1, 3),
+            (0, 1, 2),
+        ] {
             let Some(from) = at.checked_sub(first) else { continue };
             let (Some(a), Some(b)) = (words.get(from..at + middle), words.get(at + middle..at + last)) else {
                 continue;

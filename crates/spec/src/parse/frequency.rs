@@ -1,0 +1,81 @@
+//! How often, where an interval may stand: `2000/s`, `2000 per s`, `10 Mbit/s`.
+//!
+//! It is read as the interval: `constant` of its reciprocal, or of the time that a data unit takes at that rate.
+
+use super::{Parsed, Parser};
+use crate::diagnostic::{Diagnostic, Span};
+use crate::layout::Role;
+use crate::token::Kind;
+use crate::tree::{Base, DataItem, Drawn, SizeItem, Unit, Value, Word};
+use alloc::string::ToString;
+use alloc::vec;
+use stackline_core::units::{BIT_RATES, RATE_UNITS, factor};
+
+const SECOND: &[&str] = &["s", "sec", "second"];
+
+impl Parser<'_, '_> {
+    /// Whether a number stands here with what makes it a rate.
+    pub(super) fn is_frequency(&self) -> bool {
+        matches!(self.kind(), Kind::Number(_)) && (self.is_per_second(1) || self.is_bit_rate())
+    }
+
+    fn is_per_second(&self, ahead: usize) -> bool {
+        (self.ahead(ahead) == Kind::Slash || self.is_word(ahead, &["per"])) && self.is_word(ahead + 1, SECOND)
+    }
+
+    fn is_bit_rate(&self) -> bool {
+        let unit = if self.ahead(1) == Kind::Name { self.text(1) } else { "" };
+        factor(BIT_RATES, unit).is_some() || (factor(RATE_UNITS, unit).is_some() && self.is_per_second(2))
+    }
+
+    /// The interval that goes with the rate at hand.
+    pub(super) fn frequency(&mut self, data: Option<&DataItem>) -> Parsed<Drawn> {
+        let start = self.span();
+        let (bits, rate) = if self.is_bit_rate() {
+            let rate = self.rate()?;
+            (unit_bits(data), number(&rate))
+        } else {
+            let rate = self.number(super::value::Expect::Plain, "expected a number")?;
+            let sign = self.kind() == Kind::Slash;
+            self.take(if sign { Role::Plain } else { Role::Keyword });
+            self.take(Role::Keyword);
+            (Some(1.0), number(&rate))
+        };
+        let span = start.to(self.last_span());
+        let Some(bits) = bits else {
+            let message = "a bit rate is an interval only where the size of the data units is a number";
+            let diagnostic = Diagnostic::error(span, message, "each unit would take another time");
+            return Err(
+                self.fail(diagnostic.hint("write the interval, as in `exponential(4 ms)`, or units a second: `250/s`"))
+            );
+        };
+        if rate <= 0.0 {
+            let diagnostic = Diagnostic::error(span, "a rate is more than 0", "no unit would ever follow");
+            return Err(self.fail(diagnostic.hint("write how many a second, as in `2000/s`")));
+        }
+        Ok(constant(bits / rate, span))
+    }
+}
+
+fn number(value: &Value) -> f64 {
+    match value.base {
+        Base::Number(number) => number * value.unit.factor(),
+        Base::Variable(_) => 0.0,
+    }
+}
+
+/// Bits of a data unit whose size is written as a number.
+fn unit_bits(data: Option<&DataItem>) -> Option<f64> {
+    match data {
+        Some(DataItem { unit: SizeItem::Value(value), .. }) if matches!(value.base, Base::Number(_)) => {
+            Some(number(value) * 8.0)
+        }
+        _ => None,
+    }
+}
+
+fn constant(seconds: f64, span: Span) -> Drawn {
+    let value = Value { base: Base::Number(seconds), unit: Unit::Time(1.0), span };
+    let name = Word { text: "constant".to_string(), span };
+    Drawn { name, parameters: vec![value], file: None, span }
+}
