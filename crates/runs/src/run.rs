@@ -134,12 +134,32 @@ fn find(root: &Path, path: &Path) -> Result<PathBuf, Error> {
 }
 
 fn missing(root: &Path, path: &Path) -> Error {
-    let newest = names(root).pop();
-    let hint = newest.map_or_else(
-        || format!("there are no runs under {}; `stackline run SPEC` makes one", root.display()),
-        |newest| format!("the newest run under {} is {newest}", root.display()),
-    );
+    let all = names(root);
+    let alike = path.to_str().map_or_else(Vec::new, |word| alike(&all, word));
+    let hint = match (all.last(), alike.as_slice()) {
+        (None, _) => format!("there are no runs under {}; `stackline run SPEC` makes one", root.display()),
+        (Some(newest), []) => format!("the newest run under {} is {newest}", root.display()),
+        (_, [one]) => format!("did you mean {one}?"),
+        (_, several) => format!("names like it under {}: {}", root.display(), several.join(", ")),
+    };
     Error::new(format!("there is no run at {}", path.display()), hint)
+}
+
+/// The newest runs that may have been meant: whose name contains the word, or was given as one that a slip of the pen makes of it.
+fn alike<'n>(names: &'n [String], word: &str) -> Vec<&'n str> {
+    const MOST: usize = 3;
+    // The stamp and its hyphen stand before the name that was given.
+    let meant = |name: &&str| name.contains(word) || is_one_edit(name.get(16..).unwrap_or(name), word);
+    names.iter().rev().map(String::as_str).filter(|_| !word.is_empty()).filter(meant).take(MOST).collect()
+}
+
+/// Whether one letter more, less, other or exchanged with its neighbour makes one of the other.
+fn is_one_edit(a: &str, b: &str) -> bool {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let start = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
+    let end = a[start..].iter().rev().zip(b[start..].iter().rev()).take_while(|(a, b)| a == b).count();
+    let (a, b) = (&a[start..a.len() - end], &b[start..b.len() - end]);
+    a.len().max(b.len()) == 1 || matches!((a, b), ([a, b], [c, d]) if (a, b) == (d, c))
 }
 
 fn plan(run: &Path) -> Result<Plan, Error> {
@@ -308,6 +328,20 @@ mod tests {
         let error = open_under(root.path(), Path::new("nothing")).unwrap_err();
         assert_eq!(error.to_string(), "there is no run at nothing");
         assert!(error.hint.ends_with("is 19700101-000000-rr"), "{}", error.hint);
+    }
+
+    #[test]
+    fn a_missing_run_hints_at_names_like_it() {
+        let root = tempfile::tempdir().unwrap();
+        let hint = |word: &str| open_under(root.path(), Path::new(word)).unwrap_err().hint;
+        for (name, second) in [("baseline", 1), ("other", 2), ("rr", 3)] {
+            RunDirectory::create(root.path(), name, UNIX_EPOCH + Duration::from_secs(second)).unwrap();
+        }
+        for word in ["base", "line", "basline", "baselines", "baesline", "bazeline"] {
+            assert_eq!(hint(word), "did you mean 19700101-000001-baseline?", "{word}");
+        }
+        assert!(hint("bslne").ends_with("is 19700101-000003-rr"), "three slips are another name");
+        assert!(hint("e").ends_with("19700101-000002-other, 19700101-000001-baseline"), "{}", hint("e"));
     }
 
     #[test]
