@@ -6,10 +6,10 @@ use crate::lifelines::{MOST_EVENTS, assembled};
 use crate::output;
 use stackline_analyze::assemble::Options;
 use stackline_analyze::{Comparison, MetricComparison, SegmentComparison, Summary, Verdict};
-use stackline_runs::Run;
 use stackline_runs::events::{event_files, read_index};
+use stackline_runs::{Run, directory_of};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Compares the second with the first, or the stacks of one.
 pub(crate) fn compare(flags: &flags::Compare) -> Result {
@@ -26,6 +26,9 @@ pub(crate) fn compare(flags: &flags::Compare) -> Result {
         };
         return Err(Error::input("there is nothing to compare").hint(hint));
     }
+    if let Some(run) = flags.after.as_ref().and_then(|after| itself(&flags.before, after)) {
+        output::say(&format_args!("note: both are the same run, {}: it is compared with itself", run.display()));
+    }
     if flags.json {
         let mut json = stackline_report::comparison_json(&comparisons);
         json["segments"] = stackline_report::segment_comparison_json(&segments);
@@ -41,12 +44,53 @@ pub(crate) fn compare(flags: &flags::Compare) -> Result {
     // Of traces alone the whole way counts, which comes first.
     let way = segments.first().filter(|one| comparisons.is_empty() && one.verdict == Verdict::Slower);
     let worse = worse.chain(way.and_then(|way| way.ratio).map(|ratio| ratio - 1.0));
-    let worst = worse.fold(0.0, f64::max);
-    if worst <= limit {
-        return Ok(Exit::Done);
+    let (worst, limit) = (worse.fold(0.0, f64::max) * 100.0, limit * 100.0);
+    if worst > limit {
+        output::say(&format_args!("worse by {worst:.1} %, more than {limit:.1} %"));
+        return Ok(Exit::Worse);
     }
-    output::say(&format_args!("worse by {:.1} %, more than {:.1} %", worst * 100.0, limit * 100.0));
-    Ok(Exit::Worse)
+    match untold(&comparisons, &segments).as_slice() {
+        [] => Ok(Exit::Done),
+        reasons => {
+            output::say(&format_args!(
+                "cannot tell whether it is worse by more than {limit:.1} %: {}",
+                reasons.join("; ")
+            ));
+            Ok(Exit::Unclear)
+        }
+    }
+}
+
+/// Why it cannot be told whether something is worse, each reason once.
+fn untold(comparisons: &[Comparison], segments: &[SegmentComparison]) -> Vec<String> {
+    let mut reasons: Vec<String> = Vec::new();
+    for comparison in comparisons {
+        if comparison.metrics.is_empty() {
+            let text = comparison.a.as_ref().or(comparison.b.as_ref()).map_or("", |label| label.text.as_str());
+            reasons.push(format!("`{text}` has nothing that both measured"));
+        }
+        // What is nothing in both is not worse.
+        let open = comparison
+            .metrics
+            .iter()
+            .filter(|m| m.verdict == Verdict::CannotTell && (m.a.mean, m.b.mean) != (0.0, 0.0));
+        for metric in open {
+            let reason = metric.reason.as_deref().unwrap_or("too little is known");
+            let reason = format!("{}: {reason}", metric.metric.name());
+            if !reasons.contains(&reason) {
+                reasons.push(reason);
+            }
+        }
+    }
+    let way = segments.first().filter(|way| comparisons.is_empty() && way.verdict == Verdict::CannotTell);
+    reasons.extend(way.map(|_| "six units of each trace are needed".to_owned()));
+    reasons
+}
+
+/// The directory, where both names are of the same run.
+fn itself(before: &Path, after: &Path) -> Option<PathBuf> {
+    let real = |name| directory_of(name).and_then(|directory| directory.canonicalize().ok());
+    real(before).filter(|run| real(after).as_ref() == Some(run))
 }
 
 /// The measurements of two runs, and their traces where both have one.

@@ -18,6 +18,8 @@ pub(crate) enum Exit {
     Environment,
     /// 4: worse than `compare --fail-above` permits.
     Worse,
+    /// 5: `compare --fail-above` cannot tell.
+    Unclear,
     /// 130: interrupted (Ctrl-C or SIGTERM).
     Interrupted,
     /// That of the program that was run on a host.
@@ -32,6 +34,7 @@ impl From<Exit> for ExitCode {
             Exit::Input => 2,
             Exit::Environment => 3,
             Exit::Worse => 4,
+            Exit::Unclear => 5,
             Exit::Interrupted => 130,
             Exit::Program(code) => code,
         })

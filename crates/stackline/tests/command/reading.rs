@@ -125,6 +125,8 @@ fn two_kept_runs_are_compared() {
     place.stackline(&["compare", full[0], full[1]]).succeeds();
     place.stackline(&["compare", before, "nothing"]).fails(3, &["there is no run at nothing"]).hints("the newest run");
 }
+    place.stackline(&["compare", before, "befor"]).fails(3, &["there is no run at befor"]).hints("-before?");
+    assert!(place.stackline(&["compare", before, before]).succeeds().err.contains("both are the same run"));
 
 #[test]
 fn a_comparison_fails_where_it_is_told_to() {
@@ -163,5 +165,31 @@ fn a_run_keeps_its_specification_and_environment() {
     assert!(number(host, "/agent/pid") > 1.0);
     for part in ["before", "after", "during"] {
         assert!(host["dynamic"][part].is_object(), "{host}");
+    }
+}
+
+#[test]
+fn a_comparison_that_cannot_tell_is_no_pass() {
+    let place = Place::new();
+    let net = "network n { host a, b; link a - b 10 Mbit/s 1 ms; }";
+    for (name, text) in [
+        ("one", "1 from a to b rr 32*10 across n"),
+        ("two", "2 from a to b rr 32*10 across n"),
+        ("other", "2 from a to b bulk_put 1000*10 across n"),
+        ("more", "2 from a to b rr 32*10 across n; 2 from a to b bulk_put 1000*10 across n"),
+    ] {
+        place.stackline(&["run", "--name", name, "-e", &format!("{net} {text}")]).succeeds();
+    }
+    let judged = |a: &str, b: &str| place.stackline(&["compare", a, b, "--fail-above", "5%"]);
+    judged("two", "two").succeeds();
+    judged("two", "other").fails(2, &["there is nothing to compare"]);
+    for (a, b, why) in [
+        ("one", "one", "two of each are needed"),
+        ("one", "two", "two of each are needed"),
+        ("two", "more", "nothing that both measured"),
+    ] {
+        let output = judged(a, b);
+        assert_eq!(output.status.code(), Some(5), "{a} {b}: {}", output.err);
+        assert!(output.err.contains("cannot tell whether") && output.err.contains(why), "{}", output.err);
     }
 }
