@@ -120,12 +120,17 @@ fn threads(measurement: &Measurement<'_>, part: &Part<'_>) -> Option<Processor> 
     let (side, share) = greatest(|side| part.computed(side))?;
     let (host, share) = (part.host(side), share.min(1.0));
     let what = if side == Side::Initiator { "initiator" } else { "responder" };
+    let computes = part.of_its_time(share);
+    let sentence = match part.plan.replicas {
+        0 | 1 => format!("the {what} on {host} is at the limit of its core: it computes {computes}"),
+        n => format!("the {n} {what}s on {host} are at the limit of their cores: on average one computes {computes}"),
+    };
     (share >= FULL).then(|| Processor {
         share: share * part.weight,
         host: host.to_owned(),
-        sentence: format!("the {what} on {host} is at the limit of its core: it computes {}", part.of_its_time(share)),
+        sentence,
         evidence: measurement
-            .figure(format!("CPU time of the {what}'s thread: {} of the measured time", percent(share))),
+            .figure(format!("CPU time of one {what}'s thread on {host}: {} of the measured time", percent(share))),
         tries: vec![
             "spread the work over several connections and cores (a number of pairs before the part)".into(),
             "larger data units, so that fewer system calls are made; offload at the interface (`ethtool -K`)".into(),
@@ -184,12 +189,17 @@ fn all_cores(measurement: &Measurement<'_>, part: &Part<'_>) -> Option<Processor
     let host = &part.hosts.0;
     let (busy, rows) =
         cores(measurement, host).filter(|_| part.in_one_machine() && matches!(part.work, Work::Bulk(_)))?;
-    let ends = part.computed(Side::Initiator) + part.computed(Side::Responder);
+    let ends = (part.computed(Side::Initiator) + part.computed(Side::Responder)) * part.replicas();
+    let whose = if part.plan.replicas > 1 {
+        format!("the ends of all {} pairs together", part.plan.replicas)
+    } else {
+        "the two ends together".to_owned()
+    };
     (busy >= FULL).then(|| Processor {
         share: busy * part.weight,
         host: host.to_owned(),
         sentence: format!(
-            "the cores of {host}, where both ends run, are at their limit: all of them are busy {} of the time, the two ends compute for {} of one",
+            "the cores of {host}, where both ends run, are at their limit: all of them are busy {} of the time, {whose} compute for {} of one",
             percent(busy),
             percent(ends)
         ),

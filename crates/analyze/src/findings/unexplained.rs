@@ -24,8 +24,12 @@ fn in_one_machine(context: &Context<'_>, rest: f64) -> Option<Finding> {
     let ends = (of(Side::Initiator), of(Side::Responder));
     // They may have computed at the same time.
     let share = rest - ends.0.max(ends.1);
+    let mean = match context.measurement.parts.iter().map(|part| part.plan.replicas).sum::<u32>() {
+        0 | 1 => String::new(),
+        pairs => format!(" (means over {pairs} pairs)"),
+    };
     let sentence = format!(
-        "no monitored resource was at its limit: both ends are on one machine, and compute {} and {} of the time",
+        "no monitored resource was at its limit: initiator and responder are on one machine, and compute {} and {} of the time{mean}",
         percent(ends.0),
         percent(ends.1)
     );

@@ -9,6 +9,17 @@ fn a_processor_limits_at_85_percent() {
     };
     assert_eq!(computes(0.96).kinds(), ["cpu_limit"]);
     assert_eq!(computes(0.6).kinds(), NOTHING);
+    let sentence = |given: Given| given.found().remove(0).sentence;
+    let one = "the responder on b is at the limit of its core: it computes 96";
+    assert!(sentence(computes(0.96)).starts_with(one), "{}", sentence(computes(0.96)));
+    // The time of several pairs is a sum: what one takes is its mean.
+    let four = computes(4.0 * 0.96).with(|given| {
+        given.part().replicas = 4;
+        given.records[0].replicas = 4;
+    });
+    let many = "the 4 responders on b are at the limit of their cores: on average one computes 96";
+    let four = sentence(four);
+    assert!(four.starts_with(many), "{four}");
     let held_back = |share: f64| {
         let host = HostUsage { throttled_s: Some(10.0 * share), ..HostUsage::default() };
         bulk(1, 10.0, 30_000_000, None).with(|given| given.records[0].initiator.host = Some(host))
@@ -208,9 +219,13 @@ fn within(computes: (f64, f64), idle: f64) -> Given {
 fn within_one_machine_only_processors_limit() {
     assert_eq!(within((0.37, 0.33), 0.05).kinds(), ["cpu_limit"]);
     assert_eq!(within((0.95, 0.33), 0.3).kinds(), ["cpu_limit"]);
+    let crowded = within((0.37, 0.33), 0.05).with(|given| given.part().replicas = 2).found().remove(0).sentence;
+    assert!(crowded.ends_with("the ends of all 2 pairs together compute for 70 % of one"), "{crowded}");
     let found = within((0.37, 0.33), 0.5).found();
     assert_eq!(found.iter().map(|finding| finding.kind).collect::<Vec<_>>(), ["unexplained"]);
     assert!(found[0].sentence.starts_with("no monitored resource was at its limit"), "{}", found[0].sentence);
+    let of_two = within((0.37, 0.33), 0.5).with(|given| given.part().replicas = 2).found().remove(0).sentence;
+    assert!(of_two.ends_with("of the time (means over 2 pairs)"), "{of_two}");
     assert!((found[0].share - 0.63).abs() < 1e-6 && found[0].confidence < 0.2, "{:?}", found[0]);
     // Over a short link it is not known what else was in the way.
     let apart = within((0.37, 0.33), 0.05).with(|given| given.part().to = Some("b".into()));
