@@ -107,6 +107,15 @@ impl GroupRun<'_> {
         (times > 0 && elapsed > 0.0).then(|| real(times) / elapsed)
     }
 
+    /// The mean time of a connection with its calls where such connections come and go, in seconds: all pairs' time over all
+    /// connections.
+    pub(crate) fn transaction_s(&self) -> Option<f64> {
+        let (calls, connections) = (self.times(Work::Call), self.times(Work::Connection));
+        let spent = |record: &&RunRecord| elapsed_s(record) * f64::from(record.replicas.max(1));
+        let made = self.records.iter().filter(|record| record.connects.n() > 0);
+        (calls > 0 && connections > 0).then(|| made.map(spent).sum::<f64>() / real(connections))
+    }
+
     /// CPU seconds of both sides over the work done; absent where there is none of either.
     fn cpu_s_per(&self, work: f64) -> Option<f64> {
         let cpu: f64 = self.sides().map(|side| side.usage.cpu_s()).sum();

@@ -8,7 +8,7 @@ use crate::groups::{Group, GroupRun, groups, run_values, work};
 use crate::network::summarise_network;
 use crate::side_summary::{known, lost_share, summarise_side};
 use crate::statistics::{Statistics, real};
-use crate::summary::{SideSummary, Summary};
+use crate::summary::{SideSummary, Summary, Work};
 use stackline_core::plan::{Measurement, Part, Plan, Size};
 use stackline_core::record::{Histogram, RunRecord};
 use std::collections::BTreeMap;
@@ -110,6 +110,8 @@ fn figures(summary: &mut Summary, runs: &[GroupRun<'_>]) {
     summary.rate_of = work(runs);
     let rates = runs.iter().filter_map(|run| run.rate_per_s(summary.rate_of?));
     summary.rate_per_s = Statistics::from_values(&rates.collect::<Vec<_>>());
+    summary.transaction_s = over_runs(|run| run.transaction_s());
+    summary.transactions_per_s = over_runs(|run| run.transaction_s().and_then(|_| run.rate_per_s(Work::Connection)));
     summary.lateness_s = pooled(|record| &record.lateness);
     summary.marks = marks(runs);
     summary.main = values.main();

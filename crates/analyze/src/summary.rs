@@ -278,6 +278,11 @@ pub struct Summary {
     pub rate_of: Option<Work>,
     /// Calls, else connections, per second over runs.
     pub rate_per_s: Option<Statistics>,
+    /// Where connections with calls come and go in the measured period: a run's mean time of one with all that belongs to it,
+    /// from its connect to the next, over runs, in seconds.
+    pub transaction_s: Option<Statistics>,
+    /// The same connections per second over runs.
+    pub transactions_per_s: Option<Statistics>,
     /// How late paced operations began, in seconds.
     pub lateness_s: Option<Statistics>,
     /// Times since the clock started at each mark, in seconds.

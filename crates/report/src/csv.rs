@@ -23,11 +23,13 @@ const DESCRIBED: [Column; 10] = [
     ("runs", |s| Some(s.runs.to_string())),
 ];
 
-const METRICS: [Metric; 4] = [
+const METRICS: [Metric; 6] = [
     ("throughput_bit_s", |s| s.throughput_bit_s),
     ("response_s", |s| s.response_s),
     ("connect_s", |s| s.connect_s),
     ("rate_per_s", |s| s.rate_per_s),
+    ("transaction_s", |s| s.transaction_s),
+    ("transactions_per_s", |s| s.transactions_per_s),
 ];
 
 const FIGURES: [Figure; 9] = [

@@ -85,6 +85,8 @@ fn measured(s: &Summary) -> Value {
         "connect_run_s": statistics(s.connect_run_s.as_ref()),
         "rate_of": s.rate_of,
         "rate_per_s": statistics(s.rate_per_s.as_ref()),
+        "transaction_s": statistics(s.transaction_s.as_ref()),
+        "transactions_per_s": statistics(s.transactions_per_s.as_ref()),
         "lateness_s": statistics(s.lateness_s.as_ref()),
         "marks": s.marks.iter().map(|(name, mark)| (name.clone(), statistics(Some(mark)))).collect::<Map<_, _>>(),
         "main": s.main,

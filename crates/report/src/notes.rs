@@ -134,17 +134,38 @@ fn placement(summary: &Summary) -> Vec<String> {
     if said.is_empty() { said } else { vec![format!("placement, last run: {}", said.join(", "))] }
 }
 
-/// What was measured besides a row's figures: response times where it is judged by throughput, and marks.
+/// What was measured besides a row's figures: whole transactions, response times where it is judged by throughput, and marks.
 pub(crate) fn results(summary: &Summary) -> Vec<String> {
     let calls = summary.response_s.filter(|_| summary.throughput_bit_s.is_some());
     let calls = calls.iter().map(|s| times("response times", "call", s));
-    calls.chain(summary.marks.iter().map(|(name, s)| times(&mark(name), "time", s))).collect()
+    transactions(summary)
+        .into_iter()
+        .chain(calls)
+        .chain(summary.marks.iter().map(|(name, s)| times(&mark(name), "time", s)))
+        .collect()
 }
 
-/// `mark a`, and `from a to b` of the time between two that follow each other.
+/// Connections with all that is done over them; the row itself counts calls.
+fn transactions(summary: &Summary) -> Option<String> {
+    let (each, rate) = (summary.transaction_s?, summary.transactions_per_s?);
+    let connect = summary
+        .connect_s
+        .map_or_else(String::new, |s| format!(", of it connect and disconnect {}", units::time(s.mean)));
+    let waits = if summary.lateness_s.is_some() { ", with paced waits" } else { "" };
+    let (each, rate) = (units::time(each.mean), units::per_second(rate.mean));
+    Some(format!("transactions (connect, calls, disconnect): mean {each}{waits}{connect}; {rate}"))
+}
+
+/// `from the start to mark a`, and `from mark a to mark b` of the time between two that follow each other.
 fn mark(name: &str) -> String {
     let pair = name.split_once(" -> ");
-    pair.map_or_else(|| format!("mark {name}"), |(from, to)| format!("from {from} to {to}"))
+    pair.map_or_else(
+        || format!("from the start to mark {name}"),
+        |(from, to)| match from == to {
+            true => format!("from mark {from} to the next"),
+            false => format!("from mark {from} to mark {to}"),
+        },
+    )
 }
 
 fn lateness(summary: &Summary) -> Vec<String> {

@@ -93,7 +93,8 @@ fn hanging(note: &str) -> Vec<String> {
 fn rows(summaries: &[Summary], options: &TableOptions) -> Vec<String> {
     let percentiles = if options.percentiles.is_empty() { &Percentile::USUAL[..] } else { &options.percentiles };
     let blocks = blocks(summaries);
-    let cells: Vec<Vec<String>> = blocks.iter().flat_map(|block| cells(block, summaries.len(), percentiles)).collect();
+    let cells: Vec<Vec<String>> =
+        blocks.iter().flat_map(|block| cells(block, (summaries.len(), mixed(summaries)), percentiles)).collect();
     let columns = Columns::of(&head(summaries, percentiles), &cells);
     let everywhere = flags_everywhere(summaries);
     let mut lines = vec![paint(options.colour, "1", columns.line(&head(summaries, percentiles)))];
@@ -172,9 +173,14 @@ impl Columns {
 fn head(summaries: &[Summary], percentiles: &[Percentile]) -> Vec<String> {
     let times = summaries.iter().any(|summary| matches!(summary.main, Some(Metric::Response | Metric::Connect)));
     let spread = if times { Percentile::names(percentiles) } else { "least..most".to_owned() };
-    let works: BTreeSet<&str> = summaries.iter().filter_map(|summary| summary.rate_of).map(per_second).collect();
-    let rate = if works.len() == 1 { works.into_iter().collect() } else { "per s".to_owned() };
-    ["", "", "n", "mean ± 95 %", &spread, &rate, "CPU"].map(str::to_owned).to_vec()
+    let rate =
+        if mixed(summaries) { "per s" } else { summaries.iter().find_map(|s| s.rate_of).map_or("per s", per_second) };
+    ["", "", "n", "mean ± 95 %", &spread, rate, "CPU"].map(str::to_owned).to_vec()
+}
+
+/// Whether rows count different things a second: then each says what.
+fn mixed(summaries: &[Summary]) -> bool {
+    summaries.iter().filter_map(|summary| summary.rate_of).map(per_second).collect::<BTreeSet<_>>().len() > 1
 }
 
 const fn per_second(work: Work) -> &'static str {
@@ -203,14 +209,19 @@ fn paint(colour: bool, code: &str, line: String) -> String {
     if colour { format!("\x1b[{code}m{line}\x1b[0m") } else { line }
 }
 
-fn cells(block: &Block<'_>, all: usize, percentiles: &[Percentile]) -> Vec<Vec<String>> {
+/// How often a second; with what, where the column does not say it.
+fn rate(summary: &Summary, mixed: bool) -> String {
+    let Some((rate, work)) = summary.rate_per_s.zip(summary.rate_of) else { return String::new() };
+    let figure = units::per_second(rate.mean).replace("/s", "");
+    if mixed { format!("{figure} {}", per_second(work).trim_end_matches("/s")) } else { figure }
+}
+
+fn cells(block: &Block<'_>, (all, mixed): (usize, bool), percentiles: &[Percentile]) -> Vec<Vec<String>> {
     let row = |row: &label::Row<'_>| {
         let number = if all > 1 { row.number.to_string() } else { String::new() };
         let mut cells = vec![number, row.label.clone(), row.summary.runs.to_string()];
         cells.extend(figures(row.summary, percentiles));
-        cells.push(
-            row.summary.rate_per_s.map_or_else(String::new, |rate| units::per_second(rate.mean).replace("/s", "")),
-        );
+        cells.push(rate(row.summary, mixed));
         cells.push(cost(row.summary));
         cells
     };

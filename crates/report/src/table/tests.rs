@@ -85,3 +85,37 @@ fn cells_and_packets_are_told_apart() {
     assert_eq!(said(true), "dropped at khons>edge: 1 of 3000 cells (bit error on the link)");
     assert_eq!(said(false), "dropped at khons>edge: 1 cell, where 3000 packets left (bit error on the link)");
 }
+
+#[test]
+fn connections_with_calls_are_transactions_with_their_time() {
+    let (plan, mut records) = connected();
+    for record in &mut records {
+        record.calls = crate::testing::histogram(&[(20_000, 10)]);
+    }
+    let text = table(&summarise(&plan, &records), &TableOptions::default());
+    // Five connections in 400 us.
+    let said =
+        "transactions (connect, calls, disconnect): mean 80.0 us, of it connect and disconnect 59.9 us; 12.5 k/s";
+    assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(said), "{text}");
+    assert!(text.contains("calls/s"), "{text}");
+    let (plan, records) = connected();
+    assert!(!table(&summarise(&plan, &records), &TableOptions::default()).contains("transactions"));
+}
+
+#[test]
+fn rows_that_count_different_things_say_what() {
+    let (plan, records) = connected();
+    let both: Vec<Summary> = summaries().into_iter().chain(summarise(&plan, &records)).collect();
+    let text = table(&both, &TableOptions::default());
+    assert!(text.contains("per s") && text.contains("12.5 k conns") && text.contains(" calls  "), "{text}");
+}
+
+#[test]
+fn marks_say_from_where_they_count() {
+    let times = summaries()[1].response_s.unwrap();
+    let marks = ["a", "a -> b", "a -> a"].map(|name| (name.to_owned(), times)).into();
+    let text = table(&[Summary { marks, ..summaries().remove(1) }], &TableOptions::default());
+    for said in ["from the start to mark a: mean", "from mark a to mark b: mean", "from mark a to the next: mean"] {
+        assert!(text.contains(said), "no `{said}` in {text}");
+    }
+}

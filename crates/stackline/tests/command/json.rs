@@ -41,6 +41,8 @@ const MEASUREMENT: &[&str] = &[
     "text",
     "throughput_bit_s",
     "to",
+    "transaction_s",
+    "transactions_per_s",
     "unit_bytes",
     "units",
     "variables",
