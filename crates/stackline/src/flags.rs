@@ -56,6 +56,14 @@ Examples:
 
 Times are exact percentiles. Monitor points and the meaning of outcomes: docs/EVENTS.md.";
 
+const AFTER_QUERY: &str = "\
+Examples:
+  stackline query last 'SELECT measurement, run, elapsed_s FROM results'
+  stackline query before after 'SELECT run_name, avg(elapsed_s) FROM results GROUP BY run_name'
+  stackline query RUN 'SELECT keyword, count(*) AS n FROM events GROUP BY keyword ORDER BY n DESC'
+
+Tables: results, and events of runs with --trace; columns: docs/JSON.md.";
+
 const AFTER_REPRODUCE: &str = "\
 Examples:
   stackline reproduce                             # lists the papers
@@ -104,6 +112,7 @@ pub(crate) enum Command {
     #[command(override_usage = "stackline check [OPTIONS] <SPEC | -e TEXT>")]
     Check(Text),
     /// Format a specification
+    #[command(override_usage = "stackline fmt [OPTIONS] <SPEC | -e TEXT>")]
     Fmt(Fmt),
     /// Show what would be run, without running it
     #[command(override_usage = "stackline plan [OPTIONS] <SPEC | -e TEXT>")]
@@ -132,7 +141,7 @@ pub(crate) enum Command {
     #[command(after_help = AFTER_REPORT)]
     Report(Report),
     /// Query kept runs in SQL (starts `stackline-query`, which is built separately)
-    #[command(disable_help_flag = true)]
+    #[command(disable_help_flag = true, after_help = AFTER_QUERY)]
     Query(Query),
     /// Monitor this machine: cores, interfaces, TCP events, switches
     #[command(after_help = AFTER_WATCH)]
@@ -253,7 +262,11 @@ pub(crate) struct Predict {
 #[derive(Args, Debug)]
 pub(crate) struct Fmt {
     /// The specification: a file, or - for standard input
-    pub(crate) spec: PathBuf,
+    #[arg(required_unless_present = "expression", conflicts_with = "expression")]
+    pub(crate) spec: Option<PathBuf>,
+    /// The specification itself
+    #[arg(short = 'e', long, value_name = "TEXT", conflicts_with = "write")]
+    pub(crate) expression: Option<String>,
     /// Only check whether the file is formatted (exit code 1 when not)
     #[arg(long)]
     pub(crate) check: bool,

@@ -1,10 +1,11 @@
 //! How far a command's runs are: a bar on a terminal, elsewhere a line on stderr every minute.
 
 use crate::output;
-use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use stackline_core::plan::Plan;
 use stackline_core::schedule::ScheduledRun;
 use stackline_runner::Progress;
+use std::fmt::Write;
 use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
@@ -24,8 +25,11 @@ impl Bar {
         let runs: u64 = plan.measurements.iter().map(|m| u64::from(m.runs)).sum();
         let target = if stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(runs), target);
-        if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} runs, {eta} left  {wide_msg}") {
-            bar.set_style(style);
+        if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} runs{left}  {wide_msg}") {
+            bar.set_style(style.with_key("left", |state: &ProgressState, out: &mut dyn Write| {
+                // A text that cannot be written is a bar without it.
+                let _ = out.write_str(&left(state.pos(), state.eta()));
+            }));
         }
         Self { bar, last: Instant::now() }
     }
@@ -35,10 +39,14 @@ impl Bar {
         if self.bar.is_hidden() && self.last.elapsed() >= MINUTE {
             self.last = Instant::now();
             let (done, all) = (self.bar.position(), self.bar.length().unwrap_or(0));
-            let left = HumanDuration(self.bar.eta());
-            output::say(&format_args!("{done} of {all} runs are done, about {left} left"));
+            output::say(&format_args!("{done} of {all} runs are done{}", left(done, self.bar.eta())));
         }
     }
+}
+
+/// The time left; nothing until a run is done, since before that nobody can know.
+fn left(done: u64, eta: Duration) -> String {
+    if done == 0 { String::new() } else { format!(", about {} left", HumanDuration(eta)) }
 }
 
 impl Progress for Bar {
@@ -58,5 +66,16 @@ impl Progress for Bar {
 
     fn finish(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_left_is_not_known_before_a_run_is_done() {
+        assert_eq!(left(0, Duration::ZERO), "");
+        assert_eq!(left(1, Duration::from_secs(90)), ", about 2 minutes left");
     }
 }

@@ -26,8 +26,13 @@ pub(crate) struct Source {
 impl Source {
     /// Reads what the flags name.
     pub(crate) fn of(flags: &Text) -> Result<Self> {
-        match (&flags.expression, &flags.spec) {
-            (Some(text), _) => Ok(Self { name: "expression".into(), text: text.clone(), directory: None }),
+        Self::named_by(flags.expression.as_deref(), flags.spec.as_deref())
+    }
+
+    /// The text itself, or what its file holds.
+    pub(crate) fn named_by(expression: Option<&str>, spec: Option<&Path>) -> Result<Self> {
+        match (expression, spec) {
+            (Some(text), _) => Ok(Self { name: "expression".into(), text: text.to_owned(), directory: None }),
             (None, Some(path)) => Self::read(path),
             (None, None) => {
                 Err(Error::input("there is no specification").hint("name a file, or give the text with -e"))

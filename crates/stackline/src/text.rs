@@ -40,7 +40,7 @@ fn counted(number: u64, what: &str) -> String {
 
 /// Prints, checks or writes the usual form.
 pub(crate) fn fmt(flags: &flags::Fmt) -> Result {
-    let source = Source::read(&flags.spec)?;
+    let source = Source::named_by(flags.expression.as_deref(), flags.spec.as_deref())?;
     let formatted = stackline_spec::format(&source.text).map_err(|mistakes| {
         diagnostics::print(&mistakes, source.named(), None);
         already_shown(Blame::Input)
@@ -48,10 +48,12 @@ pub(crate) fn fmt(flags: &flags::Fmt) -> Result {
     if flags.check {
         return Ok(if formatted == source.text { Exit::Done } else { Exit::Failed });
     }
-    if !flags.write {
+    let Some(file) = flags.spec.as_ref().filter(|_| flags.write) else {
         output::print(&formatted)?;
-    } else if formatted != source.text {
-        std::fs::write(&flags.spec, formatted)
+        return Ok(Exit::Done);
+    };
+    if formatted != source.text {
+        std::fs::write(file, formatted)
             .map_err(|e| Error::environment(format!("{} cannot be written: {e}", source.name)))?;
     }
     Ok(Exit::Done)

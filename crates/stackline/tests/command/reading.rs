@@ -27,6 +27,8 @@ fn the_usual_form_is_its_own_usual_form() {
     place.write("b", &once);
     assert_eq!(place.stackline(&["fmt", "b"]).succeeds().out, once);
     place.stackline(&["fmt", "--check", "b"]).succeeds();
+    assert_eq!(place.stackline(&["fmt", "-e", "10  rr 32*10"]).succeeds().out, "10 rr 32*10;\n");
+    assert_eq!(place.stackline(&["fmt", "--write", "-e", "1 rr 1*1"]).status.code(), Some(2));
     assert_eq!(place.stackline(&["fmt", "--check", "a"]).status.code(), Some(1));
     place.stackline(&["fmt", "--write", "a"]).succeeds();
     assert_eq!(std::fs::read_to_string(place.path("a")).unwrap(), once);
@@ -104,7 +106,7 @@ fn a_specification_in_place_of_a_file_is_recognised() {
     Place::new().stackline(&["run", "10 rr 32*100"]).fails(2, &["cannot be read"]).hints("-e '10 rr 32*100'");
     let cores = Place::new().stackline(&["run", "--cpu", "0-1", "-e", "1 rr 1*1"]);
     assert!(cores.err.contains("as in `--cpu 0,1`"), "{}", cores.err);
-    Place::new().stackline(&["query", "--help"]).succeeds();
+    assert!(Place::new().stackline(&["query", "--help"]).succeeds().out.contains("FROM results"));
 }
 
 #[test]
@@ -123,10 +125,10 @@ fn two_kept_runs_are_compared() {
     place.stackline(&["compare", "last"]).fails(2, &["nothing to compare"]).hints("over tcp, unix");
     let full = runs.iter().map(|run| run.to_str().unwrap()).collect::<Vec<_>>();
     place.stackline(&["compare", full[0], full[1]]).succeeds();
-    place.stackline(&["compare", before, "nothing"]).fails(3, &["there is no run at nothing"]).hints("the newest run");
-}
     place.stackline(&["compare", before, "befor"]).fails(3, &["there is no run at befor"]).hints("-before?");
     assert!(place.stackline(&["compare", before, before]).succeeds().err.contains("both are the same run"));
+    place.stackline(&["compare", before, "nothing"]).fails(3, &["there is no run at nothing"]).hints("the newest run");
+}
 
 #[test]
 fn a_comparison_fails_where_it_is_told_to() {
