@@ -1,13 +1,16 @@
-//! Accuracy and speed of the emulator on this machine, beside a bare forwarder between the same sockets: A B A B in one
-//! run, medians printed. `cargo bench -p stackline-emu`, on a quiet machine; a number as argument is the number of
-//! rounds.
+//! Accuracy and speed of the emulator on this machine, beside a bare forwarder between the same sockets, and beside one
+//! of rings (`TPACKET_V3` to receive, `TPACKET_V2` to send): in turns in one run, medians printed.
+//! `cargo bench -p stackline-emu`, on a quiet machine; a number as argument is the number of rounds, a word a part of the
+//! names of cases.
 
 use nix::sched::{CloneFlags, setns};
+use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::socket::{MsgFlags, MultiHeaders, recvmmsg, sendmmsg};
+use nix::sys::time::TimeVal;
 use stackline_core::network::{Host, Link, Network, Rate};
 use stackline_core::random::Seed;
 use stackline_core::time::Duration as Span;
-use stackline_emu::engine::{Engine, Options, Report, Spread, bare_forwarding};
+use stackline_emu::engine::{Engine, Options, Report, Spread, bare_forwarding, bare_rings};
 use stackline_emu::testbed::{self, Testbed};
 use std::io::{IoSlice, IoSliceMut, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
@@ -30,6 +33,7 @@ const COUNTED: Duration = Duration::from_millis(1300);
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Carrier {
     Bare,
+    Rings,
     Emulator(Options),
 }
 
@@ -48,20 +52,27 @@ struct Case {
     rate: Rate,
     delay_us: u64,
     workload: Workload,
-    bare: bool,
+    bare: &'static [Carrier],
 }
 
 fn cases() -> Vec<Case> {
     let gigabit = Rate::Constant(1e9);
     let case = |name, unit, rate, delay_us, workload, bare| Case { name, unit, rate, delay_us, workload, bare };
     vec![
-        case("round trip, no delay", "us", Rate::Unlimited, 0, Workload::RoundTrips(500, 1), true),
+        case("round trip, no delay", "us", Rate::Unlimited, 0, Workload::RoundTrips(500, 1), &[Carrier::Bare]),
         // With the idle time of the next one: the ends take the same time to wake up, so the difference is the path's.
-        case("round trip, no delay, rested", "us", Rate::Unlimited, 0, Workload::RoundTrips(80, 21), true),
-        case("round trip, 10 ms each way", "us", Rate::Unlimited, 10_000, Workload::RoundTrips(80, 1), false),
-        case("TCP, no limit", "Mbit/s", Rate::Unlimited, 0, Workload::Tcp, true),
-        case("TCP, 1 Gbit/s, 1 ms each way", "Mbit/s", gigabit, 1_000, Workload::Tcp, false),
-        case("64-byte UDP one way", "packets/s", Rate::Unlimited, 0, Workload::Datagrams, true),
+        case("round trip, no delay, rested", "us", Rate::Unlimited, 0, Workload::RoundTrips(80, 21), &[Carrier::Bare]),
+        case("round trip, 10 ms each way", "us", Rate::Unlimited, 10_000, Workload::RoundTrips(80, 1), &[]),
+        case("TCP, no limit", "Mbit/s", Rate::Unlimited, 0, Workload::Tcp, &[Carrier::Bare]),
+        case("TCP, 1 Gbit/s, 1 ms each way", "Mbit/s", gigabit, 1_000, Workload::Tcp, &[]),
+        case(
+            "64-byte UDP one way",
+            "packets/s",
+            Rate::Unlimited,
+            0,
+            Workload::Datagrams,
+            &[Carrier::Bare, Carrier::Rings],
+        ),
     ]
 }
 
@@ -69,18 +80,23 @@ fn main() -> Result<()> {
     let rounds: usize = std::env::args().filter_map(|word| word.parse().ok()).next().unwrap_or(3);
     let wanted: Vec<String> =
         std::env::args().skip(1).filter(|w| !w.starts_with('-') && w.parse::<usize>().is_err()).collect();
-    println!("{:<30} {:<18} {:>10} {:>10} {:>6}", "", "median of rounds", "bare", "emulator", "ratio");
+    println!("{:<30} {:<22} {:>10} {:>10} {:>10}", "", "median of rounds", "bare", "rings", "emulator");
     for case in
         cases().iter().filter(|case| wanted.is_empty() || wanted.iter().any(|word| case.name.contains(word.as_str())))
     {
-        let (mut base, mut ours) = (Vec::new(), Vec::new());
-        for _ in 0..rounds {
-            if case.bare {
-                base.push(measure(case, Carrier::Bare)?);
+        let carriers = [Carrier::Bare, Carrier::Rings, Carrier::Emulator(options())];
+        let mut all: [Vec<Measured>; 3] = Default::default();
+        for round in 0..rounds {
+            // Every other round in the other order.
+            for turn in 0..carriers.len() {
+                let which = if round % 2 == 0 { turn } else { carriers.len() - 1 - turn };
+                let carrier = carriers[which];
+                if matches!(carrier, Carrier::Emulator(_)) || case.bare.contains(&carrier) {
+                    all[which].push(measure(case, carrier)?);
+                }
             }
-            ours.push(measure(case, Carrier::Emulator(options()))?);
         }
-        print(case, &base, &ours);
+        print(case, &all);
     }
     Ok(())
 }
@@ -92,15 +108,23 @@ fn options() -> Options {
     Options { stamps: !off("STAMPS"), spin, ..Options::default() }
 }
 
-fn print(case: &Case, base: &[Measured], ours: &[Measured]) {
-    let known = |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.1}"));
-    let of = |all: &[Measured], what: fn(&Measured) -> f64| median(&mut all.iter().map(what).collect::<Vec<_>>());
-    for (unit, what) in [(case.unit, (|m| m.figure) as fn(&Measured) -> f64), ("ns of CPU a frame", |m| m.frame_ns)] {
-        let (base, ours) = (of(base, what), of(ours, what));
-        let ratio = base.zip(ours).map(|(base, ours)| ours / base).map_or("-".into(), |ratio| format!("{ratio:.2}"));
-        println!("{:<30} {unit:<18} {:>10} {:>10} {ratio:>6}", case.name, known(base), known(ours));
+fn print(case: &Case, all: &[Vec<Measured>; 3]) {
+    let figures: [(&str, Figure); 3] =
+        [(case.unit, |m| m.figure), ("ns of CPU a frame", |m| m.frame_ns), ("with the hosts' programs", |m| m.all_ns)];
+    for (unit, figure) in figures {
+        let medians = all.each_ref().map(|of| median(&mut of.iter().map(figure).collect::<Vec<_>>()));
+        print!("{:<30} {unit:<22}", case.name);
+        for median in medians {
+            print!(" {:>10}", median.map_or("-".into(), |value| format!("{value:.1}")));
+        }
+        for (name, of) in ["bare", "rings"].into_iter().zip(&medians) {
+            if let Some(ratio) = of.zip(medians[2]).map(|(of, ours)| ours / of) {
+                print!("  {ratio:.2} of {name}");
+            }
+        }
+        println!();
     }
-    if let Some(report) = ours.last().and_then(|measured| measured.report.as_ref()) {
+    if let Some(report) = all[2].last().and_then(|measured| measured.report.as_ref()) {
         describe(report);
     }
 }
@@ -133,8 +157,13 @@ struct Measured {
     figure: f64,
     /// Processor time of the carrier for each frame.
     frame_ns: f64,
+    /// Processor time of everything, the hosts' programs too, for each frame.
+    all_ns: f64,
     report: Option<Report>,
 }
+
+/// One of its values.
+type Figure = fn(&Measured) -> f64;
 
 fn measure(case: &Case, carrier: Carrier) -> Result<Measured> {
     let network = network(case);
@@ -143,30 +172,41 @@ fn measure(case: &Case, carrier: Carrier) -> Result<Measured> {
     let (started, is_started) = std::sync::mpsc::channel();
     thread::scope(|scope| {
         let network = &network;
-        let carrying = scope.spawn(move || -> Result<(f64, Option<Report>)> {
+        let carrying = scope.spawn(move || -> Result<(f64, f64, Option<Report>)> {
             match carrier {
-                Carrier::Bare => {
+                Carrier::Bare | Carrier::Rings => {
                     let ports = <[_; 2]>::try_from(ports).map_err(|_| "two hosts, two ports")?;
                     drop(started);
-                    let (frames, processor) = bare_forwarding::forward(&ports, stopped.as_fd())?;
-                    Ok((processor.0 as f64 / frames as f64, None))
+                    let forward =
+                        if carrier == Carrier::Rings { bare_rings::forward } else { bare_forwarding::forward };
+                    let (frames, processor) = forward(&ports, stopped.as_fd())?;
+                    Ok((frames as f64, processor.0 as f64, None))
                 }
                 Carrier::Emulator(options) => {
                     let mut engine = Engine::new(ports, network, Seed::root(1), options)?;
                     started.send(engine.handle())?;
                     let report = engine.run(stopped.as_fd())?;
-                    Ok((report.cpu * report.elapsed.0 as f64 / report.received.frames as f64, Some(report)))
+                    Ok((report.received.frames as f64, report.cpu * report.elapsed.0 as f64, Some(report)))
                 }
             }
         });
         if let Ok(handle) = is_started.recv() {
             let _ = handle.started();
         }
+        let before = processor();
         let figure = work(case.workload, &testbed);
+        let all = processor() - before;
         (&stop).write_all(b"x")?;
-        let (frame_ns, report) = carrying.join().map_err(|_| "the carrier panicked")??;
-        Ok(Measured { figure: figure?, frame_ns, report })
+        let (frames, spent, report) = carrying.join().map_err(|_| "the carrier panicked")??;
+        Ok(Measured { figure: figure?, frame_ns: spent / frames, all_ns: all / frames, report })
     })
+}
+
+/// Processor time of this process, in ns.
+fn processor() -> f64 {
+    let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else { return f64::NAN };
+    let seconds = |time: TimeVal| time.tv_sec() as f64 * 1e9 + time.tv_usec() as f64 * 1e3;
+    seconds(usage.user_time()) + seconds(usage.system_time())
 }
 
 /// Runs in a thread on a host.
@@ -217,11 +257,12 @@ fn serve(workload: Workload, ready: std::sync::mpsc::Sender<()>, done: &AtomicBo
     Ok(None)
 }
 
-/// Datagrams that come in a second, taken in batches.
+/// Datagrams that come in a second, taken in batches. They are taken until the client is done: a closed port would be
+/// answered by messages that nobody counts.
 fn count(socket: &UdpSocket, done: &AtomicBool) -> Result<Option<f64>> {
     let mut room = [[0; 64]; BATCH];
     let mut headers = MultiHeaders::<()>::preallocate(BATCH, None);
-    let (mut count, mut begin) = (0_usize, None);
+    let (mut count, mut begin, mut figure) = (0_usize, None, None);
     while !done.load(Ordering::Relaxed) {
         let mut slices: Vec<[IoSliceMut<'_>; 1]> = room.iter_mut().map(|place| [IoSliceMut::new(place)]).collect();
         let Ok(come) = recvmmsg(socket.as_raw_fd(), &mut headers, &mut slices, MsgFlags::MSG_WAITFORONE, None) else {
@@ -229,11 +270,11 @@ fn count(socket: &UdpSocket, done: &AtomicBool) -> Result<Option<f64>> {
         };
         count += come.count();
         let begin = *begin.get_or_insert_with(Instant::now);
-        if begin.elapsed() > COUNTED {
-            return Ok(Some(count as f64 / begin.elapsed().as_secs_f64()));
+        if figure.is_none() && begin.elapsed() > COUNTED {
+            figure = Some(count as f64 / begin.elapsed().as_secs_f64());
         }
     }
-    Ok(None)
+    Ok(figure)
 }
 
 fn drain(mut stream: TcpStream) -> Result<f64> {

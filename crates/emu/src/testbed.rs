@@ -24,8 +24,8 @@ use std::os::fd::AsRawFd;
 use std::sync::Mutex;
 use std::thread;
 
-/// File descriptors needed beside those of the hosts.
-const SPARE_FILES: u64 = 64;
+/// File descriptors needed beside those of the hosts: of a small network also one for each transmit ring.
+const SPARE_FILES: u64 = 128;
 
 /// The hosts of a network; they exist as long as this value.
 #[derive(Debug)]

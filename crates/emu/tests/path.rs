@@ -133,6 +133,36 @@ fn no_packet_is_early_with_stamps_and_without() {
     }
 }
 
+/// Of many lengths, some longer than a slot of a ring: those wait in the socket.
+#[test]
+fn packets_short_and_long_keep_their_order_and_their_bytes() {
+    const TOGETHER: usize = 50;
+    const SENT: usize = 40 * TOGETHER;
+    for stamps in [true, false] {
+        let link = Link { mtu_bytes: Some(9000), ..Link::default() };
+        let report = emulate(link, Options { stamps, ..Options::default() }, |testbed, _| {
+            let (here, there) = (datagrams(testbed, 0), datagrams(testbed, 1));
+            let bytes = |number: usize| {
+                vec![number as u8; [36, 4000, 1400, 8900, 100, 36, 36][number * number % 7] + number % 3]
+            };
+            let mut buffer = [0; 9000];
+            for first in (0..SENT).step_by(TOGETHER) {
+                for number in first..first + TOGETHER {
+                    here.send_to(&bytes(number), (testbed.hosts[1].address, 7000)).unwrap();
+                }
+                for number in first..first + TOGETHER {
+                    let length = there.recv(&mut buffer).unwrap();
+                    assert!(buffer[..length] == bytes(number), "packet {number}");
+                }
+            }
+        });
+        let Some(report) = report else { return };
+        assert_eq!((report.received.packets, report.sent.packets), (SENT as u64, SENT as u64));
+        assert_eq!(report.lost.all(), 0);
+        assert!(report.mechanisms.iter().any(|what| what.contains("through rings")), "{:?}", report.mechanisms);
+    }
+}
+
 #[test]
 fn a_transfer_is_intact_through_loss_a_short_queue_and_a_slow_link() {
     let queue = Queue { limit_packets: Some(40), ..Queue::default() };

@@ -4,9 +4,10 @@
 use super::header::VIRTIO;
 use super::probe::probe;
 use super::receive_batch::ReceiveBatch;
+use super::run_loop::raise_priority;
 use super::{Options, buffer::Buffer};
 use crate::sys::packet;
-use crate::sys::packet_wait::{Clock, Waiter, read};
+use crate::sys::packet_wait::{Clock, Waiter, read, schedule};
 use crate::veth_port::VethPort;
 use stackline_core::time::Duration;
 use std::io;
@@ -14,10 +15,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 const STOP: u64 = u64::MAX;
 
-/// Forwards between two ports until `stop` is readable; returns the number of frames and the processor time used.
+/// Forwards between two ports until `stop` is readable, scheduled as favourably as the emulator; returns the number of
+/// frames and the processor time used.
 pub fn forward(ports: &[VethPort; 2], stop: BorrowedFd<'_>) -> io::Result<(u64, Duration)> {
     let begin = read(Clock::Thread);
     let mut total = 0;
+    raise_priority(schedule().ok());
     let mut waiter = Waiter::new()?;
     probe(ports, &waiter, &Options { stamps: false, ..Options::default() })?;
     for (token, port) in (0..).zip(ports) {
@@ -33,10 +36,9 @@ pub fn forward(ports: &[VethPort; 2], stop: BorrowedFd<'_>) -> io::Result<(u64, 
                 return Ok((total, Duration(read(Clock::Thread) - begin)));
             }
             let from = token as usize;
-            let Ok(count) = batch.receive(ports[from].socket.as_fd(), true) else { continue };
+            let Ok(count) = batch.receive(ports[from].socket.as_fd(), true, packet::BATCH) else { continue };
             total += count as u64;
-            frames
-                .extend((0..count).filter_map(|slot| batch.take(slot)).map(|arrived| (arrived.buffer, arrived.length)));
+            frames.extend(batch.frames.drain(..).map(|arrived| (arrived.buffer, arrived.length)));
             pass(&mut frames, &ports[1 - from])?;
         }
     }

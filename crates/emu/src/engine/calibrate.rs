@@ -57,10 +57,12 @@ impl Engine {
         packet::send(host.socket(), std::iter::once(&frame[skip..]))?;
         while read(Clock::Monotonic) < begin + PATIENCE {
             self.waiter.wait(Some(PATIENCE))?;
-            let Ok(count) = batch.receive(self.queues[0].socket(), self.queues[0].header) else { continue };
+            if self.queues[0].receive(batch).is_err() {
+                continue;
+            }
             let end = read(Clock::Monotonic);
-            let answers = |slot| batch.take(slot).is_some_and(|it| is_answer(&it.buffer[..it.length], number));
-            if (0..count).any(answers) {
+            let mut frames = batch.frames.drain(..);
+            if frames.any(|it| is_answer(&it.buffer[..it.length], number)) {
                 return Ok(Some(end - begin));
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! wait     for frames, or until shortly before the next departure; then spin
-//! receive  a batch from each readable socket, in the order of the kernel's timestamps
+//! receive  a batch from each ring or socket, in the order of the kernel's timestamps
 //! forward  through the model, each at its own instant: a frame read late is late only if it was due already
 //! send     what is due, in batches; record how late it was
 //! ```
@@ -11,6 +11,8 @@
 
 #[doc(hidden)]
 pub mod bare_forwarding;
+#[doc(hidden)]
+pub mod bare_rings;
 pub(crate) mod buffer;
 mod calibrate;
 mod clock;
@@ -25,6 +27,7 @@ mod options;
 mod probe;
 mod receive_batch;
 mod report;
+mod rings;
 mod run_loop;
 #[cfg(test)]
 pub(crate) mod sample_frames;
@@ -43,7 +46,7 @@ use clock::Origin;
 use frame::Frame;
 use handle::Restart;
 use machine::Machine;
-use receive_batch::ReceiveBatch;
+use receive_batch::{FROM_RING, ReceiveBatch};
 use stackline_core::network::{Link, Network};
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
@@ -54,6 +57,9 @@ use transmit_queue::TransmitQueue;
 
 /// Most hosts for which the shortest path is computed; a larger network uses its shortest link instead.
 const MOST_PAIRS: usize = 64;
+
+/// Most rings that are looked into before every system call.
+const FEW: usize = 16;
 
 /// No queue.
 const NONE: u32 = u32::MAX;
@@ -76,6 +82,10 @@ pub struct Engine {
     ready: Vec<u32>,
     outgoing: Vec<u32>,
     blocked: bool,
+    /// Whether frames are looked for in the rings before the descriptors.
+    rings_first: bool,
+    /// Rounds since the descriptors were looked at.
+    rounds: u32,
     waiter: Waiter,
     handle: Handle,
     statistics: Statistics,
@@ -99,7 +109,9 @@ impl Engine {
     /// At rest. The ports are those of the network's hosts; frames to hosts without a port are discarded.
     pub fn new(ports: Vec<VethPort>, network: &Network, seed: Seed, options: Options) -> io::Result<Self> {
         let waiter = Waiter::new()?;
-        let mechanisms = probe::probe(&ports, &waiter, &options)?;
+        let mut mechanisms = probe::probe(&ports, &waiter, &options)?;
+        let (rings, description) = rings::open(&ports, mechanisms.header, &options);
+        mechanisms.descriptions.push(description);
         for (token, port) in (0..).zip(&ports) {
             waiter.add(std::os::fd::AsFd::as_fd(&port.socket), token)?;
         }
@@ -111,12 +123,13 @@ impl Engine {
         for (queue, port) in (0..).zip(&ports) {
             of_node[port.node.0 as usize] = queue;
         }
-        let queues: Vec<TransmitQueue> =
-            ports.into_iter().map(|port| TransmitQueue::new(port, mechanisms.header)).collect();
+        let new = |(port, rings)| TransmitQueue::new(port, mechanisms.header, rings);
+        let queues: Vec<TransmitQueue> = ports.into_iter().zip(rings).map(new).collect();
         let engine = Self {
-            arrivals: Vec::with_capacity(packet::BATCH * queues.len().max(1)),
+            arrivals: Vec::with_capacity(FROM_RING * queues.len().max(1)),
             ready: Vec::with_capacity(queues.len()),
             outgoing: Vec::with_capacity(queues.len()),
+            rings_first: queues.len() <= FEW && queues.iter().all(TransmitQueue::has_rings),
             queues,
             of_node,
             plan: network.clone(),
@@ -126,6 +139,7 @@ impl Engine {
             origin: Origin::new(),
             floor: Instant(0),
             blocked: false,
+            rounds: 0,
             waiter,
             handle,
             statistics: Statistics::new(tolerable)?,
@@ -156,7 +170,7 @@ impl Engine {
         self.blocked = false;
         for queue in &mut self.queues {
             queue.clear();
-            while batch.receive(queue.socket(), queue.header).is_ok_and(|count| count == packet::BATCH) {}
+            queue.discard(batch);
             packet::take_drops(queue.socket())?;
         }
         self.statistics.clear();

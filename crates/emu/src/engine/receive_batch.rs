@@ -6,13 +6,21 @@
 use super::buffer::{Buffer, LARGE, SMALL};
 use super::header::VIRTIO;
 use crate::sys::packet::{self, BATCH, Received};
+use crate::sys::ring::ReceiveRing;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// Slots for one batch.
+/// Most frames read from a ring at once.
+pub(crate) const FROM_RING: usize = 64;
+
+/// Slots for one batch, and the frames that were received.
 pub(crate) struct ReceiveBatch {
     slots: Vec<(Buffer, Buffer)>,
     received: [Received; BATCH],
+    pub(crate) frames: Vec<ReceivedFrame>,
+    /// Frames longer than any packet, and frames of which the kernel had no room for all.
+    pub(crate) too_long: u64,
+    pub(crate) cut: u64,
 }
 
 /// A received frame.
@@ -26,24 +34,50 @@ pub(crate) struct ReceivedFrame {
 impl ReceiveBatch {
     pub(crate) fn new() -> Self {
         let slots = (0..BATCH).map(|_| (Buffer::holding(SMALL), Buffer::holding(LARGE))).collect();
-        Self { slots, received: [Received::default(); BATCH] }
+        let received = [Received::default(); BATCH];
+        Self { slots, received, frames: Vec::with_capacity(FROM_RING.max(BATCH)), too_long: 0, cut: 0 }
     }
 
-    /// Receives at most a batch of frames; returns how many. Without a virtio-net header from the kernel, its room is
-    /// left empty.
-    pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>, header: bool) -> io::Result<usize> {
+    /// Receives at most so many frames, and a batch; returns how many. Without a virtio-net header from the kernel, its
+    /// room is left empty.
+    pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>, header: bool, most: usize) -> io::Result<usize> {
         let skip = if header { 0 } else { VIRTIO };
-        let rooms = self.slots.iter_mut().map(|(small, large)| [&mut small[skip..], &mut large[SMALL..]]);
+        let rooms = self.slots.iter_mut().take(most).map(|(small, large)| [&mut small[skip..], &mut large[SMALL..]]);
         let count = packet::receive(socket, rooms, &mut self.received)?;
-        for ((small, _), received) in self.slots.iter_mut().zip(&mut self.received).take(count) {
-            small[..skip].fill(0);
-            received.length += skip;
+        for slot in 0..count {
+            self.slots[slot].0[..skip].fill(0);
+            self.received[slot].length += skip;
+            match self.take(slot) {
+                Some(frame) => self.frames.push(frame),
+                None => self.too_long += 1,
+            }
         }
         Ok(count)
     }
 
+    /// Copies frames out of a ring, up to one that waits in the socket because it is too long for a slot; returns how many.
+    pub(crate) fn copy_from(&mut self, ring: &mut ReceiveRing, stamps: bool) -> usize {
+        let mut count = 0;
+        while count < FROM_RING
+            && let Some(seen) = ring.next(VIRTIO)
+            && !seen.in_socket
+        {
+            if seen.whole {
+                let mut buffer = Buffer::holding(SMALL);
+                let length = seen.bytes.len();
+                buffer[..length].copy_from_slice(seen.bytes);
+                self.frames.push(ReceivedFrame { buffer, length, stamp: stamps.then_some(seen.stamp) });
+            } else {
+                self.cut += 1;
+            }
+            count += 1;
+            ring.release();
+        }
+        count
+    }
+
     /// Takes the frame of that slot; `None` for one longer than any packet.
-    pub(crate) fn take(&mut self, slot: usize) -> Option<ReceivedFrame> {
+    fn take(&mut self, slot: usize) -> Option<ReceivedFrame> {
         let Received { length, stamp } = self.received[slot];
         let (small, large) = &mut self.slots[slot];
         let buffer = if length <= SMALL {

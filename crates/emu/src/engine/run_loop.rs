@@ -21,6 +21,9 @@ const WAKEUP: u64 = u64::MAX - 1;
 /// How long to wait before a full socket is tried again, in ns.
 const AGAIN: u64 = 50_000;
 
+/// Most rounds until the descriptors are looked at again.
+const MOST_ROUNDS: u32 = 8;
+
 /// Why a wait ended.
 #[derive(Default)]
 struct WakeReason {
@@ -35,7 +38,7 @@ const TURN: u64 = 100_000;
 
 /// Raises the priority of this thread as far as permitted; returns a description. Not real-time scheduling: a spinning
 /// thread would be throttled for a part of every second.
-fn raise_priority(before: Option<Schedule>) -> String {
+pub(super) fn raise_priority(before: Option<Schedule>) -> String {
     let Some(before) = before.filter(|before| before.policy == 0) else {
         return "scheduled as the thread was".into();
     };
@@ -107,10 +110,31 @@ impl Engine {
 
     /// Waits for frames, or until shortly before the next departure.
     fn wait(&mut self) -> io::Result<WakeReason> {
-        let timeout = self.timeout();
-        self.waiter.wait(timeout)?;
-        let mut reason = WakeReason::default();
         self.ready.clear();
+        if self.rings_first && self.rounds < MOST_ROUNDS {
+            self.add_rings();
+            if !self.ready.is_empty() {
+                self.rounds += 1;
+                return Ok(WakeReason::default());
+            }
+        }
+        self.rounds = 0;
+        self.waiter.wait(self.timeout())?;
+        Ok(self.read_tokens())
+    }
+
+    /// Adds the queues in whose rings there are frames.
+    fn add_rings(&mut self) {
+        for (number, _) in (0..).zip(&self.queues).filter(|(_, queue)| queue.has_frame()) {
+            if !self.ready.contains(&number) {
+                self.ready.push(number);
+            }
+        }
+    }
+
+    /// Reads which descriptors are readable.
+    fn read_tokens(&mut self) -> WakeReason {
+        let mut reason = WakeReason::default();
         for token in self.waiter.ready_tokens() {
             match token {
                 STOP => reason.stop = true,
@@ -118,7 +142,7 @@ impl Engine {
                 queue => self.ready.push(queue as u32),
             }
         }
-        Ok(reason)
+        reason
     }
 
     /// How long it may sleep, in ns; no limit when nothing is in transit.
@@ -145,19 +169,16 @@ impl Engine {
         Ok(())
     }
 
-    /// Receives a batch of frames from a host's socket.
+    /// Receives a batch of frames from a host.
     fn receive(&mut self, queue: u32, batch: &mut ReceiveBatch) -> io::Result<()> {
-        let from = &self.queues[queue as usize];
-        let count = match batch.receive(from.socket(), from.header) {
-            Ok(count) => count,
-            Err(error) => return self.unreadable(error),
-        };
+        if let Err(error) = self.queues[queue as usize].receive(batch) {
+            return self.unreadable(error);
+        }
         let (now, believed) = self.origin.compare();
-        for slot in 0..count {
-            match batch.take(slot) {
-                Some(arrived) => self.accept_frame(queue, arrived, now, believed),
-                None => self.statistics.count_foreign(Foreign::TooLong),
-            }
+        self.statistics.lost.unread += std::mem::take(&mut batch.cut);
+        self.statistics.count_too_long(std::mem::take(&mut batch.too_long));
+        for arrived in batch.frames.drain(..) {
+            self.accept_frame(queue, arrived, now, believed);
         }
         Ok(())
     }

@@ -118,6 +118,10 @@ impl Statistics {
         self.foreign[why as usize] += 1;
     }
 
+    pub(crate) fn count_too_long(&mut self, frames: u64) {
+        self.foreign[Foreign::TooLong as usize] += frames;
+    }
+
     /// Foreign frames by reason, with packets between hosts without a path; without zeros.
     pub(crate) fn foreign(&self, without_path: u64) -> Vec<(String, u64)> {
         let all = FOREIGN.into_iter().zip(self.foreign).chain([("no path between its hosts", without_path)]);

@@ -1,8 +1,10 @@
-//! A host's port in service: its socket, and the frames that wait to be sent on it.
+//! A host's port in service: its socket and its rings, and the frames that wait to be sent on it.
 
 use super::clock::Origin;
 use super::frame::Frame;
 use super::header::VIRTIO;
+use super::receive_batch::ReceiveBatch;
+use super::rings::Rings;
 use super::statistics::{Foreign, Statistics, count};
 use crate::sys::packet::{self, BATCH};
 use crate::veth_port::VethPort;
@@ -12,11 +14,17 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
+/// Most batches that are discarded at once: more than rings hold.
+const MOST_DISCARDED: usize = 1024;
+
 /// One host's socket and its transmit queue.
 pub(crate) struct TransmitQueue {
     pub(crate) port: VethPort,
     /// Whether the kernel puts a virtio-net header before every frame.
     pub(crate) header: bool,
+    rings: Option<Rings>,
+    /// Frames that wait in the socket before the next one of the ring.
+    in_socket: usize,
     /// In the order in which they are due.
     out: VecDeque<Leaving>,
 }
@@ -28,8 +36,52 @@ struct Leaving {
 }
 
 impl TransmitQueue {
-    pub(crate) const fn new(port: VethPort, header: bool) -> Self {
-        Self { port, header, out: VecDeque::new() }
+    pub(crate) const fn new(port: VethPort, header: bool, rings: Option<Rings>) -> Self {
+        Self { port, header, rings, in_socket: 0, out: VecDeque::new() }
+    }
+
+    /// Whether it has rings.
+    pub(crate) const fn has_rings(&self) -> bool {
+        self.rings.is_some()
+    }
+
+    /// Whether a frame can be read, as far as that is seen without a system call.
+    #[inline]
+    pub(crate) fn has_frame(&self) -> bool {
+        self.in_socket > 0 || self.rings.as_ref().is_some_and(|rings| rings.received.next(VIRTIO).is_some())
+    }
+
+    /// Receives at most a batch of frames; returns how many.
+    pub(crate) fn receive(&mut self, batch: &mut ReceiveBatch) -> io::Result<usize> {
+        let Some(rings) = &mut self.rings else { return batch.receive(self.port.socket.as_fd(), self.header, BATCH) };
+        if self.in_socket == 0 {
+            let count = batch.copy_from(&mut rings.received, rings.stamps);
+            if count > 0 {
+                return Ok(count);
+            }
+            while self.in_socket < BATCH && rings.received.next(VIRTIO).is_some_and(|seen| seen.in_socket) {
+                rings.received.release();
+                self.in_socket += 1;
+            }
+        }
+        // With nothing in the ring the socket may have an error.
+        let received = batch.receive(self.port.socket.as_fd(), self.header, self.in_socket.max(1));
+        match &received {
+            Ok(count) => self.in_socket = self.in_socket.saturating_sub(*count),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.in_socket = 0,
+            Err(_) => {}
+        }
+        received
+    }
+
+    /// Discards what was received, as far as a host that goes on sending allows it to end.
+    pub(crate) fn discard(&mut self, batch: &mut ReceiveBatch) {
+        for _ in 0..MOST_DISCARDED {
+            if !self.receive(batch).is_ok_and(|count| count > 0) {
+                return;
+            }
+            batch.frames.clear();
+        }
     }
 
     pub(crate) fn socket(&self) -> BorrowedFd<'_> {
@@ -50,11 +102,9 @@ impl TransmitQueue {
 
     /// Sends what waits; false when the kernel takes no more for now.
     pub(crate) fn send(&mut self, origin: &Origin, statistics: &mut Statistics) -> bool {
-        let skip = if self.header { 0 } else { VIRTIO };
         let mut before = origin.now();
         while !self.out.is_empty() {
-            let frames = self.out.iter().take(BATCH).map(|leaving| &leaving.frame.bytes()[skip..]);
-            match packet::send(self.port.socket.as_fd(), frames) {
+            match self.hand_over() {
                 Ok(sent) => {
                     let after = origin.now();
                     self.settle(sent, before, after, statistics);
@@ -66,6 +116,18 @@ impl TransmitQueue {
             }
         }
         true
+    }
+
+    /// Sends the first of what waits in one call; returns how many.
+    fn hand_over(&mut self) -> io::Result<usize> {
+        if let Some(rings) = &mut self.rings {
+            let small = self.out.iter().take_while(|leaving| rings.put(leaving.frame.bytes()));
+            if small.count() > 0 {
+                return rings.send();
+            }
+        }
+        let skip = if self.header { 0 } else { VIRTIO };
+        packet::send(self.port.socket.as_fd(), self.out.iter().map(|leaving| &leaving.frame.bytes()[skip..]))
     }
 
     /// Departures of frames sent in one call are spread evenly between the call's beginning and its end.

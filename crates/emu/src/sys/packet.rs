@@ -141,7 +141,7 @@ fn option<T: Plain>(socket: BorrowedFd<'_>, level: i32, name: i32) -> io::Result
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(value) }
 }
 
-fn set_option(socket: BorrowedFd<'_>, level: i32, name: i32, value: i32) -> io::Result<()> {
+pub(crate) fn set_option(socket: BorrowedFd<'_>, level: i32, name: i32, value: i32) -> io::Result<()> {
     // SAFETY: the pointer is to a value of that length, alive for the call.
     let done = unsafe {
         let length = size_of::<i32>() as libc::socklen_t;

@@ -3,7 +3,7 @@
 use nix::sys::socket::{setsockopt, sockopt};
 use std::io;
 use std::mem::size_of;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// Buffer size requested for each direction, in bytes: enough for large trains while the emulator is not running.
 const BUFFER: usize = 16 << 20;
@@ -11,6 +11,28 @@ const BUFFER: usize = 16 << 20;
 /// A packet socket of the interface of that index in the thread's network namespace: non-blocking, whole Ethernet
 /// frames of every protocol with a virtio-net header before each, without outgoing ones.
 pub(crate) fn packet_socket(interface: u32) -> io::Result<OwnedFd> {
+    let socket = unbound()?;
+    bind(&socket, interface, libc::ETH_P_ALL as u16)?;
+    Ok(socket)
+}
+
+/// A socket that only sends, on the interface of that one.
+pub(crate) fn sending_socket(like: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    // SAFETY: all bytes zero are a valid address of this type.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    let mut length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: both pointers are to live values, the length is that of the first.
+    let done = unsafe { libc::getsockname(like.as_raw_fd(), (&raw mut address).cast(), &raw mut length) };
+    if done < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let socket = unbound()?;
+    bind(&socket, address.sll_ifindex as u32, 0)?;
+    Ok(socket)
+}
+
+/// With a virtio-net header before every frame, and much room.
+fn unbound() -> io::Result<OwnedFd> {
     // With protocol 0 nothing is received before the socket is bound to its interface.
     let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: takes no pointer.
@@ -29,7 +51,6 @@ pub(crate) fn packet_socket(interface: u32) -> io::Result<OwnedFd> {
     if setsockopt(&socket, sockopt::SndBufForce, &BUFFER).is_err() {
         setsockopt(&socket, sockopt::SndBuf, &BUFFER)?;
     }
-    bind(&socket, interface)?;
     Ok(socket)
 }
 
@@ -43,11 +64,11 @@ fn switch_on(socket: &OwnedFd, option: i32) -> io::Result<()> {
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-fn bind(socket: &OwnedFd, interface: u32) -> io::Result<()> {
+fn bind(socket: &OwnedFd, interface: u32, protocol: u16) -> io::Result<()> {
     // SAFETY: all bytes zero are a valid address of this type.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;
-    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+    address.sll_protocol = protocol.to_be();
     address.sll_ifindex = interface as i32;
     // SAFETY: the pointer is to a value of that length, alive for the call.
     let done = unsafe {

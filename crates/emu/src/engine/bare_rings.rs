@@ -1,0 +1,93 @@
+//! What a data path of rings costs on this machine: frames of one port's receive ring (`TPACKET_V3`) are copied to the
+//! other port's transmit ring (`TPACKET_V2`). Benchmarks of the emulator compare with it; nothing else uses it.
+//!
+//! It carries no trains of segments. A frame may wait for a millisecond, until its block is full or its time is over.
+
+use super::Options;
+use super::header::VIRTIO;
+use super::probe::probe;
+use super::run_loop::raise_priority;
+use crate::sys::block_ring::BlockRing;
+use crate::sys::packet;
+use crate::sys::packet_wait::{Clock, Waiter, read, schedule};
+use crate::sys::raw::sending_socket;
+use crate::sys::ring::TransmitRing;
+use crate::veth_port::VethPort;
+use stackline_core::time::Duration;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+const STOP: u64 = u64::MAX;
+/// Bytes of a transmit ring.
+const RING: usize = 4 << 20;
+
+/// From one port to the other.
+struct Way {
+    from: BlockRing,
+    to: TransmitRing,
+    socket: OwnedFd,
+    mac: [u8; 6],
+    /// Frames in the transmit ring that the kernel has not taken.
+    waiting: usize,
+}
+
+/// Forwards between two ports until `stop` is readable, scheduled as favourably as the emulator; returns the number of
+/// frames and the processor time used.
+pub fn forward(ports: &[VethPort; 2], stop: BorrowedFd<'_>) -> io::Result<(u64, Duration)> {
+    let begin = read(Clock::Thread);
+    raise_priority(schedule().ok());
+    let mut waiter = Waiter::new()?;
+    probe(ports, &waiter, &Options { stamps: false, ..Options::default() })?;
+    let mut ways = [Way::new(&ports[0], &ports[1])?, Way::new(&ports[1], &ports[0])?];
+    for (token, port) in (0..).zip(ports) {
+        waiter.add(port.socket.as_fd(), token)?;
+    }
+    waiter.add(stop, STOP)?;
+    let mut total = 0;
+    loop {
+        waiter.wait(None)?;
+        for token in waiter.ready_tokens() {
+            if token == STOP {
+                return Ok((total, Duration(read(Clock::Thread) - begin)));
+            }
+            total += ways[token as usize].pass();
+        }
+    }
+}
+
+impl Way {
+    fn new(from: &VethPort, to: &VethPort) -> io::Result<Self> {
+        let socket = sending_socket(to.socket.as_fd())?;
+        packet::bypass_queue(socket.as_fd())?;
+        let ring = TransmitRing::open(socket.as_fd(), RING)?;
+        Ok(Self { from: BlockRing::open(from.socket.as_fd())?, to: ring, socket, mac: to.host_mac, waiting: 0 })
+    }
+
+    /// Passes the frames of all blocks that are there; returns how many.
+    fn pass(&mut self) -> u64 {
+        let Self { from, to, socket, mac, waiting } = self;
+        let mut total = 0;
+        while from.read(VIRTIO, |frame| {
+            let mut head = [0; VIRTIO + 6];
+            head[..VIRTIO].copy_from_slice(&frame[..VIRTIO]);
+            // Headers as long as the frame: the kernel then copies it once, into one piece.
+            head[2..4].copy_from_slice(&((frame.len() - VIRTIO) as u16).to_ne_bytes());
+            head[VIRTIO..].copy_from_slice(mac);
+            while !to.put([&head, &frame[VIRTIO + 6..]]) {
+                send(to, socket, waiting);
+            }
+            *waiting += 1;
+            total += 1;
+        }) {
+            send(to, socket, waiting);
+        }
+        total
+    }
+}
+
+/// What the kernel does not take at once is tried again.
+fn send(to: &mut TransmitRing, socket: &OwnedFd, waiting: &mut usize) {
+    while *waiting > 0 {
+        *waiting -= to.send(socket.as_fd()).0;
+    }
+}
