@@ -101,11 +101,12 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// `STAMPS=0` and `SPIN=0` show the effect of these options.
+/// `STAMPS=0`, `SPIN=0` and `PAUSE=0` show the effect of these options.
 fn options() -> Options {
     let off = |name| std::env::var(name).is_ok_and(|value| value == "0");
     let spin = if off("SPIN") { Span::ZERO } else { Options::default().spin };
-    Options { stamps: !off("STAMPS"), spin, ..Options::default() }
+    let pause = if off("PAUSE") { Span::ZERO } else { Options::default().pause };
+    Options { stamps: !off("STAMPS"), spin, pause, ..Options::default() }
 }
 
 fn print(case: &Case, all: &[Vec<Measured>; 3]) {

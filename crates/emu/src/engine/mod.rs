@@ -23,6 +23,7 @@ pub mod fuzzing;
 mod handle;
 pub(crate) mod header;
 mod machine;
+mod moderation;
 mod options;
 mod probe;
 mod receive_batch;
@@ -46,6 +47,7 @@ use clock::Origin;
 use frame::Frame;
 use handle::Restart;
 use machine::Machine;
+use moderation::Moderation;
 use receive_batch::{FROM_RING, ReceiveBatch};
 use stackline_core::network::{Link, Network};
 use stackline_core::random::Seed;
@@ -84,8 +86,10 @@ pub struct Engine {
     blocked: bool,
     /// Whether frames are looked for in the rings before the descriptors.
     rings_first: bool,
-    /// Rounds since the descriptors were looked at.
+    /// Rounds since the descriptors were looked at, and whether the last one may have left frames.
     rounds: u32,
+    behind: bool,
+    moderation: Moderation,
     waiter: Waiter,
     handle: Handle,
     statistics: Statistics,
@@ -129,6 +133,7 @@ impl Engine {
             arrivals: Vec::with_capacity(FROM_RING * queues.len().max(1)),
             ready: Vec::with_capacity(queues.len()),
             outgoing: Vec::with_capacity(queues.len()),
+            moderation: Moderation::new(options.pause, queues.len()),
             rings_first: queues.len() <= FEW && queues.iter().all(TransmitQueue::has_rings),
             queues,
             of_node,
@@ -140,6 +145,7 @@ impl Engine {
             floor: Instant(0),
             blocked: false,
             rounds: 0,
+            behind: false,
             waiter,
             handle,
             statistics: Statistics::new(tolerable)?,
@@ -174,6 +180,7 @@ impl Engine {
             packet::take_drops(queue.socket())?;
         }
         self.statistics.clear();
+        self.moderation.clear();
         self.floor = Instant(0);
         self.origin = Origin::new();
         self.machine.begin(self.origin.monotonic_ns());

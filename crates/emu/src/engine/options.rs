@@ -13,12 +13,16 @@ pub struct Options {
     pub stamps: bool,
     /// How long before a departure it wakes up to spin for the rest; never spins when zero, or on a single processor.
     pub spin: Duration,
+    /// How long frames may stay unread where small ones come fast in one direction, so that many are read and sent
+    /// together; up to a millisecond where they wait longer anyway, never beyond a departure. Zero reads each at once.
+    pub pause: Duration,
     /// Most memory for frames in transit, in bytes; frames beyond it are lost and count as overload.
     pub memory: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { offload: true, stamps: true, spin: Duration(100_000), memory: 2 << 30 }
+        let (spin, pause) = (Duration(100_000), Duration(50_000));
+        Self { offload: true, stamps: true, spin, pause, memory: 2 << 30 }
     }
 }

@@ -111,6 +111,9 @@ impl Engine {
     /// Waits for frames, or until shortly before the next departure.
     fn wait(&mut self) -> io::Result<WakeReason> {
         self.ready.clear();
+        if !self.behind {
+            self.pause();
+        }
         if self.rings_first && self.rounds < MOST_ROUNDS {
             self.add_rings();
             if !self.ready.is_empty() {
@@ -118,9 +121,14 @@ impl Engine {
                 return Ok(WakeReason::default());
             }
         }
+        let nothing = self.rounds < MOST_ROUNDS;
         self.rounds = 0;
         self.waiter.wait(self.timeout())?;
-        Ok(self.read_tokens())
+        let reason = self.read_tokens();
+        if nothing && self.pause() {
+            self.add_rings();
+        }
+        Ok(reason)
     }
 
     /// Adds the queues in whose rings there are frames.
@@ -145,6 +153,18 @@ impl Engine {
         reason
     }
 
+    /// Leaves frames unread for a moment where that is worth it, and as far as nothing departs meanwhile; false if not.
+    fn pause(&self) -> bool {
+        let Some(pause) = self.moderation.pause(|| self.origin.now()).filter(|_| self.rings_first) else {
+            return false;
+        };
+        let ns = self.timeout().map_or(pause.0, |timeout| timeout.min(pause.0));
+        if ns > 0 {
+            std::thread::sleep(std::time::Duration::from_nanos(ns));
+        }
+        ns > 0
+    }
+
     /// How long it may sleep, in ns; no limit when nothing is in transit.
     fn timeout(&self) -> Option<u64> {
         let due = self.machine.deadline().map(|(due, _)| due.since(self.origin.now()).0);
@@ -157,30 +177,33 @@ impl Engine {
     }
 
     fn round(&mut self, batch: &mut ReceiveBatch) -> io::Result<()> {
+        self.behind = false;
         for turn in 0..self.ready.len() {
-            self.receive(self.ready[turn], batch)?;
+            self.behind |= self.receive(self.ready[turn], batch)? >= packet::BATCH;
         }
         if self.ready.len() > 1 {
             // By number too: only the stable sort, which allocates, keeps the order of equal instants.
             self.arrivals.sort_unstable_by_key(|arrival| (arrival.at, arrival.number));
         }
-        self.forward();
+        let now = self.forward();
         self.send();
+        self.moderation.end_round(now);
         Ok(())
     }
 
-    /// Receives a batch of frames from a host.
-    fn receive(&mut self, queue: u32, batch: &mut ReceiveBatch) -> io::Result<()> {
-        if let Err(error) = self.queues[queue as usize].receive(batch) {
-            return self.unreadable(error);
-        }
+    /// Receives a batch of frames from a host; returns how many.
+    fn receive(&mut self, queue: u32, batch: &mut ReceiveBatch) -> io::Result<usize> {
+        let count = match self.queues[queue as usize].receive(batch) {
+            Ok(count) => count,
+            Err(error) => return self.unreadable(error).map(|()| 0),
+        };
         let (now, believed) = self.origin.compare();
         self.statistics.lost.unread += std::mem::take(&mut batch.cut);
         self.statistics.count_too_long(std::mem::take(&mut batch.too_long));
         for arrived in batch.frames.drain(..) {
             self.accept_frame(queue, arrived, now, believed);
         }
-        Ok(())
+        Ok(count)
     }
 
     fn unreadable(&mut self, error: io::Error) -> io::Result<()> {
@@ -204,8 +227,9 @@ impl Engine {
             },
             None => now,
         };
+        let waited = now.since(at);
         if stamp.is_some() && believed {
-            self.statistics.waited.record(now.since(at).0);
+            self.statistics.waited.record(waited.0);
         }
         let header = match header::read(&buffer[..length]) {
             Ok(header) => header,
@@ -216,6 +240,9 @@ impl Engine {
         if buffer::taken() > self.options.memory {
             self.statistics.lost.memory += 1;
             return;
+        }
+        if header.segments.count == 1 {
+            self.moderation.count(queue, to, waited);
         }
         let packet = Packet {
             number: 0,
@@ -229,8 +256,8 @@ impl Engine {
         self.arrivals.push(Arrival { at, number: self.arrivals.len() as u32, packet });
     }
 
-    /// Passes received frames through the machine, each at its instant, up to now.
-    fn forward(&mut self) {
+    /// Passes received frames through the machine, each at its instant, up to now; returns which instant that is.
+    fn forward(&mut self) -> Instant {
         let mut arrivals = std::mem::take(&mut self.arrivals);
         for Arrival { at, packet, .. } in arrivals.drain(..) {
             // Otherwise packets due before would meet packets that came after.
@@ -239,7 +266,9 @@ impl Engine {
             self.machine.handle(self.floor, packet);
         }
         self.arrivals = arrivals;
-        self.deliver(self.origin.now());
+        let now = self.origin.now();
+        self.deliver(now);
+        now
     }
 
     /// Moves what is due by then to the transmit queues.
