@@ -351,8 +351,8 @@ fn without_files_for_its_hosts_it_is_refused() {
     let script = format!("ulimit -n 100; exec {} net exec net.stackline h0 -- true", program());
     let ended = Command::new("sh").args(["-c", &script]).current_dir(net.place.path("")).output().unwrap();
     assert_eq!(ended.status.code(), Some(3), "{}", said(&ended));
-    assert!(said(&ended).contains("60 emulated hosts need 184 file descriptors, the limit is 100"), "{}", said(&ended));
-    assert!(said(&ended).trim_end().ends_with("hint: `ulimit -Hn 184`"), "{}", said(&ended));
+    assert!(said(&ended).contains("60 emulated hosts need 248 file descriptors, the limit is 100"), "{}", said(&ended));
+    assert!(said(&ended).trim_end().ends_with("hint: `ulimit -Hn 248`"), "{}", said(&ended));
 }
 
 #[test]
