@@ -88,9 +88,11 @@ impl GroupRun<'_> {
         counts.into_iter().find(|n| *n > 0).unwrap_or(0)
     }
 
+    /// None where its bytes are not those of its time.
     pub(crate) fn throughput_bit_s(&self) -> Option<f64> {
         let (bytes, elapsed) = (self.bytes(), self.elapsed_s());
-        (bytes > 0 && elapsed > 0.0).then(|| real(bytes) * 8.0 / elapsed)
+        let timed = self.sides().all(SideRecord::bytes_are_timed);
+        (timed && bytes > 0 && elapsed > 0.0).then(|| real(bytes) * 8.0 / elapsed)
     }
 
     /// How often it was done.

@@ -213,6 +213,33 @@ impl Call {
         }
     }
 
+    /// Whether it has nothing to do with the peer.
+    #[must_use]
+    pub const fn is_local(&self) -> bool {
+        matches!(
+            self,
+            Self::StartMeasurement
+                | Self::StopMeasurement
+                | Self::Delay(_)
+                | Self::Pace(_)
+                | Self::ReadFile(_)
+                | Self::WriteFile(_)
+                | Self::Mark(_)
+        )
+    }
+
+    /// Whether it moves a data unit, or half of a call.
+    const fn carries(&self) -> bool {
+        matches!(
+            self,
+            Self::DataRequest(_)
+                | Self::AwaitDataIndication(_)
+                | Self::RpcCall(..)
+                | Self::RpcAwaitCallInd(_)
+                | Self::RpcReturn(_)
+        )
+    }
+
     /// Whether it moves the conversation on by itself. A time limit ends a repeat on the side whose first
     /// operation drives; the other side follows when the stream ends.
     #[must_use]
@@ -252,6 +279,15 @@ pub fn any(steps: &[Step], test: &impl Fn(&Call) -> bool) -> bool {
     })
 }
 
+/// Whether data units or calls lie before the start or behind the stop of the clock that these steps have.
+#[must_use]
+pub fn moves_outside_clock(steps: &[Step]) -> bool {
+    let place = |wanted: Call| steps.iter().position(|step| *step == Step::Call(wanted.clone()));
+    let (start, stop) = (place(Call::StartMeasurement), place(Call::StopMeasurement));
+    let moves = |part: Option<&[Step]>| part.is_some_and(|part| any(part, &Call::carries));
+    moves(start.map(|start| &steps[..start])) || moves(stop.map(|stop| &steps[stop..]))
+}
+
 /// Whether connections come and go in a repeat, so that none lasts from clock start to stop.
 #[must_use]
 pub fn repeats_connections(steps: &[Step]) -> bool {
@@ -265,6 +301,27 @@ pub fn both_ways(steps: &[Step]) -> bool {
     let sends = |call: &Call| matches!(call, Call::DataRequest(_) | Call::RpcCall(..));
     let takes = |call: &Call| matches!(call, Call::AwaitDataIndication(_) | Call::RpcAwaitCallInd(_));
     any(steps, &sends) && any(steps, &takes)
+}
+
+/// How many of the responder's statements answer these of the initiator: a call is two.
+fn exchanges(steps: &[Step]) -> usize {
+    let of = |step: &Step| match step {
+        Step::Call(call) if call.is_local() => 0,
+        Step::Call(Call::RpcCall(..)) => 2,
+        Step::Call(_) => 1,
+        Step::Repeat(..) => usize::from(communicates(step)),
+    };
+    steps.iter().map(of).sum()
+}
+
+fn communicates(step: &Step) -> bool {
+    any(core::slice::from_ref(step), &|call| !call.is_local())
+}
+
+/// The place behind so many statements that communicate.
+fn place_behind(steps: &[Step], count: usize) -> usize {
+    let places = steps.iter().enumerate().filter(|(_, step)| communicates(step)).map(|(at, _)| at + 1);
+    places.take(count).last().unwrap_or(0)
 }
 
 /// An application type: a pair of benchmark procedures.
@@ -288,6 +345,51 @@ impl Procedure {
             Side::Initiator => &self.initiator,
             Side::Responder => &self.responder,
         }
+    }
+
+    /// The statements of one side that lie within the initiator's clock. The sides match operation by operation, so what the
+    /// responder does meanwhile is found by counting; local operations at its edges count as within. All of it where they do not match.
+    #[must_use]
+    pub fn timed(&self, side: Side) -> &[Step] {
+        let Some((start, stop)) = self.clock() else { return self.side(side) };
+        if side == Side::Initiator {
+            return &self.initiator[start + 1..stop];
+        }
+        let answers = self.responder.iter().filter(|step| communicates(step)).count();
+        if answers != exchanges(&self.initiator) {
+            return &self.responder;
+        }
+        let before = exchanges(&self.initiator[..start]);
+        let within = exchanges(&self.initiator[start..stop]);
+        let from = place_behind(&self.responder, before);
+        let length = place_behind(&self.responder[from..], within);
+        &self.responder[from..from + length]
+    }
+
+    /// The steps of one side as its endpoint walks them. Where data units or calls lie outside the clock, the responder's have a
+    /// start and a stop of its own counts in the same place.
+    #[must_use]
+    pub fn walked(&self, side: Side) -> Vec<Step> {
+        let steps = self.side(side);
+        let Some((start, stop)) = self.clock().filter(|_| side == Side::Responder) else { return steps.to_vec() };
+        let timed = self.timed(side);
+        let outside = |part: &[Step]| any(part, &Call::carries);
+        let from = place_behind(steps, exchanges(&self.initiator[..start]));
+        let (before, after) = (&steps[..from], &steps[from + timed.len()..]);
+        let mark = |wanted: bool, call: Call| wanted.then_some(Step::Call(call));
+        let mut walked = before.to_vec();
+        walked.extend(mark(outside(&self.initiator[..start]), Call::StartMeasurement));
+        walked.extend_from_slice(timed);
+        walked.extend(mark(outside(&self.initiator[stop..]), Call::StopMeasurement));
+        walked.extend_from_slice(after);
+        walked
+    }
+
+    /// Where the initiator's clock starts and stops.
+    fn clock(&self) -> Option<(usize, usize)> {
+        let place =
+            |wanted: &Call| self.initiator.iter().position(|step| matches!(step, Step::Call(call) if call == wanted));
+        place(&Call::StartMeasurement).zip(place(&Call::StopMeasurement)).filter(|(start, stop)| start < stop)
     }
 
     /// Every operation of one side, in the order written.
@@ -325,6 +427,58 @@ impl Procedure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A unit, a call and a repeat of units, of which the initiator times the middle one.
+    fn warmed() -> Procedure {
+        use Call::{AwaitConnectIndication, AwaitDataIndication, ConnectRequest, DataRequest};
+        let (step, unit) = (Step::Call, SizeArgument::Unit);
+        let times = |call: Call| Step::Repeat(CountArgument::Times(3), alloc::vec![step(call)]);
+        Procedure {
+            name: "warmed".into(),
+            timings: Vec::new(),
+            initiator: alloc::vec![
+                step(ConnectRequest),
+                times(DataRequest(unit)),
+                step(Call::StartMeasurement),
+                step(Call::Mark("m".into())),
+                step(Call::RpcCall(unit, unit)),
+                step(Call::StopMeasurement),
+                times(DataRequest(unit)),
+            ],
+            responder: alloc::vec![
+                step(AwaitConnectIndication),
+                times(AwaitDataIndication(unit)),
+                step(Call::RpcAwaitCallInd(unit)),
+                step(Call::RpcReturn(unit)),
+                times(AwaitDataIndication(unit)),
+            ],
+        }
+    }
+
+    #[test]
+    fn the_responder_counts_where_the_clock_runs() {
+        let procedure = warmed();
+        let names = |steps: &[Step]| -> Vec<&str> {
+            let name = |step: &Step| if let Step::Call(call) = step { call.name() } else { "repeat" };
+            steps.iter().map(name).collect()
+        };
+        assert_eq!(names(procedure.timed(Side::Initiator)), ["Mark", "RPCCall"]);
+        assert_eq!(names(procedure.timed(Side::Responder)), ["RPCAwaitCallInd", "RPCReturn"]);
+        let walked = procedure.walked(Side::Responder);
+        let marked = ["StartMeasurement", "RPCAwaitCallInd", "RPCReturn", "StopMeasurement", "repeat"];
+        assert_eq!(names(&walked), [&["AwaitConnectIndication", "repeat"][..], &marked[..]].concat());
+        assert_eq!(procedure.walked(Side::Initiator), procedure.initiator);
+    }
+
+    #[test]
+    fn nothing_outside_the_clock_needs_no_mark() {
+        let mut procedure = warmed();
+        procedure.initiator.truncate(6);
+        procedure.initiator.remove(1);
+        procedure.responder.truncate(4);
+        procedure.responder.remove(1);
+        assert_eq!(procedure.walked(Side::Responder), procedure.responder);
+    }
 
     #[test]
     fn the_table_names_every_operation_once() {

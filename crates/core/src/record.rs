@@ -209,6 +209,13 @@ impl Transport {
     }
 }
 
+/// The note of a side whose clock stopped before the peer had everything: its bytes are not those of its time.
+pub const IN_TRANSIT: &str = "not confirmed: the clock stopped with data units in transit";
+
+/// The note of a side that cannot say which data units lay within the clock.
+pub const UNPLACED: &str =
+    "not placed: some data units were lost, so which of the others lay within the clock is unknown";
+
 /// What one side of one part saw in one run, all its replicas together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SideRecord {
@@ -243,6 +250,12 @@ pub struct SideRecord {
 }
 
 impl SideRecord {
+    /// Whether its bytes are those that were moved while the clock ran.
+    #[must_use]
+    pub fn bytes_are_timed(&self) -> bool {
+        !self.notes.iter().any(|note| note == IN_TRANSIT || note == UNPLACED)
+    }
+
     /// Adds what another replica of the same side saw: counters are summed, gauges stay the first's.
     pub fn add(&mut self, one: Self) {
         self.usage.add(&one.usage);

@@ -5,14 +5,14 @@
 
 use crate::marks::Marks;
 use crate::observation::Observation;
-use crate::service::{Bulk, Service};
+use crate::service::{Bulk, Facts, Service};
 use crate::task::Task;
 use crate::times::Times;
 use crate::world::{Processor, Step, World};
 use stackline_core::cursor::{Cursor, Operation};
 use stackline_core::error::{Blame, Error, Result};
 use stackline_core::program::{self, Side};
-use stackline_core::record::Transport;
+use stackline_core::record::{self, Transport};
 use stackline_core::time::{Duration, Instant};
 use std::mem;
 use std::sync::Arc;
@@ -35,6 +35,8 @@ pub struct Endpoint<W: World> {
     paced: bool,
     started: Option<Start>,
     stopped: bool,
+    /// A responder's own StartMeasurement is still to come.
+    own_clock: bool,
     /// Whether connections come and go in a repeat, so that the period does not end with the first.
     loops: bool,
     /// When the peer was first heard of; what a responder paces and marks from.
@@ -43,8 +45,14 @@ pub struct Endpoint<W: World> {
     unconfirmed: bool,
     /// The present connection's stream was found to have ended.
     stream_over: bool,
-    /// Bytes that arrived on earlier connections, where cursors cannot know.
-    arrived_before: u64,
+    /// What the present connection had reported when counting began.
+    counted: Facts,
+    /// Data units moved after the clock: what the connection reports of them is not counted.
+    beyond: bool,
+    /// Data units were seen to be lost.
+    lossy: bool,
+    /// Bytes that arrived while the clock ran, where cursors cannot know.
+    arrived: u64,
 }
 
 /// What was read when the clock started.
@@ -73,11 +81,15 @@ impl<W: World> Endpoint<W> {
             paced: false,
             started: None,
             stopped: false,
+            own_clock: task.side == Side::Responder && task.does("StartMeasurement"),
             loops: program::repeats_connections(&task.steps),
             heard: None,
             unconfirmed: false,
             stream_over: false,
-            arrived_before: 0,
+            counted: Facts::default(),
+            beyond: false,
+            lossy: false,
+            arrived: 0,
             task,
             world,
         }
@@ -172,6 +184,7 @@ impl<W: World> Endpoint<W> {
     // --- data ---
 
     async fn send(&mut self, bytes: u64, times: u64, cursor: &mut Cursor) -> Result<()> {
+        self.close_counts();
         let connection = self.open()?;
         let done = connection.send(bytes, times).await?;
         self.unconfirmed = !connection.confirms();
@@ -187,6 +200,7 @@ impl<W: World> Endpoint<W> {
     }
 
     async fn receive(&mut self, bytes: u64, times: u64, cursor: &mut Cursor) -> Result<()> {
+        self.close_counts();
         let done = self.open()?.receive(bytes, times).await?;
         self.unconfirmed = false;
         if self.measuring() {
@@ -220,6 +234,7 @@ impl<W: World> Endpoint<W> {
     }
 
     async fn call(&mut self, request: u64, response: u64, times: u64, cursor: &mut Cursor) -> Result<()> {
+        self.close_counts();
         let measuring = self.measuring();
         let mut before = self.world.now();
         let mut since = before;
@@ -304,7 +319,7 @@ impl<W: World> Endpoint<W> {
         self.connection = Some(self.world.accept().await?);
         self.world.emit(Step::Accepted);
         self.note_settings();
-        if self.started.is_none() {
+        if self.started.is_none() && !self.own_clock {
             self.start();
         }
         Ok(())
@@ -314,6 +329,7 @@ impl<W: World> Endpoint<W> {
     /// connections without data the query would be measured with the first, so it is made when that one ends.
     fn note_settings(&mut self) {
         self.stream_over = false;
+        self.counted = Facts::default();
         if let Some(connection) = self.connection.as_ref().filter(|_| self.task.carries_data)
             && self.observation.record.settings.is_empty()
         {
@@ -358,23 +374,57 @@ impl<W: World> Endpoint<W> {
             return;
         }
         let facts = connection.facts();
+        self.lossy |= lost_any(&facts);
+        record.notes.extend(facts.notes);
+        if !self.beyond {
+            self.count_facts();
+        }
+    }
+
+    /// What the connection reports beyond what was counted already.
+    fn count_facts(&mut self) {
+        let Some(connection) = &self.connection else { return };
+        let record = &mut self.observation.record;
+        let facts = connection.facts();
+        self.lossy |= lost_any(&facts);
         if let Some(losses) = facts.losses {
-            record.lost = Some(record.lost.unwrap_or(0) + losses.lost);
-            record.duplicated = Some(record.duplicated.unwrap_or(0) + losses.duplicated);
-            record.reordered = Some(record.reordered.unwrap_or(0) + losses.reordered);
+            let before = self.counted.losses.unwrap_or_default();
+            let add = |sum: &mut Option<u64>, now: u64, before: u64| {
+                *sum = Some(sum.unwrap_or(0) + now.saturating_sub(before))
+            };
+            add(&mut record.lost, losses.lost, before.lost);
+            add(&mut record.duplicated, losses.duplicated, before.duplicated);
+            add(&mut record.reordered, losses.reordered, before.reordered);
         }
         if let Some(bytes) = facts.received_bytes
             && record.received_units > 0
         {
-            self.arrived_before += bytes;
-            record.received_bytes = self.arrived_before;
+            self.arrived += bytes.saturating_sub(self.counted.received_bytes.unwrap_or(0));
+            record.received_bytes = self.arrived;
         }
-        record.notes.extend(facts.notes);
+        self.counted = facts;
+    }
+
+    /// The first data unit or call after the clock: what the connection reports from here on is not counted.
+    fn close_counts(&mut self) {
+        if self.stopped && !self.beyond {
+            self.count_facts();
+            self.beyond = true;
+        }
     }
 
     // --- time ---
 
+    /// A responder has one where data units lie before the clock: its counts start with those of the initiator.
     async fn start_measurement(&mut self) -> Result<()> {
+        self.intended = None;
+        self.counted = self.connection.as_ref().map(Service::facts).unwrap_or_default();
+        if self.task.side == Side::Responder {
+            self.heard = None;
+            self.own_clock = false;
+            self.start();
+            return Ok(());
+        }
         if let Some(connection) = &mut self.connection {
             // The introduction, unacknowledged, would hold back a small request (Nagle).
             connection.settle().await?;
@@ -386,8 +436,8 @@ impl<W: World> Endpoint<W> {
 
     fn stop_measurement(&mut self) {
         self.stop();
-        if self.unconfirmed {
-            self.observation.record.notes.push("not confirmed: the clock stopped with data units in transit".into());
+        if self.unconfirmed && self.task.side == Side::Initiator {
+            self.observation.record.notes.push(record::IN_TRANSIT.into());
         }
     }
 
@@ -422,7 +472,7 @@ impl<W: World> Endpoint<W> {
             return;
         }
         self.heard = Some(self.world.now());
-        if !self.loops {
+        if !self.loops && !self.own_clock {
             self.start();
         }
     }
@@ -456,10 +506,18 @@ impl<W: World> Endpoint<W> {
     fn finish(mut self, cursor: &Cursor) -> Observation {
         self.stop();
         self.note_connection();
+        let record = &mut self.observation.record;
+        if self.lossy && record.received_units > 0 && program::moves_outside_clock(&self.task.steps) {
+            record.notes.push(record::UNPLACED.into());
+        }
         self.observation.calls = self.calls.finish();
         self.observation.connects = self.connects.finish();
         self.observation.lateness = self.lateness.finish();
         self.observation.record.marks = self.marks.finish(cursor.marks()).into_iter().collect();
         self.observation
     }
+}
+
+fn lost_any(facts: &Facts) -> bool {
+    facts.losses.is_some_and(|losses| losses.lost > 0)
 }

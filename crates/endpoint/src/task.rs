@@ -41,7 +41,7 @@ impl Task {
         };
         Self {
             side,
-            steps: part.procedure.side(side).to_vec(),
+            steps: part.procedure.walked(side),
             carries_data: part.procedure.carries_data(),
             data: Data { count, ..part.data.clone() },
             seed,

@@ -7,7 +7,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
-use stackline_core::program::{Call, CountArgument, DelayArgument, Procedure, SizeArgument, Step, any};
+use stackline_core::program::{Call, CountArgument, DelayArgument, Procedure, Side, SizeArgument, Step, any};
 
 /// What happens while the clock runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,7 +57,7 @@ pub enum Shape {
 /// # Errors
 /// One sentence: what in it no form covers.
 pub fn recognise(procedure: &Procedure) -> Result<Shape, String> {
-    let measured = measured(&procedure.initiator)?;
+    let measured = measured(procedure)?;
     let connects = measured.iter().any(|step| matches!(step, Step::Call(Call::ConnectRequest)));
     let around = |step: &&Step| !matches!(step, Step::Call(Call::ConnectRequest | Call::DisconnectRequest));
     let core: Vec<&Step> = if connects && measured.len() > 2 {
@@ -69,7 +69,7 @@ pub fn recognise(procedure: &Procedure) -> Result<Shape, String> {
         [Step::Call(Call::StartBulkGet), body @ .., Step::Call(Call::StopBulkGet)] => get(body, procedure, connects),
         [Step::Call(Call::StartBulkPut), body @ .., Step::Call(Call::StopBulkPut)] => {
             let (unit, count, waits) = sending(body)?;
-            none_waits(&procedure.responder, "the receiver of a bulk transfer")?;
+            none_waits(procedure.timed(Side::Responder), "the receiver of a bulk transfer")?;
             Ok(Shape::Bulk { get: false, unit, count, waits, connects })
         }
         [Step::Repeat(_, body)] => turn(&kept(body), procedure, false),
@@ -78,12 +78,13 @@ pub fn recognise(procedure: &Procedure) -> Result<Shape, String> {
 }
 
 /// What lies between StartMeasurement and StopMeasurement, without what takes no time on the network.
-fn measured(steps: &[Step]) -> Result<Vec<Step>, String> {
-    let place = |wanted: &Call| steps.iter().position(|step| matches!(step, Step::Call(call) if call == wanted));
-    match (place(&Call::StartMeasurement), place(&Call::StopMeasurement)) {
-        (Some(start), Some(stop)) if start < stop => Ok(kept(&steps[start + 1..stop])),
-        _ => Err("its clock does not start and stop once, outside every repeat".to_string()),
+fn measured(procedure: &Procedure) -> Result<Vec<Step>, String> {
+    let clock = |step: &Step| matches!(step, Step::Call(Call::StartMeasurement | Call::StopMeasurement));
+    let timed = procedure.timed(Side::Initiator);
+    if timed.len() + 2 > procedure.initiator.len() || timed.iter().any(clock) {
+        return Err("its clock does not start and stop once, outside every repeat".to_string());
     }
+    Ok(kept(timed))
 }
 
 fn kept(steps: &[Step]) -> Vec<Step> {
@@ -96,7 +97,7 @@ fn get(body: &[&Step], procedure: &Procedure, connects: bool) -> Result<Shape, S
     let [Step::Call(Call::AwaitDataIndication(unit))] = inner.as_slice() else {
         return Err(unfit(&inner, "AwaitDataIndication alone"));
     };
-    let loops = procedure.responder.iter().filter_map(|step| match step {
+    let loops = procedure.timed(Side::Responder).iter().filter_map(|step| match step {
         Step::Repeat(_, body) if any(body, &|call| matches!(call, Call::DataRequest(_))) => Some(kept(body)),
         _ => None,
     });
@@ -162,12 +163,12 @@ fn turn(body: &[Step], procedure: &Procedure, mut fresh: bool) -> Result<Shape, 
         (false, []) => Ok(Shape::Calls { calls, arrival, service: service(procedure)?, fresh }),
         (true, [Call::DataRequest(there), Call::AwaitDataIndication(back)]) if !fresh => {
             waits.extend(arrival);
-            waits.extend(all_delays(&procedure.responder)?);
+            waits.extend(all_delays(procedure.timed(Side::Responder))?);
             Ok(Shape::Exchange { there: *there, back: *back, waits })
         }
         // A pause inside a connection is measured with it.
         (true, []) if fresh && waits.is_empty() => {
-            none_waits(&procedure.responder, "the responder of connections without data")?;
+            none_waits(procedure.timed(Side::Responder), "the responder of connections without data")?;
             Ok(Shape::Connects { arrival })
         }
         _ => Err(unfit(body, "calls, a unit there and one back, or connections")),
@@ -177,13 +178,14 @@ fn turn(body: &[Step], procedure: &Procedure, mut fresh: bool) -> Result<Shape, 
 /// What the responder waits in its loop of calls.
 fn service(procedure: &Procedure) -> Result<Vec<DelayArgument>, String> {
     let returns = |call: &Call| matches!(call, Call::RpcReturn(_));
-    let loops = procedure.responder.iter().filter_map(|step| match step {
+    let timed = procedure.timed(Side::Responder);
+    let loops = timed.iter().filter_map(|step| match step {
         Step::Repeat(_, body) if any(body, &returns) => Some(body),
         _ => None,
     });
     let bodies: Vec<&Vec<Step>> = loops.collect();
     match bodies.as_slice() {
-        [] => all_delays(&procedure.responder),
+        [] => all_delays(timed),
         [body] => all_delays(body),
         _ => Err("several loops of responses are in no form".to_string()),
     }

@@ -171,3 +171,61 @@ fn a_call_confirms_what_was_sent_before_it() {
     let open = notes(&format!("{call} {send}"), &format!("{answer} {take}"));
     assert!(open.iter().any(|note| note.starts_with("not confirmed")), "{open:?}");
 }
+
+/// 300 units of 1000 B before the clock, 500 within it, 200 behind it.
+fn timed_in_the_middle(within: &str, there: &str, over: &str, link: &str) -> stackline_core::record::RunRecord {
+    let outside = |times: u32, operation: &str| format!("repeat {times} {{ {operation}(1000); }}");
+    let initiator = format!(
+        "{} StartMeasurement; {within} StopMeasurement; {}",
+        outside(300, "DataRequest"),
+        outside(200, "DataRequest")
+    );
+    let responder = format!("{} {there} {}", outside(300, "AwaitDataIndication"), outside(200, "AwaitDataIndication"));
+    let procedure = format!(
+        "procedure p {{ initiator {{ ConnectRequest; {initiator} DisconnectRequest; }} \
+         responder {{ AwaitConnectIndication; {responder} AwaitDisconnectIndication; }} }}\n"
+    );
+    let network = format!("network wan {{ host a, b; link a - b 10 Mbit/s 10 ms {link}; }}\n");
+    run(&format!("{network}{procedure}1 from a to b p {over} across wan;")).records.remove(0)
+}
+
+#[test]
+fn units_outside_the_clock_count_nowhere() {
+    let (put, take) = (
+        "StartBulkPut; repeat count { DataRequest; } StopBulkPut;",
+        "AwaitStartBulkPut; repeat count { AwaitDataIndication; } AwaitStopBulkPut;",
+    );
+    let (get, give) = (
+        "StartBulkGet; repeat count { AwaitDataIndication; } StopBulkGet;",
+        "AwaitStartBulkGet; repeat count { DataRequest; } AwaitStopBulkGet;",
+    );
+    for over in ["1000*500 over tcp", "1000*500 over udp", "uniform(1000, 1000)*500 over quic"] {
+        let record = timed_in_the_middle(put, take, over, "");
+        let (sent, came) = (&record.initiator, &record.responder);
+        assert_eq!((sent.sent_units, came.received_units, came.received_bytes), (500, 500, 500_000), "{over}");
+        let record = timed_in_the_middle(get, give, over, "");
+        assert_eq!((record.responder.sent_units, record.data_bytes()), (500, 500_000), "{over}");
+    }
+}
+
+#[test]
+fn losses_among_units_outside_the_clock_leave_the_throughput_out() {
+    let (put, take) = (
+        "StartBulkPut; repeat count { DataRequest; } StopBulkPut;",
+        "AwaitStartBulkPut; repeat count { AwaitDataIndication; } AwaitStopBulkPut;",
+    );
+    let record = timed_in_the_middle(put, take, "1000*500 over udp", "loss every 50").responder;
+    assert!(!record.bytes_are_timed(), "{record:?}");
+    let whole = timed_in_the_middle(put, take, "1000*500 over udp", "").responder;
+    assert!(whole.bytes_are_timed(), "{whole:?}");
+}
+
+#[test]
+fn a_time_limit_within_the_clock_leaves_what_follows_uncounted() {
+    let (calls, answers) =
+        ("repeat count { DataRequest; AwaitDataIndication; }", "repeat count { AwaitDataIndication; DataRequest; }");
+    let record = timed_in_the_middle(calls, answers, "1000 over tcp(nodelay) timelimit 1", "");
+    assert!(record.limited && record.initiator.received_units > 30, "{record:?}");
+    assert_eq!(record.initiator.sent_units, record.initiator.received_units);
+    assert_eq!(record.responder.received_units, record.initiator.sent_units);
+}

@@ -45,6 +45,20 @@ fn no_runs_give_a_summary_without_figures() {
 }
 
 #[test]
+fn bytes_that_are_not_those_of_the_clock_give_no_throughput() {
+    for note in [stackline_core::record::IN_TRANSIT, stackline_core::record::UNPLACED] {
+        let mut record = moved(0, 0, 100);
+        record.responder.notes.push(note.into());
+        let summary = &summarise(&plan(Composer::Basic, vec![get("a")]), &[record])[0];
+        assert!(
+            summary.throughput_bit_s.is_none() && summary.flags.iter().any(|flag| flag == note),
+            "{:?}",
+            summary.flags
+        );
+    }
+}
+
+#[test]
 fn throughput_over_runs_without_the_warmup() {
     let warmup = RunRecord { warmup: true, ..moved(0, 0, 900) };
     let records = [warmup, moved(0, 0, 100), moved(0, 1, 100), moved(0, 2, 106)];

@@ -71,19 +71,6 @@ fn mirrored(call: &Call) -> Vec<Call> {
     }
 }
 
-const fn is_local(call: &Call) -> bool {
-    matches!(
-        call,
-        Call::StartMeasurement
-            | Call::StopMeasurement
-            | Call::Delay(_)
-            | Call::Pace(_)
-            | Call::ReadFile(_)
-            | Call::WriteFile(_)
-            | Call::Mark(_)
-    )
-}
-
 fn shape(steps: &[SpannedStep], turn: bool) -> Vec<Shape> {
     let mut shapes = Vec::new();
     for step in steps {
@@ -91,7 +78,7 @@ fn shape(steps: &[SpannedStep], turn: bool) -> Vec<Shape> {
             StepKind::Call(call) if turn => {
                 shapes.extend(mirrored(call).into_iter().map(|call| Shape::Call(call, step.span)));
             }
-            StepKind::Call(call) if is_local(call) => {}
+            StepKind::Call(call) if call.is_local() => {}
             StepKind::Call(call) => shapes.push(Shape::Call(call.clone(), step.span)),
             StepKind::Repeat(count, body) => {
                 let body = shape(body, turn);
@@ -194,7 +181,7 @@ fn after(call: &Call, state: State, span: Span) -> Result<State, Diagnostic> {
     let refused = |message: String, label: &str| Err(Diagnostic::error(span, message, label));
     let name = call.name();
     match (call, state) {
-        (call, state) if is_local(call) => Ok(state),
+        (call, state) if call.is_local() => Ok(state),
         (Call::ConnectRequest, Apart) => Ok(Connected),
         (Call::ConnectRequest, _) => {
             refused(format!("`{name}` while already connected"), "expected DisconnectRequest before this")
