@@ -178,21 +178,23 @@ enum Share {
 #[derive(Clone, Debug)]
 enum Source {
     Bytes(u64),
-    Drawn(crate::distribution::Distribution, Generator),
+    Drawn(crate::distribution::Distribution, Generator, (u64, u64)),
 }
 
 impl Source {
-    fn new(size: &Size, seed: Seed) -> Self {
+    fn new(size: &Size, within: (u64, u64), seed: Seed) -> Self {
         match size {
             Size::Bytes(bytes) => Self::Bytes(*bytes),
-            Size::Drawn(distribution) => Self::Drawn(distribution.clone(), seed.generator()),
+            Size::Drawn(distribution) => Self::Drawn(distribution.clone(), seed.generator(), within),
         }
     }
 
-    fn draw(&mut self, least: u64) -> u64 {
+    fn draw(&mut self) -> u64 {
         match self {
             Self::Bytes(bytes) => *bytes,
-            Self::Drawn(distribution, generator) => distribution.draw_bytes(generator, least),
+            Self::Drawn(distribution, generator, (least, most)) => {
+                distribution.draw_bytes(generator, *least).min(*most)
+            }
         }
     }
 }
@@ -208,8 +210,8 @@ impl Cursor {
             limit_reached: false,
             end_stream: false,
             share: Share::One,
-            unit: Source::new(&data.unit, seed.child("unit")),
-            reply: Source::new(&data.reply, seed.child("reply")),
+            unit: Source::new(&data.unit, data.drawn, seed.child("unit")),
+            reply: Source::new(&data.reply, data.drawn, seed.child("reply")),
             delays: Vec::new(),
             unit_bytes: 0,
             marks: Vec::new(),
@@ -339,11 +341,11 @@ impl Cursor {
         match drawn {
             Drawn::Fixed(bytes) => bytes,
             Drawn::Unit => {
-                let bytes = self.unit.draw(1).min(self.room());
+                let bytes = self.unit.draw().min(self.room());
                 self.unit_bytes += bytes;
                 bytes
             }
-            Drawn::Reply => self.reply.draw(1),
+            Drawn::Reply => self.reply.draw(),
         }
     }
 

@@ -228,6 +228,15 @@ pub struct Data {
     pub count: Count,
     /// The timing list, in seconds.
     pub timings: Vec<Distribution>,
+    /// The least and the largest size that is drawn, in bytes: what the stack carries. A draw beyond counts as the nearer of them.
+    #[serde(default = "any_size")]
+    pub drawn: (u64, u64),
+}
+
+/// Sizes as a byte stream carries them.
+#[must_use]
+pub const fn any_size() -> (u64, u64) {
+    (1, u64::MAX)
 }
 
 impl Data {

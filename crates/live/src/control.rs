@@ -342,7 +342,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use stackline_core::catalogue::OptionValue;
-    use stackline_core::plan::{Count, Data};
+    use stackline_core::plan::{Count, Data, any_size};
     use stackline_core::program::Side;
     use stackline_core::random::Seed;
     use std::net::Ipv4Addr;
@@ -378,7 +378,7 @@ mod tests {
             side: Side::Responder,
             steps: vec![Step::Call(Call::DataRequest(SizeArgument::Unit))],
             carries_data: true,
-            data: Data { reply: unit.clone(), unit, count: Count::Units(1), timings: Vec::new() },
+            data: Data { reply: unit.clone(), unit, count: Count::Units(1), timings: Vec::new(), drawn: any_size() },
             seed: Seed::root(1),
             replicas: 1,
             time_limit: None,

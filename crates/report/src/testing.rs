@@ -9,7 +9,7 @@ use stackline_analyze::{Summary, summarise};
 use stackline_core::catalogue::OptionValue;
 use stackline_core::distribution::Distribution;
 use stackline_core::plan::{
-    Access, Composer, Count, Data, HostPlan, Measurement, Part, Plan, Size, Stack, Until, Via, Warmup, World,
+    Access, Composer, Count, Data, HostPlan, Measurement, Part, Plan, Size, Stack, Until, Via, Warmup, World, any_size,
 };
 use stackline_core::program::{Call, CountArgument, DelayArgument, Procedure, SizeArgument, Step};
 use stackline_core::record::{Histogram, HostUsage, RunRecord, SideRecord, Transport, Usage};
@@ -78,7 +78,7 @@ fn part(text: &str, procedure: Procedure, unit: Size, count: u64, stack: Stack) 
         from: Some("khons".into()),
         to: None,
         procedure,
-        data: Data { unit: unit.clone(), reply: unit, count: Count::Units(count), timings: vec![] },
+        data: Data { unit: unit.clone(), reply: unit, count: Count::Units(count), timings: vec![], drawn: any_size() },
         source: Access::Memory,
         destination: Access::Memory,
         stack,

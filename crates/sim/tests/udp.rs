@@ -20,6 +20,13 @@ fn exactly_what_the_link_lost_is_counted() {
 }
 
 #[test]
+fn drawn_sizes_are_large_enough_for_their_numbers() {
+    let outcome = over("", "stream exponential(100)*3000 constant(1 ms) over udp");
+    let record = &outcome.records[0].responder;
+    assert_eq!((record.lost, record.received_units), (Some(0), 3000));
+}
+
+#[test]
 fn duplicates_and_late_ones_are_told_apart() {
     let outcome = over("jitter uniform(0, 5 ms) reordering duplicate 10%", "bulk_put 1000*1000 over udp");
     let record = &outcome.records[0].responder;

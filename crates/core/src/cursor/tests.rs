@@ -1,12 +1,13 @@
 //! What the cursor yields, operation by operation.
 
 use super::*;
+use crate::plan::any_size;
 use crate::distribution::Distribution;
 use alloc::string::ToString;
 use alloc::vec;
 
 fn data(unit: Size, count: Count) -> Data {
-    Data { reply: unit.clone(), unit, count, timings: vec![] }
+    Data { reply: unit.clone(), unit, count, timings: vec![], drawn: any_size() }
 }
 
 fn walk(cursor: &mut Cursor) -> Vec<Operation> {
@@ -99,6 +100,21 @@ fn both_sides_draw_the_same_sizes() {
         .collect();
     assert_eq!(received, sent);
     assert_eq!(received.iter().sum::<u64>(), 100_000);
+}
+
+#[test]
+fn no_size_is_drawn_that_the_stack_does_not_carry() {
+    let unit = Size::Drawn(Distribution::Exponential(100.0));
+    let steps = vec![Step::Repeat(CountArgument::Count, vec![Step::Call(Call::DataRequest(SizeArgument::Unit))])];
+    let of_the_stack = Data { drawn: (8, 200), ..data(unit.clone(), Count::Units(900)) };
+    let sizes = |data: &Data| -> Vec<u64> {
+        let bytes = |o: &Operation| if let Operation::DataRequest { bytes, .. } = o { *bytes } else { 0 };
+        walk(&mut Cursor::new(&steps, data, Seed::root(3))).iter().map(bytes).collect()
+    };
+    let (within, free) = (sizes(&of_the_stack), sizes(&data(unit, Count::Units(900))));
+    assert_eq!((within.iter().min(), within.iter().max()), (Some(&8), Some(&200)));
+    assert!(free.iter().min() < Some(&8) && free.iter().max() > Some(&200));
+    assert!(within.iter().zip(&free).all(|(bytes, drawn)| *bytes == (*drawn).clamp(8, 200)));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use stackline_core::catalogue::OptionValue;
 use stackline_core::distribution::Distribution;
 use stackline_core::network::{Host, Link, Loss, Queue, Rate, Switch};
-use stackline_core::plan::{Access, Count, Data, Size, Warmup, World};
+use stackline_core::plan::{self, Access, Count, Data, Size, Warmup, World};
 use stackline_core::program::{Call, CountArgument, DelayArgument, Procedure, SizeArgument, Step};
 use stackline_core::time::Duration;
 
@@ -54,7 +54,13 @@ fn part(procedure: Procedure, stack: &str, unit: u64, count: u64) -> Part {
         from: Some("a".into()),
         to: Some("b".into()),
         procedure,
-        data: Data { unit: Size::Bytes(unit), reply: Size::Bytes(unit), count: Count::Units(count), timings: vec![] },
+        data: Data {
+            unit: Size::Bytes(unit),
+            reply: Size::Bytes(unit),
+            count: Count::Units(count),
+            timings: vec![],
+            drawn: plan::any_size(),
+        },
         source: Access::Memory,
         destination: Access::Memory,
         stack: crate::transport::tests::stack(stack, &[]),

@@ -12,7 +12,7 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 use stackline_core::catalogue::StackTable;
 use stackline_core::distribution::Distribution;
-use stackline_core::plan::{Access, Composer, Count, Data, Part, Size, Stack, Via};
+use stackline_core::plan::{self, Access, Composer, Count, Data, Part, Size, Stack, Via};
 use stackline_core::program::{Call, CountArgument, Procedure, Side, SizeArgument, Step};
 
 const MOST_REPLICAS: u64 = 10_000;
@@ -26,10 +26,11 @@ impl Checker<'_> {
         let procedure = self.program(item)?;
         let replicas = self.replicas(item, chosen.bindings)?;
         let table = self.table(specification, item, stack)?;
-        let data = self.part_data(specification, index, &procedure, chosen.bindings);
-        if let Some(data) = &data {
+        let mut data = self.part_data(specification, index, &procedure, chosen.bindings);
+        if let Some(data) = &mut data {
             self.carried(item, &procedure, data, &table);
             self.last_carried(item, &procedure, data, &table);
+            data.drawn = (least(&procedure, &table), table.largest_unit);
         }
         self.answered(item, &procedure, &table);
         self.placed(item, &table);
@@ -102,7 +103,7 @@ impl Checker<'_> {
         };
         let count = self.count(item, data, procedure, bindings, ends);
         let timings = self.timings(item, procedure, bindings);
-        let whole = Data { unit: unit?, reply: reply?, count: count?, timings: timings? };
+        let whole = Data { unit: unit?, reply: reply?, count: count?, timings: timings?, drawn: plan::any_size() };
         if let Some(trouble) = ending::trouble(procedure, &whole, data.span) {
             self.report.push(trouble);
             return None;
