@@ -147,8 +147,8 @@ impl<W: World> Endpoint<W> {
             Operation::AwaitConnectIndication => self.accept().await,
             Operation::DisconnectRequest => self.disconnect().await,
             Operation::AwaitDisconnectIndication => self.await_disconnect().await,
-            Operation::StartBulkGet => self.open()?.start_bulk(Bulk::Get).await,
-            Operation::StartBulkPut => self.open()?.start_bulk(Bulk::Put).await,
+            Operation::StartBulkGet => self.start_bulk(Bulk::Get).await,
+            Operation::StartBulkPut => self.start_bulk(Bulk::Put).await,
             Operation::AwaitStartBulkGet => self.await_start_bulk(Bulk::Get, cursor).await,
             Operation::AwaitStartBulkPut => self.await_start_bulk(Bulk::Put, cursor).await,
             Operation::StopBulkGet => self.stop_bulk(Bulk::Get).await,
@@ -279,13 +279,20 @@ impl<W: World> Endpoint<W> {
         Ok(())
     }
 
+    /// Each transfer is paced from where its data may begin: a stack may first have to exchange a word with the peer.
+    async fn start_bulk(&mut self, way: Bulk) -> Result<()> {
+        self.open()?.start_bulk(way).await?;
+        self.intended = Some(self.world.now());
+        self.paced = false;
+        Ok(())
+    }
+
     async fn await_start_bulk(&mut self, way: Bulk, cursor: &mut Cursor) -> Result<()> {
         self.world.emit(Step::AwaitsWord);
         if !self.open()?.await_start_bulk(way).await? {
             return self.stream_ended(cursor);
         }
         self.hear();
-        // Each transfer is paced from its own beginning.
         self.intended = None;
         self.heard = Some(self.world.now());
         self.world.start_time_limit();

@@ -172,6 +172,15 @@ fn a_call_confirms_what_was_sent_before_it() {
     assert!(open.iter().any(|note| note.starts_with("not confirmed")), "{open:?}");
 }
 
+#[test]
+fn a_pace_begins_when_the_data_may_begin() {
+    for stack in ["udp", "tcp(nodelay)", "quic"] {
+        let text = format!("{WAN}1 from a to b stream 100*5 constant(1 ms) over {stack} across wan;");
+        let late = run(&text).records.remove(0).lateness;
+        assert!(late.n() == 5 && late.min_max.is_some_and(|(_, most)| most < 1_000), "{stack} {late:?}");
+    }
+}
+
 /// 300 units of 1000 B before the clock, 500 within it, 200 behind it.
 fn timed_in_the_middle(within: &str, there: &str, over: &str, link: &str) -> stackline_core::record::RunRecord {
     let outside = |times: u32, operation: &str| format!("repeat {times} {{ {operation}(1000); }}");
