@@ -108,6 +108,41 @@ fn what_crosses_a_network_is_simulated_unless_the_text_says_otherwise() {
 }
 
 #[test]
+fn the_only_network_that_has_the_hosts_is_the_one() {
+    let modelled = [World::Simulated, World::Emulated];
+    let text = format!("{WAN}10 from khons to udjat rr 32*10;");
+    for world in modelled {
+        let checked = check(&text, &context(), &Overrides { world: Some(world), ..Overrides::default() });
+        assert_eq!(checked.plan.unwrap().measurements[0].across.as_deref(), Some("wan"));
+    }
+    assert_eq!(
+        plan(&format!("{WAN}10 from khons to udjat rr 32*10 in simulated;")).measurements[0].world,
+        World::Simulated
+    );
+    for wrong in [text, format!("{WAN}10 from khons to nowhere rr 32*10 in simulated;")] {
+        let checked = common::checked(&wrong);
+        assert!(common::shown(&wrong, &checked.diagnostics).contains("unknown host"), "{wrong}");
+    }
+}
+
+#[test]
+fn stacks_of_the_command_line_come_in_place_of_wrong_ones() {
+    let text = "1 rr 1*10 over tpc(nodelya) | rr 1*10 over udp(nodelay);".replace("1 rr", "1 parallel: rr");
+    assert!(common::checked(&text).plan.is_none());
+    let checked = check(&text, &context(), &Overrides { over: Some("quic".into()), ..Overrides::default() });
+    let plan = checked.plan.unwrap_or_else(|| panic!("{}", common::shown(&text, &checked.diagnostics)));
+    assert!(plan.measurements[0].parts.iter().all(|part| part.stack.name == "quic"));
+}
+
+#[test]
+fn drawn_sizes_have_the_bounds_of_their_stack() {
+    let drawn = |text: &str| plan(text).measurements.remove(0).parts.remove(0).data.drawn;
+    assert_eq!(drawn("1 stream exponential(100)*10 over udp"), (16, 65_507));
+    assert_eq!(drawn("1 rr exponential(100)*10 over udp"), (1, 65_507));
+    assert!(common::checked("1 stream uniform(1, 100)*10 over udp").plan.is_none());
+}
+
+#[test]
 fn sizes_counts_and_ends() {
     let part = |text: &str| plan(text).measurements.remove(0).parts.remove(0);
     assert_eq!(part("1 bulk_get 64 KiB*10").data.unit, Size::Bytes(65_536));

@@ -9,6 +9,7 @@ use crate::names::application_key;
 use crate::tree::{At, Clause, ClauseKind, PartItem, Specification, StackItem, Sweep, Unit, Word};
 use alloc::collections::BTreeSet;
 use alloc::format;
+use alloc::rc::Rc;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use stackline_core::catalogue::StackTable;
@@ -85,8 +86,11 @@ impl<'c> Checker<'c> {
         self.report.errors() == before && sound
     }
 
-    /// Names and options of all stacks.
+    /// Names and options of all stacks; those that the command line replaces do not matter.
     pub(crate) fn stacks(&mut self, specification: &Specification) {
+        if self.instead.is_some() {
+            return;
+        }
         let tables = self.tables(specification);
         let emulated = self.kernels(specification);
         for clause in specification.clauses.iter().chain(specification.parts.iter().flat_map(|part| &part.clauses)) {
@@ -215,8 +219,9 @@ impl<'c> Checker<'c> {
                 None => return self.unknown_network(name),
             },
         };
+        let chosen = network.is_none().then(|| self.only_network(specification)).flatten();
         for (end, word) in [(&part.from, "from"), (&part.to, "to")] {
-            match (end, &network) {
+            match (end, network.as_ref().or(chosen.as_ref().filter(|_| end.is_some()))) {
                 (Some(host), Some(network)) => self.network_host(host, network),
                 (Some(host), None) => self.declared_host(host),
                 (None, Some(network)) => {
@@ -237,6 +242,17 @@ impl<'c> Checker<'c> {
                 (None, None) => {}
             }
         }
+    }
+
+    /// The network of a specification that names none: the only one declared, where its world has one and it has all hosts.
+    fn only_network(&self, specification: &Specification) -> Option<Rc<Network>> {
+        let world = self.world(specification);
+        let modelled =
+            self.context.worlds.iter().any(|available| available.can.world == world && available.can.networks);
+        let [only] = self.plan.networks.as_slice() else { return None };
+        let ends = specification.parts.iter().flat_map(|part| part.from.iter().chain(&part.to));
+        let found = self.networks.get(&only.name).filter(|_| modelled)?;
+        ends.map(|host| &host.text).all(|host| found.host(host).is_some()).then(|| Rc::clone(found))
     }
 
     pub(crate) fn unknown_network(&mut self, name: &Word) {
