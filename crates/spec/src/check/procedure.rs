@@ -111,6 +111,10 @@ fn within_repeat(steps: &[SpannedStep], inside: bool) -> Option<Span> {
     })
 }
 
+/// A responder that calls somebody else.
+const CHAIN: &str = "a chain of calls through a middle host cannot be written; `Delay` at the responder stands for what is behind it \
+    (docs/LIMITS.md)";
+
 impl Compiler<'_, '_> {
     fn side(&mut self, item: &ProcedureItem, side: Side) -> Vec<SpannedStep> {
         self.side = side;
@@ -168,7 +172,8 @@ impl Compiler<'_, '_> {
                 Side::Responder => ("responder", "initiator"),
             };
             let message = format!("`{name}` is not an operation of the {here}");
-            return Err(Diagnostic::error(span, message, format!("only the {there} may do this")));
+            let diagnostic = Diagnostic::error(span, message, format!("only the {there} may do this"));
+            return Err(if name == "RPCCall" { diagnostic.hint(CHAIN) } else { diagnostic });
         }
         let most = match takes {
             Takes::Nothing => 0,

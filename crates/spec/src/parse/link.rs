@@ -13,6 +13,13 @@ use stackline_core::network::Charge;
 const END: &str = "expected the name of a host or switch";
 const CLAUSES: &[&str] = &["loss", "jitter", "duplicate", "mtu", "charge", "queue"];
 const LOSSES: &[&str] = &["bit", "every", "packets", "gilbert_elliott", "schedule"];
+/// What other emulators have, and what comes nearest here.
+const UNLIKE: &[(&str, &str)] = &[
+    ("corrupt", "a packet with a wrong bit is lost: write `loss` and the share of packets, or `loss bit errors 1e-6`"),
+    ("burst", "leave it out: a rate lets no burst pass; a `schedule` that begins fast comes nearest (docs/LIMITS.md)"),
+    ("token", "leave it out: a rate has no token bucket; a `schedule` that begins fast comes nearest (docs/LIMITS.md)"),
+    ("tbf", "leave it out: a rate has no token bucket; a `schedule` that begins fast comes nearest (docs/LIMITS.md)"),
+];
 /// What may stand in a schedule of losses.
 const STEPS: &[&str] = &["bit", "gilbert_elliott"];
 const RATES: &[&str] = &["unlimited", "schedule", "trace"];
@@ -39,6 +46,11 @@ impl Parser<'_, '_> {
         };
         while self.is_word(0, CLAUSES) {
             self.link_clause(&mut link)?;
+        }
+        if let Some((_, hint)) = UNLIKE.iter().find(|(word, _)| self.is_word(0, &[word])) {
+            let message = format!("a link has no {}", self.describe());
+            let expected = "expected `;` or `loss`, `jitter`, `duplicate`, `mtu`, `charge`, `queue`";
+            return Err(self.fail(Diagnostic::error(self.span(), message, expected).hint(*hint)));
         }
         let mut words = CLAUSES.to_vec();
         words.extend(super::queue::WORDS.iter().chain(&["reordering"]));

@@ -6,9 +6,9 @@ use crate::diagnostic::Diagnostic;
 use crate::layout::Role;
 use crate::names;
 use crate::token::Kind;
-use crate::tree::{AccessItem, CountItem, DataItem, PartItem, SizeItem, Specification, Word};
+use crate::tree::{AccessItem, CountItem, DataItem, PartItem, SizeItem, Specification, Value, Word};
 use alloc::format;
-use alloc::string::ToString;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 const SIZE: &str = "expected the size of a data unit";
@@ -17,10 +17,13 @@ impl Parser<'_, '_> {
     /// Adds the part, or what of it stands before a mistake when its application type does.
     pub(crate) fn part(&mut self, specification: &mut Specification) -> Parsed<()> {
         let (first, start) = (self.position(), self.span());
-        let replicas =
-            if self.is_replicas() { Some(self.value(Expect::Plain, "expected a number of pairs")?) } else { None };
+        let mut replicas = self.replicas()?;
         let (mut from, mut to) = (None, None);
         self.ends(&mut from, &mut to)?;
+        if replicas.is_none() && from.as_ref().or(to.as_ref()).is_some() {
+            replicas = self.replicas()?;
+        }
+        self.no_composer(from.as_ref(), to.as_ref())?;
         let application = self.application()?;
         let mut part = PartItem {
             span: start,
@@ -54,6 +57,31 @@ impl Parser<'_, '_> {
         }
         part.head_at = first..self.position();
         self.tail(part, specification)
+    }
+
+    /// The number of pairs, before the hosts or behind them.
+    fn replicas(&mut self) -> Parsed<Option<Value>> {
+        if !self.is_replicas() {
+            return Ok(None);
+        }
+        self.value(Expect::Plain, "expected a number of pairs").map(Some)
+    }
+
+    /// A composer behind hosts: those of the first part would be taken for all.
+    fn no_composer(&mut self, from: Option<&Word>, to: Option<&Word>) -> Parsed<()> {
+        let ends: Vec<String> = [("from", from), ("to", to)]
+            .into_iter()
+            .filter_map(|(end, host)| host.map(|host| format!("{end} {}", host.text)))
+            .collect();
+        let word = self.text(0);
+        if ends.is_empty() || !self.is_word(0, names::COMPOSERS) || self.is_application(0) {
+            return Ok(());
+        }
+        let (ends, message) = (ends.join(" "), format!("`{word}` stands behind the hosts of one part"));
+        let diagnostic = Diagnostic::error(self.span(), message, "expected it behind the number of runs");
+        let hint =
+            format!("each part has hosts of its own, as in `3 {word}: {ends} rr 32*100 | {ends} bulk_put 1024*100`");
+        Err(self.fail(diagnostic.hint(hint)))
     }
 
     /// A number, `<N>`, or a bare variable before what a part goes on with.

@@ -125,6 +125,7 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
     ("infinite", &["unlimited"]),
     ("infinity", &["unlimited"]),
     ("inf", &["unlimited"]),
+    ("corrupt", &["loss"]),
     ("drop", &["loss"]),
     ("drops", &["loss"]),
     ("plr", &["loss"]),
