@@ -5,7 +5,6 @@
 use crate::names;
 use crate::token::{Kind, Token, Tokens};
 use crate::tree::At;
-use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -117,7 +116,7 @@ impl<'a> Marked<'a> {
     }
 
     /// Tokens on one line. `value` gives what stands for a variable.
-    pub(crate) fn flat(&self, at: At, value: &dyn Fn(&str) -> Option<f64>) -> String {
+    pub(crate) fn flat(&self, at: At, value: &dyn Fn(&str) -> Option<String>) -> String {
         let mut line = String::new();
         let mut last: Option<usize> = None;
         for index in at {
@@ -139,14 +138,14 @@ impl<'a> Marked<'a> {
     }
 
     /// The value for a variable's token, or for the bracket beside it.
-    fn substituted(&self, index: usize, value: &dyn Fn(&str) -> Option<f64>) -> Option<String> {
+    fn substituted(&self, index: usize, value: &dyn Fn(&str) -> Option<String>) -> Option<String> {
         let name = match (self.mark(index).role, self.kind(index)) {
             (Role::Variable, _) => self.text(index),
             (Role::Bracket, Kind::Less) => self.text(index + 1),
             (Role::Bracket, _) => self.text(index.wrapping_sub(1)),
             _ => return None,
         };
-        value(name).map(|value| format!("{value}"))
+        value(name)
     }
 
     /// Columns the tokens take on one line, with variables as written and missing terminators added.

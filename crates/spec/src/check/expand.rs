@@ -6,7 +6,7 @@ use super::world::{Origin, WrittenPart};
 use super::{Checker, Instead, series, stack};
 use crate::diagnostic::{Diagnostic, Report, Span};
 use crate::names::application_key;
-use crate::tree::{Specification, StackItem, Unit};
+use crate::tree::{Specification, StackItem, Sweep, Unit};
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
@@ -45,6 +45,34 @@ pub(crate) enum Source {
 pub(crate) struct Chosen<'v> {
     pub(crate) bindings: Bindings<'v>,
     pub(crate) stacks: Vec<(Offer, Stack)>,
+    pub(crate) sweeps: &'v [Sweep],
+}
+
+impl Chosen<'_> {
+    /// The value of a variable as a text has it: times with their unit.
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
+        let value = self.bindings.get(name)?;
+        let is_time = |sweep: &&Sweep| sweep.name.text == name && matches!(sweep.unit, Unit::Time(_));
+        let time = self.sweeps.iter().find(is_time).and_then(|_| whole_time(value));
+        Some(time.unwrap_or_else(|| format!("{value}")))
+    }
+}
+
+/// `40 ms`, `22.2 ms`: in the largest unit of which it is at least one; `None` where that is not exactly the time.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "at most 1e6 s, not negative"
+)]
+fn whole_time(seconds: f64) -> Option<String> {
+    let (factor, unit) =
+        [(1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")].into_iter().find(|(factor, _)| seconds >= *factor)?;
+    let thousandths = (seconds / factor * 1e3 + 0.5) as u64;
+    let text = format!("{}", thousandths as f64 / 1e3);
+    let written: f64 = text.parse().ok()?;
+    let same = (written * factor - seconds).abs() <= 1e-12 * seconds;
+    same.then(|| format!("{text} {unit}"))
 }
 
 impl Checker<'_> {
@@ -170,7 +198,9 @@ impl Checker<'_> {
         let chosen: Option<Vec<(Offer, Stack)>> =
             chosen.into_iter().map(|(offer, stack)| stack.map(|stack| (offer, stack))).collect();
         let Some(stacks) = chosen else { return false };
-        if let Some((measurement, parts)) = self.measurement(specification, &Chosen { bindings, stacks }) {
+        if let Some((measurement, parts)) =
+            self.measurement(specification, &Chosen { bindings, stacks, sweeps: &specification.sweeps })
+        {
             self.plan.measurements.push(measurement);
             self.origins.push(Origin { item, parts });
         }

@@ -62,7 +62,7 @@ impl Checker<'_> {
         let text = match offer.from {
             Source::CommandLine => self.instead.as_ref().and_then(|instead| {
                 let at = instead.stacks.get(offer.index)?.at.clone();
-                Some(instead.marked.flat(at, &|name| chosen.bindings.get(name)))
+                Some(instead.marked.flat(at, &|name| chosen.text(name)))
             }),
             Source::Composer => lists(&specification.clauses).map(|at| self.flat(at, chosen)),
             Source::Part(part) => {
@@ -111,6 +111,6 @@ impl Checker<'_> {
     }
 
     fn flat(&self, at: crate::tree::At, chosen: &Chosen<'_>) -> String {
-        Marked::flat(self.marked, at, &|name| chosen.bindings.get(name))
+        Marked::flat(self.marked, at, &|name| chosen.text(name))
     }
 }

@@ -48,7 +48,7 @@ impl Parser<'_, '_> {
             self.link_clause(&mut link)?;
         }
         if let Some((_, hint)) = UNLIKE.iter().find(|(word, _)| self.is_word(0, &[word])) {
-            let message = format!("a link has no {}", self.describe());
+            let message = format!("unexpected {}", self.describe());
             let expected = "expected `;` or `loss`, `jitter`, `duplicate`, `mtu`, `charge`, `queue`";
             return Err(self.fail(Diagnostic::error(self.span(), message, expected).hint(*hint)));
         }
