@@ -158,7 +158,8 @@ fn carry_out(
     };
     let mut notes: Vec<Note> = outcome.tracing_cost.map(|text| Note::new(Weight::Detail, text)).into_iter().collect();
     if let Some((runs, digest)) = outcome.digest.filter(|_| flags.check_determinism && outcome.failed.is_none()) {
-        let text = format!("{runs} runs were made twice with equal results: digest {digest:016x}");
+        let which = if runs == 1 { "1 run was".to_owned() } else { format!("{runs} runs were") };
+        let text = format!("{which} made twice with equal results: digest {digest:016x}");
         notes.push(Note::new(Weight::Always, text));
     }
     (outcome.failed, Known { wake_up: outcome.wake_up, notes })

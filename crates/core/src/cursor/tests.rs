@@ -1,8 +1,8 @@
 //! What the cursor yields, operation by operation.
 
 use super::*;
-use crate::plan::any_size;
 use crate::distribution::Distribution;
+use crate::plan::any_size;
 use alloc::string::ToString;
 use alloc::vec;
 
