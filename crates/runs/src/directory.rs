@@ -3,7 +3,7 @@
 //! `status.json` has "incomplete" from the first moment; every record is journaled as soon as it is there; only
 //! [`RunDirectory::finish`] writes `results.parquet` and marks the run complete.
 
-use crate::{Error, Status, files, results, utc};
+use crate::{Error, Status, files, replace_with, results, utc};
 use serde::Serialize;
 use stackline_core::plan::Plan;
 use stackline_core::record::RunRecord;
@@ -51,7 +51,7 @@ impl RunDirectory {
     /// # Errors
     /// When it cannot be written.
     pub fn write_specification(&self, text: &str) -> Result<(), Error> {
-        files::replace_with(&self.path.join(files::SPECIFICATION), text.as_bytes())
+        replace_with(&self.path.join(files::SPECIFICATION), text.as_bytes())
     }
 
     /// Keeps the plan; its texts go into the rows of `results.parquet`.
@@ -139,7 +139,7 @@ impl RunDirectory {
     fn write_json<T: Serialize>(&self, name: &str, value: &T) -> Result<(), Error> {
         let path = self.path.join(name);
         let text = serde_json::to_string_pretty(value).map_err(|cause| Error::writing(&path, &cause))?;
-        files::replace_with(&path, format!("{text}\n").as_bytes())
+        replace_with(&path, format!("{text}\n").as_bytes())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reading a run directory back, complete or not.
 
-use crate::{Error, Status, files, results};
+use crate::{Error, Status, files, replace_with, results};
 use stackline_core::plan::Plan;
 use stackline_core::record::RunRecord;
 use std::collections::BTreeMap;
@@ -54,7 +54,7 @@ impl Run {
     /// # Errors
     /// When the directory cannot be written.
     pub fn keep_findings(&self, findings: &serde_json::Value) -> Result<(), Error> {
-        files::replace_with(&self.path.join(files::FINDINGS), format!("{findings:#}\n").as_bytes())
+        replace_with(&self.path.join(files::FINDINGS), format!("{findings:#}\n").as_bytes())
     }
 }
 

@@ -1,6 +1,6 @@
 //! `status.json`: whether a run is complete, and if not why.
 
-use crate::{Error, files};
+use crate::{Error, files, replace_with};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -28,7 +28,7 @@ impl Status {
     pub(crate) fn write(&self, directory: &Path) -> Result<(), Error> {
         let path = directory.join(files::STATUS);
         let text = serde_json::to_string_pretty(self).map_err(|cause| Error::writing(&path, &cause))?;
-        files::replace_with(&path, format!("{text}\n").as_bytes())
+        replace_with(&path, format!("{text}\n").as_bytes())
     }
 
     /// Reads `status.json` of a run directory.

@@ -1,6 +1,6 @@
 //! `stackline export`: a run's events in other formats.
 
-use crate::exit::{Error, Exit, Result};
+use crate::exit::{Exit, Result};
 use crate::flags;
 use crate::formats::{Chosen, Exporter, TO};
 use crate::output;
@@ -55,14 +55,10 @@ impl<W: Write> Write for Watched<W> {
 
 /// Writes beside the file, which gets its name when all is there.
 fn to_file(format: &Exporter, (run, chosen): (&Path, &Chosen), path: &Path) -> Result<u64> {
-    let unwritten = |cause: std::io::Error| {
-        Error::environment(format!("{} cannot be written: {cause}", path.display()))
-            .hint("check the directory and that the disk is not full")
-    };
-    stackline_runs::replace(path, |file| {
+    output::file_by(path, |file| {
         let mut file = BufWriter::new(file);
         let count = (format.export)(run, chosen, &mut file)?;
-        file.flush().map_err(unwritten)?;
+        file.flush().map_err(|cause| output::unwritten(path.display(), &cause))?;
         Ok(count)
     })
 }

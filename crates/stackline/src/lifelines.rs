@@ -159,13 +159,9 @@ fn notes(run: &Run, index: Option<&Index>, made: &Lifelines) -> Vec<String> {
 }
 
 fn draw(directory: &Path, shown: &Shown<'_>) -> Result<()> {
-    let failed = |cause: std::io::Error| {
-        let message = format!("{} cannot be written: {cause}", directory.display());
-        Error::environment(message).hint("name a directory that can be written")
-    };
-    fs::create_dir_all(directory).map_err(failed)?;
+    fs::create_dir_all(directory).map_err(|cause| output::unwritten(directory.display(), &cause))?;
     for (name, text) in stackline_report::lifelines_gnuplot(shown) {
-        fs::write(directory.join(name), text).map_err(failed)?;
+        output::file(&directory.join(name), text)?;
     }
     let script = directory.join(stackline_report::lifelines::SCRIPT);
     output::say(&format_args!("gnuplot {} draws lifelines.svg", script.display()));

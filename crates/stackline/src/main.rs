@@ -31,12 +31,16 @@ mod watch;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 use exit::Exit;
 use flags::{Command, Flags};
+use std::io::ErrorKind;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let matches = Flags::command().get_matches();
-    let json = asks_for_json(&matches);
-    let flags = Flags::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let matches = Flags::command().try_get_matches();
+    let json = matches.as_ref().is_ok_and(asks_for_json);
+    let flags = match matches.and_then(|matches| Flags::from_arg_matches(&matches)) {
+        Ok(flags) => flags,
+        Err(words) => return explained(&words),
+    };
     let done = match flags.command {
         Command::Run(flags) => run::run(&flags),
         Command::Show(flags) => show::show(&flags),
@@ -64,6 +68,17 @@ fn main() -> ExitCode {
         Command::Measure(flags) => reproduce::measure(&flags),
     };
     done.unwrap_or_else(|error| Exit::from_error(error, json)).into()
+}
+
+/// Prints help, or what is wrong with the flags.
+fn explained(words: &clap::Error) -> ExitCode {
+    let code = ExitCode::from(if words.use_stderr() { Exit::Input } else { Exit::Done });
+    match words.print() {
+        Err(cause) if !words.use_stderr() && cause.kind() != ErrorKind::BrokenPipe => {
+            Exit::from_error(output::unwritten("stdout", &cause), false).into()
+        }
+        _ => code,
+    }
 }
 
 /// Whether the command, or the one below it, has `--json`.

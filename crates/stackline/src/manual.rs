@@ -5,7 +5,6 @@ use crate::flags::{Completions, Flags, Man};
 use crate::output;
 use clap::CommandFactory as _;
 use clap_mangen::Man as Page;
-use std::io;
 
 const NAME: &str = "stackline";
 
@@ -23,11 +22,10 @@ pub(crate) fn man(flags: &Man) -> Result {
         output::print(&String::from_utf8_lossy(&page(Flags::command())?))?;
         return Ok(Exit::Done);
     };
-    let cannot = |e: io::Error| Error::environment(format!("{} cannot be written: {e}", directory.display()));
-    std::fs::create_dir_all(directory).map_err(cannot)?;
+    std::fs::create_dir_all(directory).map_err(|cause| output::unwritten(directory.display(), &cause))?;
     for (name, command) in pages(Flags::command().name(NAME)) {
         let path = directory.join(format!("{name}.1"));
-        stackline_runs::replace_with(&path, &page(command)?)?;
+        output::file(&path, page(command)?)?;
         output::print(&format!("{}\n", path.display()))?;
     }
     Ok(Exit::Done)

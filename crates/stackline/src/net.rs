@@ -59,8 +59,7 @@ fn draw(networks: &[&Network], path: &Path) -> Result<()> {
         let message = format!("network {} has more than {MOST_NODES} nodes, too many for a picture", network.name);
         Error::input(message).hint("leave --svg out; the text and --json have no such limit")
     })?;
-    std::fs::write(path, picture)
-        .map_err(|error| Error::environment(format!("{} cannot be written: {error}", path.display())))
+    output::file(path, picture)
 }
 
 /// The network of that name, or all of them.

@@ -10,7 +10,7 @@ use stackline_report::monitored::{fields, monitored};
 use stackline_report::page::{Content, origin_ns};
 use stackline_report::picture::{Wanted, picture, png, svg};
 use stackline_report::{Note, TableOptions, Weight};
-use stackline_runs::{Run, names, replace_with, runs_root};
+use stackline_runs::{Run, names, runs_root};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -28,7 +28,10 @@ pub(crate) fn report(flags: &flags::Report) -> Result {
     }
     let loaded = noted(Loaded::whatever(&flags.run, flags.most_events)?);
     let path = flags.output.clone().unwrap_or_else(|| loaded.run.path.join(PAGE));
-    write(&path, page(&loaded, flags.most_events)?.as_bytes())?;
+    let elsewhere =
+        |error: Error| if flags.output.is_none() { error.hint("-o FILE writes it elsewhere") } else { error };
+    let page = page(&loaded, flags.most_events)?;
+    output::file(&path, page).map_err(elsewhere)?;
     output::print(&format!("{}\n", path.display()))?;
     Ok(Exit::Done)
 }
@@ -59,11 +62,11 @@ fn pictures(flags: &flags::Report, loaded: &Loaded) -> Result {
     }
     let mut written = Vec::new();
     if let Some(path) = &flags.svg {
-        write(path, svg(&picture).as_bytes())?;
+        output::file(path, svg(&picture))?;
         written.push(path);
     }
     if let Some(path) = &flags.png {
-        write(path, &png(&picture).map_err(Error::measurement)?)?;
+        output::file(path, &png(&picture).map_err(Error::measurement)?)?;
         written.push(path);
     }
     output::print(&written.iter().map(|path| format!("{}\n", path.display())).collect::<String>())?;
@@ -86,7 +89,7 @@ fn monitor(field: &str, path: &Path, flags: &flags::Report, loaded: &Loaded) -> 
     if curves < of {
         output::say(&format_args!("note: {curves} of {of} curves are drawn, those with the largest values"));
     }
-    write(path, chart(&drawn.chart).as_bytes())?;
+    output::file(path, chart(&drawn.chart))?;
     output::print(&format!("{}\n", path.display()))?;
     Ok(Exit::Done)
 }
@@ -102,10 +105,11 @@ pub(crate) fn open(flags: &flags::Open) -> Result {
             PathBuf::from(newest.ok_or_else(|| none().hint("`stackline run SPEC --trace` makes one"))?)
         }
     };
-    let run = Run::open_events(&run)?.path;
+    let run = Run::open_events(&run)?;
+    let run = run.path;
     let path = run.join(PAGE);
     if !path.is_file() || is_older(&path, &run) {
-        write(&path, page(&Loaded::whatever(&run, MOST_EVENTS)?, MOST_EVENTS)?.as_bytes())?;
+        output::file(&path, page(&Loaded::whatever(&run, MOST_EVENTS)?, MOST_EVENTS)?)?;
     }
     output::print(&format!("{}\n", path.display()))?;
     // It is the desktop's to say which browser; what that says is not for this terminal.
@@ -161,9 +165,4 @@ fn is_older(page: &Path, run: &Path) -> bool {
     let made_of = within.chain([events.clone(), run.join("findings.json")]);
     let newest = made_of.filter_map(|path| changed(&path)).max();
     changed(page) < newest
-}
-
-/// Writes a file whole or not at all.
-fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    replace_with(path, bytes).map_err(|cause| Error::from(cause).hint("-o FILE writes it elsewhere"))
 }

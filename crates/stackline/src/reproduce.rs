@@ -103,20 +103,15 @@ fn bar() -> ProgressBar {
 
 /// Makes the directory that pictures go into, at once, so that nothing is computed in vain.
 fn directory(path: &Path) -> Result<()> {
-    std::fs::create_dir_all(path).map_err(|error| not_written(path, &error))
+    std::fs::create_dir_all(path).map_err(|cause| output::unwritten(path.display(), &cause))
 }
 
 /// Writes each chart into the directory; the paths of the files.
 fn write(directory: &Path, charts: &[(&str, Chart)]) -> Result<Vec<String>> {
     let each = charts.iter().map(|(name, chart)| {
         let path = directory.join(name);
-        std::fs::write(&path, stackline_report::chart(chart)).map_err(|error| not_written(&path, &error))?;
+        output::file(&path, stackline_report::chart(chart))?;
         Ok(path.display().to_string())
     });
     each.collect()
-}
-
-fn not_written(path: &Path, error: &std::io::Error) -> Error {
-    Error::environment(format!("{} cannot be written: {error}", path.display()))
-        .hint("--pictures takes a directory that you may write to")
 }

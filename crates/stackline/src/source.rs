@@ -65,7 +65,7 @@ impl Source {
                 Err(if text {
                     unread.hint(format!("to give the specification itself, write -e '{name}'"))
                 } else {
-                    unread
+                    unread.hint("name a file of a specification, or - for standard input")
                 })
             }
         }

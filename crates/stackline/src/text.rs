@@ -53,8 +53,7 @@ pub(crate) fn fmt(flags: &flags::Fmt) -> Result {
         return Ok(Exit::Done);
     };
     if formatted != source.text {
-        std::fs::write(file, formatted)
-            .map_err(|e| Error::environment(format!("{} cannot be written: {e}", source.name)))?;
+        output::file(file, formatted)?;
     }
     Ok(Exit::Done)
 }

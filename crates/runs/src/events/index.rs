@@ -1,6 +1,6 @@
 //! `RUN/events/index.json`: what is known about the events of a run.
 
-use crate::{Error, files};
+use crate::{Error, files, replace_with};
 use stackline_core::trace::Index;
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ pub fn write_index(run: &Path, index: &Index) -> Result<(), Error> {
     let path = run.join(files::EVENTS).join(INDEX);
     fs::create_dir_all(run.join(files::EVENTS)).map_err(|cause| Error::writing(&path, &cause))?;
     let text = serde_json::to_string_pretty(index).map_err(|cause| Error::writing(&path, &cause))?;
-    files::replace_with(&path, format!("{text}\n").as_bytes())
+    replace_with(&path, format!("{text}\n").as_bytes())
 }
 
 /// Reads the index; events that were imported have none.

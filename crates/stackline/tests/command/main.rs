@@ -23,6 +23,7 @@ mod lifelines;
 mod losses;
 mod net;
 mod network;
+mod outputs;
 mod reading;
 mod recorded;
 mod report;
