@@ -83,7 +83,14 @@ fn measured(paper: &Paper, runs: u32) -> Result<Vec<u8>, String> {
     let program = std::env::current_exe();
     let child = program.and_then(|program| {
         let arguments = ["measure", paper.name, "--runs", &runs.to_string()];
-        Command::new(program).args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).output()
+        let mut measuring = Command::new(program);
+        measuring.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = measuring.spawn()?;
+        // Closed when this process ends, however it does: the child ends with it.
+        let held = child.stdin.take();
+        let output = child.wait_with_output();
+        drop(held);
+        output
     });
     match child {
         Ok(child) if child.status.success() => Ok(child.stdout),
