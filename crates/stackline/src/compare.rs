@@ -3,6 +3,7 @@
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::lifelines::{MOST_EVENTS, assembled};
+use crate::loaded::incomplete;
 use crate::output;
 use stackline_analyze::assemble::Options;
 use stackline_analyze::{Comparison, MetricComparison, SegmentComparison, Summary, Verdict};
@@ -116,13 +117,7 @@ fn pair(before: &Path, after: &Path) -> Result<(Vec<Comparison>, Vec<SegmentComp
 
 /// The summaries of a run, with warnings of what one has to know of it.
 fn read(run: &Run) -> Vec<Summary> {
-    if !run.complete {
-        let reason = run.reason.as_deref().unwrap_or("it was killed");
-        output::say(&format_args!(
-            "warning: {} is incomplete ({reason}); what it holds is compared",
-            run.path.display()
-        ));
-    }
+    incomplete(run, "compared").iter().for_each(output::say);
     let summaries = stackline_analyze::summarise(&run.plan, &run.records);
     overload(&run.path, &summaries);
     summaries

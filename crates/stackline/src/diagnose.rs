@@ -2,7 +2,7 @@
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
-use crate::loaded::{Loaded, MOST_EVENTS};
+use crate::loaded::{Loaded, MOST_EVENTS, incomplete};
 use crate::output;
 use stackline_analyze::findings::Finding;
 use std::path::Path;
@@ -11,10 +11,7 @@ use std::path::Path;
 pub(crate) fn diagnose(flags: &flags::Diagnose) -> Result {
     let loaded = Loaded::whatever(&flags.run, flags.most_events)?;
     let run = &loaded.run;
-    if !run.complete {
-        let reason = run.reason.as_deref().unwrap_or("it was killed");
-        output::say(&format_args!("warning: the run is incomplete ({reason}); what it holds is diagnosed"));
-    }
+    incomplete(run, "diagnosed").iter().for_each(output::say);
     let scope = stackline_analyze::scope::scope(&loaded.input());
     if run.plan.measurements.is_empty() && scope.is_none() {
         let path = run.path.display();

@@ -3,6 +3,7 @@
 use crate::exit::{Exit, Result};
 use crate::flags;
 use crate::formats::{Chosen, Exporter, TO};
+use crate::loaded::incomplete;
 use crate::output;
 use stackline_runs::Run;
 use std::io::{BufWriter, ErrorKind, Write, stdout};
@@ -11,6 +12,7 @@ use std::path::Path;
 /// Writes a run's events.
 pub(crate) fn export(flags: &flags::Export) -> Result {
     let run = Run::open_events(&flags.run)?;
+    incomplete(&run, "exported").iter().for_each(output::say);
     let chosen = Chosen::of(flags);
     for format in TO {
         match (format.flag)(flags) {

@@ -4,7 +4,7 @@
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags::{self, By};
-use crate::loaded::beyond;
+use crate::loaded::{beyond, incomplete};
 use crate::output;
 use stackline_analyze::assemble::{self, Assembler, Options};
 use stackline_analyze::captured::{self, CapturedConnection};
@@ -29,7 +29,12 @@ pub(crate) fn lifelines(flags: &flags::Lifelines) -> Result {
     let run = Run::open_events(&flags.run)?;
     let index = read_index(&run.path)?;
     let options = Options { unit_field: flags.unit - 1, ranges: flags.ranges, by: by(flags.by), ..Options::default() };
-    let (mut made, left_out) = assembled(&run.path, index.as_ref(), &options, flags.most_events)?;
+    let assembled = assembled(&run.path, index.as_ref(), &options, flags.most_events);
+    if assembled.as_ref().map_or(true, |(made, _)| made.lines.is_empty()) {
+        // There is no table that would have a note.
+        incomplete(&run, "shown").iter().for_each(output::say);
+    }
+    let (mut made, left_out) = assembled?;
     if let Some(number) = flags.measurement {
         only(&mut made, index.as_ref(), number as usize - 1)?;
     }

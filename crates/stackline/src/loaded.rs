@@ -112,6 +112,13 @@ impl Loaded {
     }
 }
 
+/// That a run is incomplete, and what is done with what it holds; nothing when it is complete.
+pub(crate) fn incomplete(run: &Run, done: &str) -> Option<String> {
+    let reason = run.reason.as_deref().unwrap_or("it was killed");
+    let path = run.path.display();
+    (!run.complete).then(|| format!("warning: {path} is incomplete ({reason}); what it holds is {done}"))
+}
+
 /// Bytes of memory that an event takes with all that is computed of it, about.
 const EVENT_BYTES: f64 = 300.0;
 

@@ -2,6 +2,7 @@
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
+use crate::loaded::incomplete;
 use crate::output;
 use crate::source::Source;
 use stackline_analyze::predicted::beside;
@@ -19,11 +20,7 @@ pub(crate) fn predict(flags: &flags::Predict) -> Result {
     }
     let run = flags.run.as_deref().map(Run::open).transpose()?;
     let summaries = run.as_ref().map(|run| {
-        if !run.complete {
-            let reason = run.reason.as_deref().unwrap_or("it was killed");
-            let path = run.path.display();
-            output::say(&format_args!("warning: {path} is incomplete ({reason}); what it holds is shown"));
-        }
+        incomplete(run, "shown").iter().for_each(output::say);
         stackline_analyze::summarise(&run.plan, &run.records)
     });
     let predictions = beside(stackline_model::predict(&plan), &summaries.unwrap_or_default());

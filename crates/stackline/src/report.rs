@@ -2,7 +2,7 @@
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
-use crate::loaded::{Loaded, MOST_EVENTS};
+use crate::loaded::{Loaded, MOST_EVENTS, incomplete};
 use crate::output;
 use crate::show::header;
 use stackline_report::chart;
@@ -36,8 +36,9 @@ pub(crate) fn report(flags: &flags::Report) -> Result {
     Ok(Exit::Done)
 }
 
-/// The run, with a word on stderr where not all of its events were read.
+/// The run, with a word on stderr where it is not whole or not all of its events were read.
 fn noted(loaded: Loaded) -> Loaded {
+    incomplete(&loaded.run, "shown").iter().for_each(output::say);
     if let Some(note) = loaded.note("report") {
         output::say(&format_args!("note: {note}"));
     }
@@ -106,6 +107,7 @@ pub(crate) fn open(flags: &flags::Open) -> Result {
         }
     };
     let run = Run::open_events(&run)?;
+    incomplete(&run, "shown").iter().for_each(output::say);
     let run = run.path;
     let path = run.join(PAGE);
     if !path.is_file() || is_older(&path, &run) {
