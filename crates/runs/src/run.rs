@@ -88,7 +88,7 @@ fn with_events_under(root: &Path, path: &Path) -> Result<Run, Error> {
     let imported = candidates(root, path)
         .find(|candidate| candidate.join(files::EVENTS).is_dir() && !candidate.join(files::PLAN).is_file());
     let Some(path) = imported else { return open_under(root, path) };
-    let status = Status::read(&path).ok();
+    let status = path.join(files::STATUS).is_file().then(|| Status::read(&path)).transpose()?;
     let plan = Plan { seed: 0, hosts: BTreeMap::new(), networks: Vec::new(), measurements: Vec::new() };
     let (complete, reason, started) =
         status.map_or_else(|| (true, None, String::new()), |status| (status.complete, status.reason, status.started));
