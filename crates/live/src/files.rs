@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
 use nix::sys::stat::Mode;
 use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// A directory, or none: then no file may be touched.
@@ -47,8 +48,7 @@ impl Files {
             return Err(Error::environment(format!("FILE {name} is not permitted: this agent was given no directory"))
                 .hint("say which directory it may touch: `run --files DIR`, or `host NAME files \"DIR\" ...;`"));
         };
-        let root = File::open(directory)
-            .map_err(|e| Error::environment(format!("the directory {} cannot be opened: {e}", directory.display())))?;
+        let root = opened(directory)?;
         // A path may be written in full as long as it lies under the directory.
         let relative = Path::new(name).strip_prefix(directory).unwrap_or(Path::new(name));
         // Without O_NONBLOCK a named pipe would keep the agent waiting for its other end.
@@ -69,6 +69,14 @@ impl Files {
             }
         })
     }
+}
+
+/// The directory. Whatever else has its name, a pipe that nobody writes to for one, is not waited for.
+fn opened(directory: &Path) -> Result<File> {
+    File::options().read(true).custom_flags(OFlag::O_DIRECTORY.bits()).open(directory).map_err(|e| {
+        Error::environment(format!("the directory {} cannot be opened: {e}", directory.display()))
+            .hint("--files takes a directory that is there, on the host of the agent")
+    })
 }
 
 /// The length of a plain file; anything else is refused.

@@ -138,7 +138,10 @@ fn files_that_cannot_serve() {
     run(&place, "1 bulk_get 1000*10 > file directory").fails(3, &["FILE directory", "EISDIR"]);
     run(&place, "1 bulk_get 1000*10 > file pipe").fails(3, &["FILE pipe"]);
     run(&place, "1 bulk_get 1000*10 > file \"nowhere/out\"").fails(3, &["FILE nowhere/out"]);
-    place.stackline(&["run", "--files", "nowhere", "-e", "1 bulk_get 1000*10 < file in"]).fails(3, &["nowhere"]);
+    for directory in ["nowhere", "data/pipe", "data/empty"] {
+        let output = place.stackline(&["run", "--files", directory, "-e", "1 bulk_get 1000*10 < file in"]);
+        output.fails(3, &["cannot be opened", directory]).hints("a directory that is there");
+    }
 }
 
 fn nix_fifo(place: &Place) {
