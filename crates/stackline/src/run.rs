@@ -1,7 +1,7 @@
 //! `stackline run`: check, start agents, carry out, keep, show.
 
 use crate::diagnose;
-use crate::exit::{Blame, Error, Exit, Result};
+use crate::exit::{Blame, Error, Exit, Result, already_shown};
 use crate::flags;
 use crate::flags::Seeds;
 use crate::output;
@@ -14,10 +14,12 @@ use stackline_live::launch::Launcher;
 use stackline_report::{Header, Note, Weight};
 use stackline_runner::{RunContext, RunWriter, Traces, make_runs, make_runs_of_seeds};
 use stackline_runs::{RunDirectory, runs_root};
-use std::path::Path;
+use std::panic::resume_unwind;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::SystemTime;
+use std::thread;
+use std::time::{Duration, SystemTime};
 
 /// The main job.
 pub(crate) fn run(flags: &flags::Run) -> Result {
@@ -28,7 +30,9 @@ pub(crate) fn run(flags: &flags::Run) -> Result {
     traced_once(flags)?;
     // Before there is a directory: from then on a signal ends the runs and not the program.
     let interrupted = Arc::new(AtomicBool::new(false));
-    listen_for_ctrl_c(&interrupted)?;
+    // Worlds end a run by the first; only a signal raises the second.
+    let signalled = Arc::new(AtomicBool::new(false));
+    listen_for_ctrl_c([&interrupted, &signalled])?;
     let directory = open(flags, &source, &plan)?;
     let mut writer = RunWriter::new(&plan, directory, Box::new(Bar::new(&plan)));
     let path = writer.path().display().to_string();
@@ -61,18 +65,30 @@ pub(crate) fn run(flags: &flags::Run) -> Result {
         notes.push(Note::new(Weight::Always, format!("INCOMPLETE: {incomplete}")));
     }
     // What may take long, or more memory than there is, comes when the results are out.
-    let interrupted = failed.as_ref().is_some_and(|fault| fault.blame == Blame::Interrupted);
-    let findings = || if interrupted { Vec::new() } else { diagnosed(flags, &plan, &header.run) };
+    let findings = || diagnosed(flags, &plan, &header.run, &signalled);
     show(flags, &plan, &records, &header, || notes.into_iter().chain(findings()).collect())?;
-    failed.or(unkept.map(Error::from)).map_or(Ok(Exit::Done), Err)
+    // A table that was interrupted before its findings were made.
+    let undiagnosed = || (flags.trace && signalled.load(Ordering::Relaxed)).then(|| already_shown(Blame::Interrupted));
+    failed.or(unkept.map(Error::from)).or_else(undiagnosed).map_or(Ok(Exit::Done), Err)
 }
 
-/// What limits a run that was traced, in one line; its findings are kept in its directory. What cannot be read is reported.
-fn diagnosed(flags: &flags::Run, plan: &Plan, run: &str) -> Vec<Note> {
-    if !flags.trace {
+/// What limits a run that was traced, in one line; its findings are kept in its directory. What cannot be read is reported,
+/// and an interruption is not kept waiting.
+fn diagnosed(flags: &flags::Run, plan: &Plan, run: &str, signalled: &AtomicBool) -> Vec<Note> {
+    if !flags.trace || signalled.load(Ordering::Relaxed) {
         return Vec::new();
     }
-    match diagnose::after_a_run(Path::new(run)) {
+    let path = PathBuf::from(run);
+    let diagnosing = thread::spawn(move || diagnose::after_a_run(&path));
+    while !diagnosing.is_finished() {
+        if signalled.load(Ordering::Relaxed) {
+            let text = format!("interrupted: nothing was diagnosed; `stackline diagnose {run}` does it");
+            return vec![Note::new(Weight::Always, text)];
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    let findings = diagnosing.join().unwrap_or_else(|panic| resume_unwind(panic));
+    match findings {
         Ok((findings, beyond)) => {
             let first = stackline_report::first_finding(plan, &findings).map(|text| Note::new(Weight::Finding, text));
             first.into_iter().chain(beyond.map(|text| Note::new(Weight::Always, text))).collect()
@@ -165,10 +181,10 @@ fn carry_out(
     (outcome.failed, Known { wake_up: outcome.wake_up, notes })
 }
 
-/// The flag is up from the first Ctrl-C or SIGTERM on.
-pub(crate) fn listen_for_ctrl_c(interrupted: &Arc<AtomicBool>) -> std::result::Result<(), Error> {
-    let flag = Arc::clone(interrupted);
-    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))
+/// The flags are up from the first Ctrl-C or SIGTERM on.
+pub(crate) fn listen_for_ctrl_c<const N: usize>(flags: [&Arc<AtomicBool>; N]) -> std::result::Result<(), Error> {
+    let flags = flags.map(Arc::clone);
+    ctrlc::set_handler(move || flags.iter().for_each(|flag| flag.store(true, Ordering::Relaxed)))
         .map_err(|e| Error::environment(format!("Ctrl-C cannot be handled: {e}")))
 }
 

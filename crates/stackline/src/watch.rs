@@ -34,7 +34,7 @@ pub(crate) fn watch(flags: &flags::Watch) -> Result {
     let config = config(flags)?;
     let mut sink = Sink::open(flags, &config.host)?;
     let interrupted = Arc::new(AtomicBool::new(false));
-    listen_for_ctrl_c(&interrupted)?;
+    listen_for_ctrl_c([&interrupted])?;
     let (began, interval) = (Instant::now(), config.interval);
     let watch = Watch::start(config);
     let mut count = 0;

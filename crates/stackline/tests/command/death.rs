@@ -1,6 +1,6 @@
 //! Agents and coordinators that are killed, stopped or interrupted in the middle of it.
 
-use crate::support::{Place, stacks};
+use crate::support::{Place, pair, stacks, until};
 use nix::sys::signal::Signal;
 
 /// Short runs, so that some are finished, and so many that there is a middle.
@@ -131,5 +131,57 @@ fn agents_of_a_killed_coordinator_go_away_by_themselves() {
         let output = place.stackline(&["compare", &name, &name]);
         assert_eq!(output.status.code(), Some(0), "what was done can still be read: {}", output.err);
         assert!(output.err.contains("is incomplete (it was killed)"), "{}", output.err);
+    }
+}
+
+#[test]
+fn the_process_that_measures_for_a_paper_ends_with_its_parent() {
+    for signal in [Signal::SIGKILL, Signal::SIGTERM] {
+        let place = Place::new();
+        // It would measure for minutes.
+        let words = ["reproduce", "blast", "--transfers", "10", "--precision", "50", "--runs", "100000"];
+        let started = place.start(&mut place.command(&words));
+        until("it measures", || place.processes().into_iter().find(|process| process.is("measure")));
+        started.process().signal(signal);
+        assert_eq!(started.finish().status.code(), None);
+        place.empties();
+    }
+}
+
+#[test]
+fn an_interruption_does_not_wait_for_findings() {
+    let place = Place::new();
+    let text = format!("{} 1 from a to b bulk_put 1000*30000 over tcp across n in simulated", pair(""));
+    let started = place.start(&mut place.command(&["run", "--trace", "-e", &text]));
+    started.has_kept(1);
+    until("all is kept", || (place.kept().status()["complete"] == true).then_some(()));
+    started.process().signal(Signal::SIGINT);
+    let output = started.finish();
+    assert_eq!(output.status.code(), Some(130), "{}", output.err);
+    assert!(output.out.contains("interrupted: nothing was diagnosed"), "{}", output.out);
+    place.stackline(&["show"]).succeeds();
+}
+
+#[test]
+fn every_command_says_that_a_traced_run_was_killed() {
+    let place = Place::new();
+    let text = format!("{} 1000 from a to b bulk_put 1000*100 over tcp across n in simulated", pair(""));
+    let started = place.start(&mut place.command(&["run", "--trace", "-e", &text]));
+    started.has_kept(2).process().signal(Signal::SIGKILL);
+    started.finish();
+    let run = place.kept().0;
+    let run = run.to_str().unwrap();
+    for words in [
+        &["show", run][..],
+        &["lifelines", run],
+        &["diagnose", run],
+        &["compare", run, run],
+        &["export", run, "--text"],
+        &["report", run],
+        &["open", run],
+    ] {
+        let output = place.stackline(words);
+        let said = format!("{}{}", output.out, output.err).to_lowercase();
+        assert!(output.status.success() && said.contains("incomplete"), "{words:?}: {}", output.err);
     }
 }

@@ -180,7 +180,7 @@ impl Process {
         self.text("status")?.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
     }
 
-    fn is(self, command: &str) -> bool {
+    pub(crate) fn is(self, command: &str) -> bool {
         self.text("cmdline").is_some_and(|line| line.split('\0').nth(1) == Some(command))
     }
 
