@@ -110,6 +110,8 @@ impl RunDirectory {
         self.status.complete = complete && fault.is_none();
         self.status.reason = reason.map(str::to_owned).or_else(|| fault.as_ref().map(|error| error.message.clone()));
         self.status.records = Some(records.len() as u64);
+        let unsummed = self.status.sum_up(&self.path).err();
+        let fault = fault.or(unsummed);
         let status = self.status.write(&self.path);
         fault.map_or(status, Err)
     }

@@ -35,6 +35,17 @@ impl Error {
         Self::new(format!("cannot read {}", path.display()), hint).because(cause)
     }
 
+    pub(crate) fn damaged(path: &Path) -> Self {
+        let hint = "restore it, or run the specification again; nothing that is computed from it could be relied on";
+        Self::new(
+            format!(
+                "{} is damaged, or of another run: its checksum is not the one kept in status.json",
+                path.display()
+            ),
+            hint,
+        )
+    }
+
     pub(crate) fn reading(path: &Path, cause: &dyn fmt::Display) -> Self {
         let hint = "check that it is a run directory of this version of stackline and can be read";
         Self::new(format!("cannot read {}", path.display()), hint).because(cause)

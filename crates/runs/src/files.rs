@@ -20,6 +20,9 @@ pub(crate) const RESULTS: &str = "results.parquet";
 /// What limits it, as JSON.
 pub(crate) const FINDINGS: &str = "findings.json";
 
+/// What is known about the events, as JSON.
+pub(crate) const INDEX: &str = "events/index.json";
+
 /// The directory of events.
 pub(crate) const EVENTS: &str = "events";
 

@@ -314,7 +314,7 @@ mod tests {
         let file = place.path().join("f");
         fs::write(&file, "x").unwrap();
         // Who may not give files away has none of another owner here.
-        let given = fchown(&File::open(&file).unwrap(), Some(1234), Some(1235)).is_ok();
+        let given = fchown(File::open(&file).unwrap(), Some(1234), Some(1235)).is_ok();
         replace_with(&file, b"y").unwrap();
         let about = fs::metadata(&file).unwrap();
         assert_eq!((about.uid(), about.gid()) == (1234, 1235), given);

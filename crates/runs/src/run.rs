@@ -77,6 +77,7 @@ pub fn names(root: &Path) -> Vec<String> {
 fn open_under(root: &Path, path: &Path) -> Result<Run, Error> {
     let path = find(root, path)?;
     let status = Status::read(&path)?;
+    status.check(&path)?;
     let (plan, environment) = (plan(&path)?, environment(&path)?);
     let specification = optional(&path.join(files::SPECIFICATION))?.unwrap_or_default();
     let records = records(&path)?;
@@ -89,6 +90,7 @@ fn with_events_under(root: &Path, path: &Path) -> Result<Run, Error> {
         .find(|candidate| candidate.join(files::EVENTS).is_dir() && !candidate.join(files::PLAN).is_file());
     let Some(path) = imported else { return open_under(root, path) };
     let status = path.join(files::STATUS).is_file().then(|| Status::read(&path)).transpose()?;
+    status.iter().try_for_each(|status| status.check(&path))?;
     let plan = Plan { seed: 0, hosts: BTreeMap::new(), networks: Vec::new(), measurements: Vec::new() };
     let (complete, reason, started) =
         status.map_or_else(|| (true, None, String::new()), |status| (status.complete, status.reason, status.started));
@@ -203,6 +205,8 @@ fn optional(path: &Path) -> Result<Option<String>, Error> {
 mod tests {
     use super::*;
     use crate::RunDirectory;
+    use crate::events::write_index;
+    use stackline_core::trace::Index;
     use std::io::Write;
     use std::time::{Duration, UNIX_EPOCH};
 
@@ -233,6 +237,35 @@ mod tests {
         assert_eq!(run.plan, plan());
         assert_eq!(run.specification, "10 rr 32;");
         assert_eq!(run.environment["kernel"], "6.1");
+    }
+
+    #[test]
+    fn a_file_that_is_damaged_or_of_another_run_is_an_error() {
+        let root = tempfile::tempdir().unwrap();
+        let directory = begun(root.path());
+        let path = directory.path().to_owned();
+        directory.write_environment(&serde_json::json!({"kernel": "6.1"})).unwrap();
+        directory.finish(&[record(0)], true, None).unwrap();
+        for (name, bytes) in [
+            (files::PLAN, serde_json::to_string(&Plan { seed: 43, ..plan() }).unwrap()),
+            (files::ENVIRONMENT, r#"{"kernel": "6.2"}"#.to_owned()),
+            (files::SPECIFICATION, "11 rr 32;".to_owned()),
+        ] {
+            let right = fs::read(path.join(name)).unwrap();
+            fs::write(path.join(name), bytes).unwrap();
+            let error = Run::open(&path).unwrap_err();
+            assert!(error.message.contains(name) && error.message.contains("is damaged"), "{error}");
+            fs::write(path.join(name), right).unwrap();
+        }
+        let right = fs::read(path.join(files::RESULTS)).unwrap();
+        results::write(&path.join(files::RESULTS), Some(&plan()), &[record(1)]).unwrap();
+        assert!(Run::open(&path).unwrap_err().message.contains("is damaged, or of another run"));
+        fs::write(path.join(files::RESULTS), right).unwrap();
+        // What is added later is summed up again.
+        write_index(&path, &Index::default()).unwrap();
+        assert!(Run::open(&path).is_ok());
+        fs::write(path.join(files::INDEX), "{}").unwrap();
+        assert!(Run::open(&path).unwrap_err().message.contains("index.json is damaged"));
     }
 
     #[test]

@@ -1,7 +1,11 @@
 //! `status.json`: whether a run is complete, and if not why.
 
 use crate::{Error, files, replace_with};
+use crc32fast::Hasher;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 /// The content of `status.json`.
@@ -17,18 +21,66 @@ pub struct Status {
     pub started: String,
     /// Records kept at the end, warm-up runs too.
     pub records: Option<u64>,
+    /// The CRC-32 of each file that has no checksum of its own or could be another run's, by its name in the directory. A run that was
+    /// killed has none, nor has one of an earlier version.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sums: BTreeMap<String, u32>,
 }
+
+/// The files that are summed up.
+const SUMMED: [&str; 5] = [files::SPECIFICATION, files::PLAN, files::ENVIRONMENT, files::RESULTS, files::INDEX];
 
 impl Status {
     pub(crate) fn started(started: String) -> Self {
         let stackline = env!("CARGO_PKG_VERSION").to_owned();
-        Self { complete: false, reason: None, stackline, started, records: None }
+        Self { complete: false, reason: None, stackline, started, records: None, sums: BTreeMap::new() }
     }
 
     pub(crate) fn write(&self, directory: &Path) -> Result<(), Error> {
         let path = directory.join(files::STATUS);
         let text = serde_json::to_string_pretty(self).map_err(|cause| Error::writing(&path, &cause))?;
         replace_with(&path, format!("{text}\n").as_bytes())
+    }
+
+    /// Sums up the files as they are.
+    pub(crate) fn sum_up(&mut self, directory: &Path) -> Result<(), Error> {
+        self.sums.clear();
+        for name in SUMMED {
+            let path = directory.join(name);
+            if path.is_file() {
+                let sum = sum(&path).map_err(|cause| Error::reading(&path, &cause))?;
+                self.sums.insert(name.to_owned(), sum);
+            }
+        }
+        Ok(())
+    }
+
+    /// Records that a file of a finished run is another now.
+    pub(crate) fn sum_again(directory: &Path) -> Result<(), Error> {
+        if !directory.join(files::STATUS).is_file() {
+            return Ok(());
+        }
+        let mut status = Self::read(directory)?;
+        if status.sums.is_empty() {
+            return Ok(());
+        }
+        status.sum_up(directory)?;
+        status.write(directory)
+    }
+
+    /// Compares the files with their sums.
+    pub(crate) fn check(&self, directory: &Path) -> Result<(), Error> {
+        for (name, wanted) in &self.sums {
+            let path = directory.join(name);
+            match sum(&path) {
+                Ok(found) if found == *wanted => {}
+                Ok(_) => return Err(Error::damaged(&path)),
+                // The journal has the records.
+                Err(cause) if cause.kind() == io::ErrorKind::NotFound && name == files::RESULTS => {}
+                Err(cause) => return Err(Error::reading(&path, &cause)),
+            }
+        }
+        Ok(())
     }
 
     /// Reads `status.json` of a run directory.
@@ -38,5 +90,16 @@ impl Status {
     pub fn read(directory: &Path) -> Result<Self, Error> {
         let path = directory.join(files::STATUS);
         serde_json::from_str(&files::read(&path)?).map_err(|cause| Error::reading(&path, &cause))
+    }
+}
+
+/// The CRC-32 of a file.
+fn sum(path: &Path) -> io::Result<u32> {
+    let (mut file, mut sum, mut bytes) = (File::open(path)?, Hasher::new(), vec![0; 1 << 16]);
+    loop {
+        match file.read(&mut bytes)? {
+            0 => return Ok(sum.finalize()),
+            read => sum.update(&bytes[..read]),
+        }
     }
 }

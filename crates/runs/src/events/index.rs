@@ -1,21 +1,20 @@
 //! `RUN/events/index.json`: what is known about the events of a run.
 
-use crate::{Error, files, replace_with};
+use crate::{Error, Status, files, replace_with};
 use stackline_core::trace::Index;
 use std::fs;
 use std::path::Path;
-
-const INDEX: &str = "index.json";
 
 /// Keeps the index.
 ///
 /// # Errors
 /// When it cannot be written.
 pub fn write_index(run: &Path, index: &Index) -> Result<(), Error> {
-    let path = run.join(files::EVENTS).join(INDEX);
+    let path = run.join(files::INDEX);
     fs::create_dir_all(run.join(files::EVENTS)).map_err(|cause| Error::writing(&path, &cause))?;
     let text = serde_json::to_string_pretty(index).map_err(|cause| Error::writing(&path, &cause))?;
-    replace_with(&path, format!("{text}\n").as_bytes())
+    replace_with(&path, format!("{text}\n").as_bytes())?;
+    Status::sum_again(run)
 }
 
 /// Reads the index; events that were imported have none.
@@ -23,7 +22,7 @@ pub fn write_index(run: &Path, index: &Index) -> Result<(), Error> {
 /// # Errors
 /// When it is damaged.
 pub fn read_index(run: &Path) -> Result<Option<Index>, Error> {
-    let path = run.join(files::EVENTS).join(INDEX);
+    let path = run.join(files::INDEX);
     if !path.is_file() {
         return Ok(None);
     }
