@@ -110,7 +110,14 @@ impl<'c> Part<'c> {
     /// What the threads of one side computed of the measured time; 1 is a full core.
     pub(crate) fn computed(&self, side: Side) -> f64 {
         let cpu_s = |record: &&RunRecord| side_of(record, side).usage.cpu_s();
-        self.records.iter().map(cpu_s).sum::<f64>() / self.elapsed_s / self.replicas()
+        self.records.iter().map(cpu_s).sum::<f64>() / self.elapsed_s / f64::from(self.threads(side))
+    }
+
+    /// How many threads one side has: one for each pair, or as many as the stack says drive all of them.
+    pub(crate) fn threads(&self, side: Side) -> u32 {
+        let pairs = self.plan.replicas.max(1);
+        let said = |record: &&RunRecord| side_of(record, side).settings.get("threads")?.parse().ok();
+        self.records.iter().find_map(said).map_or(pairs, |threads: u32| threads.clamp(1, pairs))
     }
 
     /// How many pairs of initiator and responder do it at once.

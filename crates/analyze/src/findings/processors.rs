@@ -121,7 +121,12 @@ fn threads(measurement: &Measurement<'_>, part: &Part<'_>) -> Option<Processor> 
     let (host, share) = (part.host(side), share.min(1.0));
     let what = if side == Side::Initiator { "initiator" } else { "responder" };
     let computes = part.of_its_time(share);
-    let sentence = match part.plan.replicas {
+    let (pairs, drive) = (part.plan.replicas, part.threads(side));
+    let sentence = match pairs {
+        _ if drive < pairs => {
+            let whose = if drive == 1 { "the one thread".into() } else { format!("each of the {drive} threads") };
+            format!("{whose} of the {pairs} {what}s on {host} is at the limit of its core: it computes {computes}")
+        }
         0 | 1 => format!("the {what} on {host} is at the limit of its core: it computes {computes}"),
         n => format!("the {n} {what}s on {host} are at the limit of their cores: on average one computes {computes}"),
     };
@@ -132,7 +137,11 @@ fn threads(measurement: &Measurement<'_>, part: &Part<'_>) -> Option<Processor> 
         evidence: measurement
             .figure(format!("CPU time of one {what}'s thread on {host}: {} of the measured time", percent(share))),
         tries: vec![
-            "spread the work over several connections and cores (a number of pairs before the part)".into(),
+            if drive < pairs {
+                "more threads, on cores of their own (`threads` of the stack)".into()
+            } else {
+                "spread the work over several connections and cores (a number of pairs before the part)".into()
+            },
             "larger data units, so that fewer system calls are made; offload at the interface (`ethtool -K`)".into(),
         ],
         confidence: 0.9,
@@ -189,7 +198,8 @@ fn all_cores(measurement: &Measurement<'_>, part: &Part<'_>) -> Option<Processor
     let host = &part.hosts.0;
     let (busy, rows) =
         cores(measurement, host).filter(|_| part.in_one_machine() && matches!(part.work, Work::Bulk(_)))?;
-    let ends = (part.computed(Side::Initiator) + part.computed(Side::Responder)) * part.replicas();
+    let of = |side| part.computed(side) * f64::from(part.threads(side));
+    let ends = of(Side::Initiator) + of(Side::Responder);
     let whose = if part.plan.replicas > 1 {
         format!("the ends of all {} pairs together", part.plan.replicas)
     } else {

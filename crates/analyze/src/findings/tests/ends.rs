@@ -20,6 +20,17 @@ fn a_processor_limits_at_85_percent() {
     let many = "the 4 responders on b are at the limit of their cores: on average one computes 96";
     let four = sentence(four);
     assert!(four.starts_with(many), "{four}");
+    // Or that of the threads that drive them.
+    let shared = |used: f64| {
+        computes(used).with(|given| {
+            given.part().replicas = 64;
+            given.records[0].replicas = 64;
+            given.records[0].responder.settings = [("threads".into(), "2".into())].into();
+        })
+    };
+    let two = "each of the 2 threads of the 64 responders on b is at the limit of its core: it computes 96";
+    assert!(sentence(shared(2.0 * 0.96)).starts_with(two), "{}", sentence(shared(2.0 * 0.96)));
+    assert_eq!(shared(1.2).kinds(), NOTHING);
     let held_back = |share: f64| {
         let host = HostUsage { throttled_s: Some(10.0 * share), ..HostUsage::default() };
         bulk(1, 10.0, 30_000_000, None).with(|given| given.records[0].initiator.host = Some(host))
