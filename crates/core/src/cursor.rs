@@ -178,23 +178,21 @@ enum Share {
 #[derive(Clone, Debug)]
 enum Source {
     Bytes(u64),
-    Drawn(crate::distribution::Distribution, Generator, (u64, u64)),
+    Drawn(crate::distribution::Distribution, Generator, u64),
 }
 
 impl Source {
-    fn new(size: &Size, within: (u64, u64), seed: Seed) -> Self {
+    fn new(size: &Size, least: u64, seed: Seed) -> Self {
         match size {
             Size::Bytes(bytes) => Self::Bytes(*bytes),
-            Size::Drawn(distribution) => Self::Drawn(distribution.clone(), seed.generator(), within),
+            Size::Drawn(distribution) => Self::Drawn(distribution.clone(), seed.generator(), least),
         }
     }
 
     fn draw(&mut self) -> u64 {
         match self {
             Self::Bytes(bytes) => *bytes,
-            Self::Drawn(distribution, generator, (least, most)) => {
-                distribution.draw_bytes(generator, *least).min(*most)
-            }
+            Self::Drawn(distribution, generator, least) => distribution.draw_bytes(generator, *least),
         }
     }
 }
@@ -210,8 +208,8 @@ impl Cursor {
             limit_reached: false,
             end_stream: false,
             share: Share::One,
-            unit: Source::new(&data.unit, data.drawn, seed.child("unit")),
-            reply: Source::new(&data.reply, data.drawn, seed.child("reply")),
+            unit: Source::new(&data.unit, data.least_drawn, seed.child("unit")),
+            reply: Source::new(&data.reply, data.least_drawn, seed.child("reply")),
             delays: Vec::new(),
             unit_bytes: 0,
             marks: Vec::new(),

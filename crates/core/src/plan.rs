@@ -228,15 +228,15 @@ pub struct Data {
     pub count: Count,
     /// The timing list, in seconds.
     pub timings: Vec<Distribution>,
-    /// The least and the largest size that is drawn, in bytes: what the stack carries. A draw beyond counts as the nearer of them.
+    /// The least size that the stack carries, in bytes: what is drawn below it counts as it.
     #[serde(default = "any_size")]
-    pub drawn: (u64, u64),
+    pub least_drawn: u64,
 }
 
-/// Sizes as a byte stream carries them.
+/// As a byte stream carries it.
 #[must_use]
-pub const fn any_size() -> (u64, u64) {
-    (1, u64::MAX)
+pub const fn any_size() -> u64 {
+    1
 }
 
 impl Data {

@@ -126,7 +126,8 @@ fn end(name: Option<&str>, core: Option<Option<usize>>, m: &Measurement, plan: &
 
 fn data(part: &Part) -> String {
     let data = &part.data;
-    let reply = if data.reply == data.unit { String::new() } else { format!(" and {}", size(&data.reply, data.drawn)) };
+    let reply =
+        if data.reply == data.unit { String::new() } else { format!(" and {}", size(&data.reply, data.least_drawn)) };
     let count = match data.count {
         Count::Units(n) => plural(n, "unit"),
         Count::Amount(bytes) => match data.last_unit() {
@@ -138,7 +139,7 @@ fn data(part: &Part) -> String {
     };
     let pairs = if part.replicas == 1 { String::new() } else { format!(", by {} pairs at once", part.replicas) };
     let (from, to) = (access(&part.source), access(&part.destination));
-    format!("{count} of {}{reply}, from {from} to {to}{pairs}", size(&data.unit, data.drawn))
+    format!("{count} of {}{reply}, from {from} to {to}{pairs}", size(&data.unit, data.least_drawn))
 }
 
 fn plural(n: u64, what: &str) -> String {

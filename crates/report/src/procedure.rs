@@ -48,14 +48,14 @@ fn call(call: &Call, data: &Data) -> String {
 
 fn argument(argument: SizeArgument, data: &Data) -> String {
     match argument {
-        SizeArgument::Unit => size(&data.unit, data.drawn),
-        SizeArgument::Reply => size(&data.reply, data.drawn),
+        SizeArgument::Unit => size(&data.unit, data.least_drawn),
+        SizeArgument::Reply => size(&data.reply, data.least_drawn),
         SizeArgument::Bytes(bytes) => units::size(bytes),
     }
 }
 
 /// A size with its unit.
-pub(crate) fn size(size: &Size, (least, _): (u64, u64)) -> String {
+pub(crate) fn size(size: &Size, least: u64) -> String {
     match size {
         Size::Bytes(bytes) => units::size(*bytes),
         Size::Drawn(distribution) if least > 1 => format!("{distribution} B, at least {least} B"),

@@ -130,7 +130,7 @@ impl<'p> Situation<'p> {
             Size::Bytes(bytes) => Ok(*bytes),
             Size::Drawn(distribution) => {
                 let mean = distribution.mean().ok_or_else(|| format!("the sizes {distribution} have no mean"))?;
-                Ok(whole(mean).clamp(data.drawn.0, data.drawn.1))
+                Ok(whole(mean).max(data.least_drawn))
             }
         }
     }

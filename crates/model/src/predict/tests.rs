@@ -59,7 +59,7 @@ fn part(procedure: Procedure, stack: &str, unit: u64, count: u64) -> Part {
             reply: Size::Bytes(unit),
             count: Count::Units(count),
             timings: vec![],
-            drawn: plan::any_size(),
+            least_drawn: plan::any_size(),
         },
         source: Access::Memory,
         destination: Access::Memory,

@@ -30,7 +30,7 @@ impl Checker<'_> {
         if let Some(data) = &mut data {
             self.carried(item, &procedure, data, &table);
             self.last_carried(item, &procedure, data, &table);
-            data.drawn = (least(&procedure, &table), table.largest_unit);
+            data.least_drawn = least(&procedure, &table);
         }
         self.answered(item, &procedure, &table);
         self.placed(item, &table);
@@ -103,7 +103,8 @@ impl Checker<'_> {
         };
         let count = self.count(item, data, procedure, bindings, ends);
         let timings = self.timings(item, procedure, bindings);
-        let whole = Data { unit: unit?, reply: reply?, count: count?, timings: timings?, drawn: plan::any_size() };
+        let whole =
+            Data { unit: unit?, reply: reply?, count: count?, timings: timings?, least_drawn: plan::any_size() };
         if let Some(trouble) = ending::trouble(procedure, &whole, data.span) {
             self.report.push(trouble);
             return None;

@@ -49,7 +49,7 @@ fn a_picture_is_of_one_network() {
     let svg = std::fs::read_to_string(place.path("a.svg")).unwrap();
     assert!(svg.starts_with("<svg ") && svg.contains(">khons<") && svg.contains("10.0 Mbit/s"), "{svg}");
     let output = place.stackline(&["net", "show", "--svg", "no/a.svg", "--network", "wan", "-e", TEXT]);
-    output.fails(3, &["no/a.svg cannot be written"]);
+    output.fails(3, &["cannot write no/a.svg"]);
 }
 
 #[test]

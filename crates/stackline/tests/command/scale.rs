@@ -1,12 +1,13 @@
 //! A thousand pairs at once.
 
-use crate::support::{Place, number};
+use crate::support::{Place, number, until};
 use std::collections::BTreeMap;
 
 #[test]
 fn a_thousand_pairs_take_little_memory() {
     let place = Place::new();
     let started = place.start(&mut place.command(&["run", "--json", "-e", "2 parallel: 1000 request_response 32*100"]));
+    until("it is there", || (!place.processes().is_empty()).then_some(()));
     // The peak is the kernel's own; it only has to be read while the process is there.
     let mut peaks = BTreeMap::new();
     while !place.processes().is_empty() {
