@@ -154,6 +154,6 @@ fn a_directory_that_cannot_be_made_is_said_first() {
     let output = stackline(&["reproduce", "blast", "--pictures", file.join("inside").to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(3));
     let said = text(&output.stderr);
-    assert!(said.contains("cannot be written") && said.contains("hint: --pictures"), "{said}");
+    assert!(said.contains("cannot be written") && said.contains("hint: choose a place where you may write"), "{said}");
     assert!(output.stdout.is_empty());
 }
