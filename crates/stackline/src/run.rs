@@ -65,7 +65,7 @@ pub(crate) fn run(flags: &flags::Run) -> Result {
         notes.push(Note::new(Weight::Always, format!("INCOMPLETE: {incomplete}")));
     }
     // What may take long, or more memory than there is, comes when the results are out.
-    let findings = || diagnosed(flags, &plan, &header.run, &signalled);
+    let findings = || if records.is_empty() { Vec::new() } else { diagnosed(flags, &plan, &header.run, &signalled) };
     show(flags, &plan, &records, &header, || notes.into_iter().chain(findings()).collect())?;
     // A table that was interrupted before its findings were made.
     let undiagnosed = || (flags.trace && signalled.load(Ordering::Relaxed)).then(|| already_shown(Blame::Interrupted));
@@ -75,18 +75,21 @@ pub(crate) fn run(flags: &flags::Run) -> Result {
 /// What limits a run that was traced, in one line; its findings are kept in its directory. What cannot be read is reported,
 /// and an interruption is not kept waiting.
 fn diagnosed(flags: &flags::Run, plan: &Plan, run: &str, signalled: &AtomicBool) -> Vec<Note> {
-    if !flags.trace || signalled.load(Ordering::Relaxed) {
+    if !flags.trace {
         return Vec::new();
     }
-    let path = PathBuf::from(run);
-    let diagnosing = thread::spawn(move || diagnose::after_a_run(&path));
-    while !diagnosing.is_finished() {
-        if signalled.load(Ordering::Relaxed) {
-            let text = format!("interrupted: nothing was diagnosed; `stackline diagnose {run}` does it");
-            return vec![Note::new(Weight::Always, text)];
-        }
+    // One that was interrupted before begins nothing.
+    let diagnosing = (!signalled.load(Ordering::Relaxed)).then(|| {
+        let path = PathBuf::from(run);
+        thread::spawn(move || diagnose::after_a_run(&path))
+    });
+    while diagnosing.as_ref().is_some_and(|thread| !thread.is_finished()) && !signalled.load(Ordering::Relaxed) {
         thread::sleep(Duration::from_millis(10));
     }
+    let Some(diagnosing) = diagnosing.filter(|thread| thread.is_finished()) else {
+        let text = format!("interrupted: nothing was diagnosed; `stackline diagnose {run}` does it");
+        return vec![Note::new(Weight::Always, text)];
+    };
     let findings = diagnosing.join().unwrap_or_else(|panic| resume_unwind(panic));
     match findings {
         Ok((findings, beyond)) => {
