@@ -13,6 +13,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("spec", &["core"]),
     ("net", &["core"]),
     ("model", &["core"]),
+    ("truth", &["core"]),
     ("proto", &["core"]),
     ("dissect", &["proto", "events"]),
     ("endpoint", &["core"]),

@@ -1,0 +1,127 @@
+//! Findings of random specifications beside what is true by removal.
+
+use crate::runs::Place;
+use stackline_truth::calibration::Reliability;
+use stackline_truth::judge::{CAUSE, Said, Truth, Verdict};
+use stackline_truth::{Change, Scenario};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Instant;
+
+/// One specification, judged.
+struct Judged {
+    scenario: Scenario,
+    truth: Truth,
+    said: Vec<Said>,
+}
+
+/// Judges the specifications of seeds from `from` on, until one of the limits is reached.
+pub(crate) fn judge(from: u64, count: u64, until: Instant, list: bool) -> String {
+    let next = AtomicU64::new(0);
+    let all: Mutex<Vec<(u64, Result<Judged, String>)>> = Mutex::default();
+    let work = || {
+        let place = Place::new();
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= count || Instant::now() > until {
+                return;
+            }
+            let judged = one(&place, from + number);
+            if let Ok(mut all) = all.lock() {
+                all.push((from + number, judged));
+            }
+        }
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| (0..threads).for_each(|_| _ = scope.spawn(work)));
+    let mut all = all.into_inner().unwrap_or_default();
+    all.sort_by_key(|(seed, _)| *seed);
+    let mut out = String::new();
+    if list {
+        all.iter().for_each(|(seed, judged)| line(&mut out, *seed, judged));
+    }
+    let judged: Vec<&Judged> = all.iter().filter_map(|(_, judged)| judged.as_ref().ok()).collect();
+    table(&mut out, &judged, all.len() - judged.len());
+    out
+}
+
+fn one(place: &Place, seed: u64) -> Result<Judged, String> {
+    let scenario = Scenario::draw(seed);
+    let (took_s, said) = place.diagnosed(&scenario)?;
+    let mut without = BTreeMap::new();
+    for change in Change::ALL {
+        if let Some(other) = change.without(&scenario) {
+            without.insert(change, place.takes_s(&other)?);
+        }
+    }
+    Ok(Judged { scenario, truth: Truth::of(took_s, &without), said })
+}
+
+fn line(out: &mut String, seed: u64, judged: &Result<Judged, String>) {
+    let judged = match judged {
+        Ok(judged) => judged,
+        Err(error) => {
+            let _ = writeln!(out, "{seed}: FAILED {}", error.lines().next().unwrap_or_default());
+            return;
+        }
+    };
+    let saves: Vec<String> =
+        judged.truth.saves.iter().map(|(change, saves)| format!("{change:?} {saves:.2}")).collect();
+    let _ = writeln!(out, "{seed}: planted {:?}; {}", judged.scenario.planted, saves.join(", "));
+    for said in &judged.said {
+        let verdict = judged.truth.verdict(said, &judged.scenario);
+        let _ = writeln!(out, "    {verdict:?} {:.2} {}: {}", said.confidence, said.kind, said.sentence);
+    }
+    for cause in judged.truth.causes() {
+        if !judged.truth.is_named(cause, &judged.said, &judged.scenario) {
+            let _ = writeln!(out, "    MISSED {cause:?}");
+        }
+    }
+}
+
+fn table(out: &mut String, all: &[&Judged], failed: usize) {
+    let mut diagram = Reliability::default();
+    let (mut named, mut causes) = (BTreeMap::<Change, u32>::new(), BTreeMap::<Change, u32>::new());
+    let mut wrong = BTreeMap::<&str, (u32, u32)>::new();
+    for Judged { scenario, truth, said } in all {
+        for finding in said {
+            let verdict = truth.verdict(finding, scenario);
+            diagram.add(finding.confidence, verdict);
+            let (right, false_ones) = wrong.entry(&finding.kind).or_default();
+            *right += u32::from(verdict == Verdict::Right);
+            *false_ones += u32::from(verdict == Verdict::Wrong);
+        }
+        let sure: Vec<Said> = said.iter().filter(|said| said.confidence >= 0.8).cloned().collect();
+        for cause in truth.causes() {
+            *causes.entry(cause).or_default() += 1;
+            *named.entry(cause).or_default() += u32::from(truth.is_named(cause, &sure, scenario));
+        }
+    }
+    let _ = writeln!(
+        out,
+        "\n{} specifications, {failed} failed; a cause saves at least {:.0} %\n",
+        all.len(),
+        100.0 * CAUSE
+    );
+    let _ =
+        writeln!(out, "| confidence | right | wrong | open | share right (95 %) |\n| --- | --- | --- | --- | --- |");
+    for bin in &diagram.bins {
+        let share = bin.share().map_or_else(String::new, |(share, [low, high])| {
+            format!("{:.1} % ({:.1} to {:.1})", 100.0 * share, 100.0 * low, 100.0 * high)
+        });
+        let _ =
+            writeln!(out, "| {} to {} | {} | {} | {} | {share} |", bin.from, bin.to, bin.right, bin.wrong, bin.open);
+    }
+    let _ = writeln!(out, "\n| cause by removal | times | named with 80 % or more |\n| --- | --- | --- |");
+    for (cause, times) in &causes {
+        let _ = writeln!(out, "| {cause:?} | {times} | {} |", named.get(cause).copied().unwrap_or(0));
+    }
+    let (all_named, all_causes) = (named.values().sum::<u32>(), causes.values().sum::<u32>());
+    let _ = writeln!(out, "| all | {all_causes} | {all_named} |\n\n| finding | right | wrong |\n| --- | --- | --- |");
+    for (kind, (right, wrong)) in &wrong {
+        let _ = writeln!(out, "| {kind} | {right} | {wrong} |");
+    }
+}

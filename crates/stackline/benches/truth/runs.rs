@@ -1,0 +1,73 @@
+//! Runs a scenario with the command itself, and asks it for the diagnosis.
+
+use serde_json::Value;
+use stackline_truth::Scenario;
+use stackline_truth::judge::Said;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A program that measures, and where it keeps its runs.
+pub(crate) struct Place(tempfile::TempDir);
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().expect("there is room for temporary files"))
+    }
+
+    fn stackline(&self, words: &[&str]) -> Result<Vec<u8>, String> {
+        let program = std::env::var_os("STACKLINE_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_stackline").into());
+        let output = Command::new(program)
+            .args(words)
+            .env("STACKLINE_RUNS", self.0.path())
+            .output()
+            .map_err(|error| error.to_string())?;
+        let words = String::from_utf8_lossy(&output.stderr).into_owned();
+        if output.status.success() { Ok(output.stdout) } else { Err(words) }
+    }
+
+    /// Seconds that the measured part takes.
+    pub(crate) fn takes_s(&self, scenario: &Scenario) -> Result<f64, String> {
+        let run = self.run(scenario, false)?;
+        let seconds = elapsed_s(&run);
+        let _ = fs::remove_dir_all(run);
+        seconds
+    }
+
+    /// The same, and what is said to limit it.
+    pub(crate) fn diagnosed(&self, scenario: &Scenario) -> Result<(f64, Vec<Said>), String> {
+        let run = self.run(scenario, true)?;
+        let path = run.to_string_lossy().into_owned();
+        let output = self.stackline(&["diagnose", "--json", &path])?;
+        let json: Value = serde_json::from_slice(&output).map_err(|error| error.to_string())?;
+        let said = |finding: &Value| Said {
+            kind: finding["kind"].as_str().unwrap_or_default().to_owned(),
+            sentence: finding["sentence"].as_str().unwrap_or_default().to_owned(),
+            confidence: finding["confidence"].as_f64().unwrap_or(0.0),
+        };
+        let findings = json["findings"].as_array().into_iter().flatten().map(said).collect();
+        let seconds = elapsed_s(&run);
+        let _ = fs::remove_dir_all(run);
+        Ok((seconds?, findings))
+    }
+
+    fn run(&self, scenario: &Scenario, trace: bool) -> Result<PathBuf, String> {
+        let text = scenario.to_string();
+        let mut words = vec!["run", "--json", "-e", text.as_str()];
+        if trace {
+            words.push("--trace");
+        }
+        let output = self.stackline(&words)?;
+        let json: Value = serde_json::from_slice(&output).map_err(|error| error.to_string())?;
+        json["run"].as_str().map(PathBuf::from).ok_or_else(|| "the result does not say where it is".to_owned())
+    }
+}
+
+/// Seconds on the initiator's clock.
+fn elapsed_s(run: &Path) -> Result<f64, String> {
+    let journal = fs::read_to_string(run.join("runs.jsonl")).map_err(|error| error.to_string())?;
+    let lines = journal.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let measured = lines.filter(|record| record["part"].as_u64().unwrap_or(0) == 0);
+    let ns = measured.filter_map(|record| record["elapsed_ns"].as_f64()).next();
+    ns.map(|ns| ns / 1e9).ok_or_else(|| "nothing was measured".to_owned())
+}

@@ -1,0 +1,90 @@
+//! What is true by removal, and whether findings say so.
+
+use crate::change::Change;
+use crate::scenario::Scenario;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Who is without a cause is at least so much sooner done, else it is no cause.
+pub const CAUSE: f64 = 0.15;
+/// What saves less than this is certainly none; between the two nobody is wrong.
+pub const NONE: f64 = 0.04;
+
+/// What each change saves, of the whole time: 0.4 means that without the cause 40 % of the time are gone.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Truth {
+    /// Savings by change; changes that take nothing away are absent.
+    pub saves: BTreeMap<Change, f64>,
+}
+
+/// One finding, as whoever names limits said it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Said {
+    /// The kind of the finding.
+    pub kind: String,
+    /// Its sentence, which holds the place.
+    pub sentence: String,
+    /// How sure it is, 0 to 1.
+    pub confidence: f64,
+}
+
+/// What became of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// A cause by removal.
+    Right,
+    /// None.
+    Wrong,
+    /// It saves a little, or it says nothing that can be right or wrong.
+    Open,
+}
+
+impl Truth {
+    /// From the time it took, and the times without each cause.
+    #[must_use]
+    pub fn of(took_s: f64, without: &BTreeMap<Change, f64>) -> Self {
+        let saves = without.iter().map(|(change, other_s)| (*change, 1.0 - other_s / took_s)).collect();
+        Self { saves }
+    }
+
+    /// What it certainly costs time, the most expensive first.
+    #[must_use]
+    pub fn causes(&self) -> Vec<Change> {
+        let mut causes: Vec<(f64, Change)> =
+            self.saves.iter().filter(|(_, saves)| **saves >= CAUSE).map(|(change, saves)| (*saves, *change)).collect();
+        causes.sort_by(|a, b| b.0.total_cmp(&a.0));
+        causes.into_iter().map(|(_, change)| change).collect()
+    }
+
+    /// Whether a finding is right.
+    #[must_use]
+    pub fn verdict(&self, said: &Said, scenario: &Scenario) -> Verdict {
+        if said.kind == "healthy" {
+            // Distance and rate are the network's own: no fault.
+            let faults = self.saves.iter().filter(|(change, _)| !matches!(change, Change::Rate | Change::Delay));
+            let most = faults.map(|(_, saves)| *saves).fold(0.0, f64::max);
+            return grade(1.0 - most, 1.0 - NONE, 1.0 - CAUSE);
+        }
+        if said.kind == "unexplained" {
+            return Verdict::Open;
+        }
+        let named = |change: &Change| change.is_named_by(&said.kind, &said.sentence, scenario);
+        let saves = self.saves.iter().filter(|(change, _)| named(change)).map(|(_, saves)| *saves).fold(0.0, f64::max);
+        grade(saves, CAUSE, NONE)
+    }
+
+    /// Whether somebody named that cause.
+    #[must_use]
+    pub fn is_named(&self, cause: Change, all: &[Said], scenario: &Scenario) -> bool {
+        all.iter().any(|said| cause.is_named_by(&said.kind, &said.sentence, scenario))
+    }
+}
+
+fn grade(value: f64, right: f64, wrong: f64) -> Verdict {
+    match value {
+        value if value >= right => Verdict::Right,
+        value if value < wrong => Verdict::Wrong,
+        _ => Verdict::Open,
+    }
+}

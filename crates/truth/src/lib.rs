@@ -1,0 +1,22 @@
+//! Random specifications whose limits are known, for testing what names limits.
+//!
+//! A [`Scenario`] is drawn at random: a network, a transfer or calls over it, and perhaps planted causes. It can be written as a
+//! specification, and each [`Change`] takes one possible cause away from it. Whoever runs both knows how much time the cause
+//! cost: that is the truth that [`judge`] compares findings with. This crate draws, writes and judges; it runs nothing.
+//!
+//! | module | one idea |
+//! | --- | --- |
+//! | `scenario` | what is drawn, and from which ranges |
+//! | `text` | a scenario as a specification |
+//! | `change` | what can be taken away, and which findings name it |
+//! | `judge` | what is true by removal, and whether findings say so |
+//! | `calibration` | how often what was said with some confidence was right |
+
+pub mod calibration;
+pub mod change;
+pub mod judge;
+pub mod scenario;
+mod text;
+
+pub use change::Change;
+pub use scenario::Scenario;

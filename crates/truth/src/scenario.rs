@@ -1,0 +1,279 @@
+//! What is drawn: a path of three links, a transfer or calls over it, a stack, perhaps another load; and what is planted in it.
+//! Draws only; it knows neither how it is written nor what it does.
+
+use crate::change::Change;
+use rand_core::Rng;
+use serde::Serialize;
+use stackline_core::random::{Generator, Seed};
+
+/// A measurement across a network `a - l - r - b`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Scenario {
+    /// The seed it was drawn from, which is also the specification's.
+    pub seed: u64,
+    /// What is measured, from `a` to `b`.
+    pub work: Work,
+    /// The link `a - l`.
+    pub near: Link,
+    /// The link `l - r`, the narrowest unless a cause was planted elsewhere.
+    pub middle: Link,
+    /// The link `r - b`.
+    pub far: Link,
+    /// Bytes that wait before the link `l - r` in each direction, at most.
+    pub queue_bytes: u64,
+    /// Share of packets that the link `l - r` loses, 0 to 1.
+    pub loss: f64,
+    /// Options of TCP.
+    pub tcp: Tcp,
+    /// Other transfers at the same time.
+    pub load: Option<Load>,
+    /// What the processor of `b` takes for each byte it copies, ns.
+    pub copy_ns_per_byte: f64,
+    /// What was planted.
+    pub planted: Vec<Change>,
+}
+
+/// A link, the same in both directions.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Link {
+    /// Its rate, bit/s.
+    pub rate_bit_s: f64,
+    /// One-way propagation, s.
+    pub delay_s: f64,
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub enum Work {
+    /// Data units one way.
+    Transfer {
+        /// Whether `b` sends them.
+        get: bool,
+        /// Size of a unit, bytes.
+        unit: u64,
+        /// How many.
+        count: u64,
+        /// What the sender does before each unit, s.
+        sender_s: f64,
+        /// What the reader does after each unit, s.
+        reader_s: f64,
+    },
+    /// Calls one after the other.
+    Calls {
+        /// Size of a request, bytes.
+        request: u64,
+        /// Size of a response, bytes.
+        response: u64,
+        /// How many.
+        count: u64,
+        /// What `b` does before each response, s.
+        service_s: f64,
+        /// What `a` does between calls, s.
+        think_s: f64,
+        /// Whether the request is handed over in two pieces.
+        pieces: bool,
+        /// Whether each call opens a connection of its own.
+        connects: bool,
+    },
+}
+
+/// Options of TCP; `None` is the stack's own choice.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Tcp {
+    /// What the receiver offers, bytes.
+    pub receive_buffer: Option<u64>,
+    /// What a sender may have handed over, bytes.
+    pub send_buffer: Option<u64>,
+    /// Whether Nagle's algorithm is off.
+    pub nodelay: bool,
+    /// Reno instead of cubic.
+    pub reno: bool,
+}
+
+/// Endless transfers of others.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Load {
+    /// How many.
+    pub pairs: u32,
+    /// Whether they share the link `l - r`; otherwise they have links of their own.
+    pub shares: bool,
+}
+
+/// A source of random numbers in ranges.
+struct Dice(Generator);
+
+impl Dice {
+    fn unit(&mut self) -> f64 {
+        (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    fn between(&mut self, from: f64, to: f64) -> f64 {
+        from + (to - from) * self.unit()
+    }
+
+    /// Every factor is as likely as every other of the same size.
+    fn log(&mut self, from: f64, to: f64) -> f64 {
+        (from.ln() + (to / from).ln() * self.unit()).exp()
+    }
+
+    fn chance(&mut self, probability: f64) -> bool {
+        self.unit() < probability
+    }
+
+    fn one<T: Copy>(&mut self, of: &[T]) -> Option<T> {
+        of.get((self.unit() * of.len() as f64) as usize).copied()
+    }
+}
+
+impl Scenario {
+    /// The scenario of a seed.
+    #[must_use]
+    pub fn draw(seed: u64) -> Self {
+        let mut dice = Dice(Seed::root(seed).child("truth").generator());
+        let mut scenario = Self::healthy(seed, &mut dice);
+        let planted = match dice.unit() {
+            u if u < 0.2 => 0,
+            u if u < 0.7 => 1,
+            _ => 2,
+        };
+        for _ in 0..planted {
+            let fits: Vec<Change> = Change::ALL.into_iter().filter(|change| change.fits(&scenario)).collect();
+            if let Some(change) = dice.one(&fits) {
+                scenario.plant(change, &mut dice);
+            }
+        }
+        scenario
+    }
+
+    /// Without anything planted: the network's own figures limit.
+    fn healthy(seed: u64, dice: &mut Dice) -> Self {
+        let rate = dice.log(2e6, 500e6);
+        let trip_s = dice.log(0.5e-3, 150e-3);
+        let wide = |dice: &mut Dice| Link { rate_bit_s: rate * dice.log(4.0, 20.0), delay_s: trip_s * 0.05 };
+        let (near, far) = (wide(dice), wide(dice));
+        let middle = Link { rate_bit_s: rate, delay_s: trip_s * 0.4 };
+        let pipe = rate * trip_s / 8.0;
+        let queue_bytes = (pipe * dice.between(1.0, 2.0)).max(64e3) as u64;
+        let calls = dice.chance(0.5);
+        let work = if calls { Self::calls(dice, rate, trip_s) } else { Self::transfer(dice, rate, trip_s) };
+        let tcp = Tcp { receive_buffer: None, send_buffer: None, nodelay: true, reno: dice.chance(0.3) };
+        Self {
+            seed,
+            work,
+            near,
+            middle,
+            far,
+            queue_bytes,
+            loss: 0.0,
+            tcp,
+            load: None,
+            copy_ns_per_byte: 0.0,
+            planted: Vec::new(),
+        }
+    }
+
+    fn transfer(dice: &mut Dice, rate: f64, trip_s: f64) -> Work {
+        // From a few round trips to a few hundred, at most 40 MB, so that a run takes no minute.
+        let lasts_s = (trip_s * dice.log(8.0, 400.0)).clamp(0.2, 20.0);
+        let bytes = (rate * lasts_s / 8.0).clamp(100e3, 40e6);
+        let unit = dice.one(&[4096_u64, 16384, 65536]).unwrap_or(16384);
+        let count = (bytes as u64 / unit).max(4);
+        Work::Transfer { get: dice.chance(0.5), unit, count, sender_s: 0.0, reader_s: 0.0 }
+    }
+
+    fn calls(dice: &mut Dice, rate: f64, trip_s: f64) -> Work {
+        let small = dice.chance(0.6);
+        let request = dice.log(16.0, 1000.0) as u64;
+        // A large response takes from a tenth of a round trip to ten of them on the link.
+        let large = (rate * trip_s / 8.0 * dice.log(0.1, 10.0)).clamp(2000.0, 2e6);
+        let response = if small { dice.log(16.0, 1400.0) } else { large } as u64;
+        let each_s = trip_s + 8.0 * (request + response) as f64 / rate;
+        let count = (dice.log(1.0, 5.0) / each_s).clamp(10.0, 400.0) as u64;
+        Work::Calls { request, response, count, service_s: 0.0, think_s: 0.0, pieces: false, connects: false }
+    }
+
+    /// One round trip of a small packet without any wait, s.
+    #[must_use]
+    pub fn trip_s(&self) -> f64 {
+        2.0 * (self.near.delay_s + self.middle.delay_s + self.far.delay_s)
+    }
+
+    /// Bytes that the path holds in a round trip.
+    #[must_use]
+    pub fn pipe_bytes(&self) -> f64 {
+        self.middle.rate_bit_s * self.trip_s() / 8.0
+    }
+
+    /// Seconds that the work takes of the narrowest link alone.
+    fn link_s(&self) -> f64 {
+        let (unit, count) = match self.work {
+            Work::Transfer { unit, count, .. } => (unit, count),
+            Work::Calls { request, response, count, .. } => (request + response, count),
+        };
+        8.0 * (unit * count) as f64 / self.middle.rate_bit_s
+    }
+
+    fn plant(&mut self, cause: Change, dice: &mut Dice) {
+        let (pipe, trip_s, link_s) = (self.pipe_bytes(), self.trip_s(), self.link_s());
+        match cause {
+            Change::ReceiveBuffer => {
+                self.tcp.receive_buffer = Some((pipe * dice.log(0.05, 0.8)).max(8e3) as u64);
+            }
+            Change::SendBuffer => self.tcp.send_buffer = Some((pipe * dice.log(0.05, 0.8)).max(16e3) as u64),
+            Change::Loss => self.loss = dice.log(0.001, 0.03),
+            Change::Queue => self.queue_bytes = (pipe * dice.log(0.01, 0.2)).clamp(4e3, 60e3) as u64,
+            Change::Load => self.load = Some(Load { pairs: 1 + (dice.unit() * 3.0) as u32, shares: dice.chance(0.75) }),
+            Change::Service | Change::Think | Change::Sender | Change::Reader => {
+                self.plant_work(cause, dice, link_s, trip_s)
+            }
+            Change::Pieces => {
+                self.tcp.nodelay = false;
+                if let Work::Calls { pieces, .. } = &mut self.work {
+                    *pieces = true;
+                }
+            }
+            Change::Connects => {
+                if let Work::Calls { connects, .. } = &mut self.work {
+                    *connects = true;
+                }
+            }
+            Change::Copy => self.copy_ns_per_byte = 8e9 / self.middle.rate_bit_s * dice.log(0.3, 5.0),
+            // The network's own.
+            Change::Rate | Change::Delay => return,
+        }
+        self.planted.push(cause);
+    }
+
+    fn plant_work(&mut self, cause: Change, dice: &mut Dice, link_s: f64, trip_s: f64) {
+        match &mut self.work {
+            Work::Transfer { count, sender_s, reader_s, .. } => {
+                let each = link_s / *count as f64 * dice.log(0.5, 4.0);
+                *(if cause == Change::Sender { sender_s } else { reader_s }) = each;
+            }
+            Work::Calls { count, service_s, think_s, .. } => {
+                let each = (trip_s + link_s / *count as f64) * dice.log(0.2, 4.0);
+                *(if cause == Change::Service { service_s } else { think_s }) = each;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_is_a_scenario() {
+        assert_eq!(Scenario::draw(7), Scenario::draw(7));
+        assert_ne!(Scenario::draw(7), Scenario::draw(8));
+    }
+
+    #[test]
+    fn everything_is_drawn_some_time() {
+        let planted: Vec<Change> = (0..2000).flat_map(|seed| Scenario::draw(seed).planted).collect();
+        for change in Change::ALL {
+            let own = matches!(change, Change::Rate | Change::Delay);
+            assert_eq!(planted.contains(&change), !own, "{change:?}");
+        }
+    }
+}
