@@ -12,6 +12,7 @@
 //! | `kind` | what a kind of finding is |
 //! | `log` | events by keyword, with the bytes they are about |
 //! | `measurement`, `part` | a measurement and its parts: runs, paths, what transports report of their time |
+//! | `account` | where a part's time went by its senders' own account |
 //! | `path` | each direction of each link: how full, what it dropped |
 //! | `endpoints` | what each endpoint did with its time, what it waited for |
 //! | `receive_backlog` | how long bytes waited for a reader that was away |
@@ -24,6 +25,7 @@
 //! | `buffer` | how a larger buffer is requested |
 //! | the others | one kind of finding each: its file has its name |
 
+mod account;
 mod application_limited;
 mod buffer;
 mod clock_trouble;

@@ -178,6 +178,52 @@ pub struct Transport {
     pub bytes_acked: Option<u64>,
     /// Bytes received.
     pub bytes_received: u64,
+    /// The rest of its time, where the stack says what kept the sender from sending more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent: Option<Spent>,
+}
+
+/// What kept a sender from sending more, s: no moment is in two of them, nor limited by the receiver's window or the send buffer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spent {
+    /// Everything that was handed over is on its way.
+    pub application_s: f64,
+    /// The congestion window in slow start.
+    pub slow_start_s: f64,
+    /// The congestion window otherwise.
+    pub congestion_window_s: f64,
+    /// What was lost is sent again.
+    pub recovery_s: f64,
+    /// A timer had to expire before something lost was sent again.
+    pub timeout_s: f64,
+    /// Nagle's algorithm.
+    pub nagle_s: f64,
+}
+
+impl Spent {
+    /// Each time with another's beside it.
+    fn zip(self, other: Self, with: fn(f64, f64) -> f64) -> Self {
+        Self {
+            application_s: with(self.application_s, other.application_s),
+            slow_start_s: with(self.slow_start_s, other.slow_start_s),
+            congestion_window_s: with(self.congestion_window_s, other.congestion_window_s),
+            recovery_s: with(self.recovery_s, other.recovery_s),
+            timeout_s: with(self.timeout_s, other.timeout_s),
+            nagle_s: with(self.nagle_s, other.nagle_s),
+        }
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn with(self, more: Self) -> Self {
+        self.zip(more, |a, b| a + b)
+    }
+
+    /// What was spent since.
+    #[must_use]
+    pub fn since(self, before: Self) -> Self {
+        self.zip(before, |a, b| a - b)
+    }
 }
 
 impl Transport {
@@ -204,6 +250,7 @@ impl Transport {
             send_buffer_limited_s: times(self.send_buffer_limited_s, more.send_buffer_limited_s),
             bytes_acked: self.bytes_acked.zip(more.bytes_acked).map(|(a, b)| a + b),
             bytes_received: self.bytes_received + more.bytes_received,
+            spent: self.spent.zip(more.spent).map(|(a, b)| a.with(b)),
             ..self
         }
     }

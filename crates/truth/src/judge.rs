@@ -66,12 +66,14 @@ impl Truth {
             let most = faults.map(|(_, saves)| *saves).fold(0.0, f64::max);
             return grade(1.0 - most, 1.0 - NONE, 1.0 - CAUSE);
         }
+        // No change takes a window's beginning away: only a shorter distance can show that it is right.
+        let wrong = if said.kind == "slow_start" { f64::NEG_INFINITY } else { NONE };
         if said.kind == "unexplained" {
             return Verdict::Open;
         }
         let named = |change: &Change| change.is_named_by(&said.kind, &said.sentence, scenario);
         let saves = self.saves.iter().filter(|(change, _)| named(change)).map(|(_, saves)| *saves).fold(0.0, f64::max);
-        grade(saves, CAUSE, NONE)
+        grade(saves, CAUSE, wrong)
     }
 
     /// Whether somebody named that cause.

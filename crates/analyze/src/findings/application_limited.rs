@@ -13,13 +13,8 @@ use stackline_core::units;
 pub(super) const KIND: Kind = Kind {
     name: "application_limited",
     meaning: "the side that sends or answers is away between its operations, or the caller delays its calls by a `Delay`. A `Pace` in the specification is no limit",
-    find: &[Find::Part(find)],
+    find: &[Find::Part(between_operations), Find::Part(between_calls)],
 };
-
-fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
-    let found = [between_operations(context, part), between_calls(context, part)].into_iter().flatten();
-    found.max_by(|a, b| a.share.total_cmp(&b.share))
-}
 
 /// Time that a sender, or the side that answers, spends between its operations.
 fn between_operations(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
@@ -33,6 +28,8 @@ fn between_operations(context: &Context<'_>, part: &Part<'_>) -> Option<Finding>
         return as_written(context, part, side, host);
     };
     let own = (outside.total_s / part.basis_s()).min(1.0);
+    // A sender that is away while what it handed over still has to leave holds nothing up.
+    let own = if part.work == Work::Calls { own } else { context.at_most(part, own, |states| states.application) };
     let share = own * part.weight;
     // With a pace in the specification it is away by intention.
     if share < LEAST || part.paces(side) {
@@ -109,6 +106,7 @@ fn as_written(context: &Context<'_>, part: &Part<'_>, side: Side, host: &str) ->
         .sum();
     let each = delays_s(part, part.plan.procedure.side(side));
     let own = (real(units) * each / part.basis_s()).min(1.0);
+    let own = if part.work == Work::Calls { own } else { context.at_most(part, own, |states| states.application) };
     let share = own * part.weight;
     if !context.measurement.log.is_empty() || share < LEAST {
         return None;

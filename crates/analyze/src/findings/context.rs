@@ -1,9 +1,11 @@
 //! What all kinds of findings share about one measurement, computed once.
 
+use super::account::{Account, States};
 use super::endpoints::{self, Outside, Wait};
 use super::finding::{Evidence, Finding};
 use super::losses::{Losses, Place};
 use super::measurement::Measurement;
+use super::part::Part;
 use super::processors::{self, Processor};
 use stackline_core::program::Side;
 use stackline_core::units;
@@ -20,6 +22,8 @@ pub(crate) struct Context<'c> {
     /// Processors at their limit.
     pub(crate) processors: Vec<Processor>,
     pub(crate) losses: Losses,
+    /// By part of the measurement, where its transports report their states.
+    accounts: BTreeMap<usize, Account>,
 }
 
 impl<'c> Context<'c> {
@@ -29,8 +33,21 @@ impl<'c> Context<'c> {
             (0..measurement.plan.parts.len()).map(|part| endpoints::outside(&measurement, part)).collect();
         let processors = processors::at_their_limit(&measurement);
         let cpu = processors.iter().map(|processor| processor.share).fold(0.0, f64::max);
-        let losses = Losses::of(&measurement, &waits, &outside, cpu);
-        Self { measurement, waits, outside, processors, losses }
+        let of = |part: &Part<'_>| Some((part.index, Account::of(&measurement, part, cpu)?));
+        let accounts: BTreeMap<usize, Account> = measurement.parts.iter().filter_map(of).collect();
+        let losses = Losses::of(&measurement, &waits, &outside, &accounts, cpu);
+        Self { measurement, waits, outside, processors, losses, accounts }
+    }
+
+    /// Where the time of a part's senders went, as far as their transports report it.
+    pub(crate) fn account(&self, part: &Part<'_>) -> Option<&Account> {
+        self.accounts.get(&part.index)
+    }
+
+    /// What a sender's state, or what goes with it, explains of a part's time, where its transport reports states: at most what the
+    /// state took, and what no link was full.
+    pub(crate) fn at_most(&self, part: &Part<'_>, share: f64, state: fn(&States) -> f64) -> f64 {
+        self.account(part).map_or(share, |account| account.explained(share.min(state(&account.states))))
     }
 
     /// The share of the measured time that one side's endpoints of a part were outside operations, 0 to 1.

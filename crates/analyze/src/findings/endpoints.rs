@@ -197,7 +197,11 @@ pub(crate) fn waits(measurement: &Measurement<'_>) -> Vec<Wait> {
     let requests = requests(measurement);
     let clocks = clocks(measurement);
     let mut waits = Vec::new();
-    for ((flow, responder), walk) in walks(measurement) {
+    let measured = |flow: u32| {
+        let part = log.input.index.flow(flow).map(|flow| flow.part);
+        part.is_none_or(|part| measurement.parts.iter().any(|measured| measured.index == part))
+    };
+    for ((flow, responder), walk) in walks(measurement).into_iter().filter(|((flow, _), _)| measured(*flow)) {
         let (first, last) = clocks.get(&flow).copied().unwrap_or((0, u64::MAX));
         for pair in walk.windows(2) {
             let ((before, before_edge), (row, Edge::End)) = (pair[0], pair[1]) else { continue };

@@ -1,6 +1,7 @@
 //! What losses cost a measurement, and where they were: the one account that all kinds about losses share, so that no time
 //! is explained twice.
 
+use super::account::Account;
 use super::correlate::{self, Explained};
 use super::endpoints::{Outside, Wait};
 use super::finding::LEAST;
@@ -50,6 +51,7 @@ impl Losses {
         measurement: &Measurement<'_>,
         waits: &[Wait],
         outside: &[BTreeMap<Side, Outside>],
+        accounts: &BTreeMap<usize, Account>,
         cpu: f64,
     ) -> Self {
         // The kernel's events name no stream.
@@ -73,7 +75,21 @@ impl Losses {
         } else {
             losses.of_bulk(measurement, outside, cpu);
         }
+        losses.by_states(measurement, accounts);
         losses
+    }
+
+    /// Where transports report their states: what was sent again, and the windows that are small for it. No state, no cost.
+    fn by_states(&mut self, measurement: &Measurement<'_>, accounts: &BTreeMap<usize, Account>) {
+        if self.places.is_empty() || !measurement.parts.iter().all(|part| accounts.contains_key(&part.index)) {
+            return;
+        }
+        let of = |part: &Part<'_>| accounts.get(&part.index).map_or(0.0, Account::lost);
+        let states = measurement.over_parts(of);
+        let most = 1.0 - measurement.over_parts(|part| measurement.fullness(part).unwrap_or(0.0));
+        self.share = states.min(most.max(self.stalled));
+        self.confidence = 0.95;
+        self.basis = format!("senders were held back by losses {:.0} % of the time", 100.0 * states);
     }
 
     /// Calls: what waits with a loss of their bytes took beyond a usual one.
@@ -199,7 +215,7 @@ fn real_episodes(measurement: &Measurement<'_>, mut rows: Vec<u32>) -> u64 {
 /// Where packets were lost; by events where there are any, else by the records' counts.
 fn places(measurement: &Measurement<'_>, drops: &[u32]) -> Vec<Place> {
     let mut places = Vec::new();
-    for (at, port) in measurement.ports.iter().enumerate().filter(|(_, port)| port.streams > 0) {
+    for (at, port) in measurement.ports.iter().enumerate().filter(|(_, port)| measurement.is_crossed(port)) {
         for (on_the_link, count) in [(true, port.link_drops()), (false, port.queue_drops())] {
             let here = |row: &u32| {
                 let reason = measurement.log.text(*row, "reason").unwrap_or_default();

@@ -37,7 +37,7 @@ pub(crate) fn of<'c>(
 ) -> Option<(&'c Port, Finding)> {
     let measurement = &context.measurement;
     let (lost, sent) = counted(measurement)?;
-    let ports = || measurement.ports.iter().filter(|port| port.streams > 0);
+    let ports = || measurement.ports.iter().filter(|port| measurement.is_crossed(port));
     let port = ports().max_by_key(|port| drops(port))?;
     let (these, all): (u64, u64) = (ports().map(drops).sum(), ports().map(|p| p.link_drops() + p.queue_drops()).sum());
     // Responses and fragments are dropped too: each place has its part of what was lost.

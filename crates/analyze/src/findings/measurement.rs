@@ -10,6 +10,7 @@ use stackline_core::plan;
 use stackline_core::program::Side;
 use stackline_core::record::RunRecord;
 use stackline_core::trace::{Flow, RunSpan};
+use stackline_model::Path;
 use std::collections::BTreeMap;
 
 /// A measurement with what is known of its counted runs.
@@ -112,17 +113,36 @@ impl<'c> Measurement<'c> {
         self.parts.iter().filter(|part| part.limits().is_some()).filter_map(of).fold(0.0, f64::max).min(self.span_s)
     }
 
-    /// The fullest port that data goes over, of those at their own rate.
+    /// Whether packets of a measured part go over a port, acknowledgements too. A load may have links that no measured part crosses.
+    pub(crate) fn is_crossed(&self, port: &Port) -> bool {
+        let ways = self.parts.iter().filter_map(|part| part.paths.as_ref());
+        ways.into_iter().any(|(there, back)| path::has(there, port) || path::has(back, port))
+    }
+
+    /// The fullest port that measured data goes over, of those at their own rate.
     pub(crate) fn fullest(&self) -> Option<&Port> {
-        let carrying = self.ports.iter().filter(|port| port.streams > 0 && port.packets > 0 && !port.paced);
+        let carrying = self.ports.iter().filter(|port| port.packets > 0 && !port.paced && self.is_crossed(port));
         carrying.max_by(|a, b| a.busy_s().total_cmp(&b.busy_s()))
     }
 
     /// How full the fullest of the ports on a part's data path is; `None` where no network is modelled.
     pub(crate) fn fullness(&self, part: &Part<'_>) -> Option<f64> {
         let way = part.data_path()?;
-        let on = |port: &&Port| way.hops.iter().any(|hop| path::name(hop) == port.name);
+        let on = |port: &&Port| path::has(way, port);
         self.ports.iter().filter(on).map(|port| self.busy(port)).reduce(f64::max)
+    }
+
+    /// The share of a part's time that its own data takes of the fullest port on its way, both ways for calls, 0 to 1.
+    pub(crate) fn own_use(&self, part: &Part<'_>) -> f64 {
+        let Some((there, back)) = &part.paths else { return 0.0 };
+        let bytes = |side: Side| part.records.iter().map(|record| sent_bytes(record, side)).sum::<u64>();
+        let takes = |(way, side): (&Path, Side)| {
+            let slowest = way.hops.iter().filter_map(|hop| hop.rate_bit_s).reduce(f64::min);
+            let packets = 1.0 + HEADERS / real(part.segment_bytes().unwrap_or(1448)).max(1.0);
+            slowest.map_or(0.0, |rate| 8.0 * real(bytes(side)) * packets / rate)
+        };
+        let seconds = takes((there, Side::Initiator)) + takes((back, Side::Responder));
+        (seconds / part.basis_s()).min(1.0)
     }
 
     /// Whether a port on a part's data path is full.
@@ -133,7 +153,7 @@ impl<'c> Measurement<'c> {
     /// A stream's part of the slowest hop on a part's data path when all that go over it share it alike, bit/s.
     pub(crate) fn fair_bit_s(&self, part: &Part<'_>) -> Option<f64> {
         let way = part.data_path()?;
-        let on = |port: &&Port| way.hops.iter().any(|hop| path::name(hop) == port.name);
+        let on = |port: &&Port| path::has(way, port);
         let fair = |port: &Port| port.hop.rate_bit_s.map(|rate| rate / f64::from(port.streams.max(1)));
         self.ports.iter().filter(on).filter_map(fair).reduce(f64::min)
     }
@@ -205,6 +225,17 @@ impl<'c> Measurement<'c> {
         self.log.rows(keyword).iter().copied().filter(mine).collect()
     }
 }
+
+/// Bytes of data units and messages that a side sent, as far as the other end knows of them.
+fn sent_bytes(record: &RunRecord, side: Side) -> u64 {
+    match side {
+        Side::Initiator => record.initiator.sent_bytes.max(record.responder.received_bytes),
+        Side::Responder => record.responder.sent_bytes.max(record.initiator.received_bytes),
+    }
+}
+
+/// Headers of IP and TCP with time stamps, bytes.
+const HEADERS: f64 = 52.0;
 
 fn spans<'r>(records: impl Iterator<Item = &'r RunRecord>) -> f64 {
     let mut longest: BTreeMap<u32, u64> = BTreeMap::new();

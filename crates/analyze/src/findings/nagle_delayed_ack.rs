@@ -22,8 +22,23 @@ const NEAR: f64 = 0.25;
 
 /// By the segments of all streams.
 fn by_segments(context: &Context<'_>) -> Option<Finding> {
-    let found = context.measurement.parts.iter().filter_map(|part| late_ends(context, part));
-    found.max_by(|a, b| a.share.total_cmp(&b.share))
+    let of = |part| late_ends(context, part).or_else(|| by_states(context, part));
+    context.measurement.parts.iter().filter_map(of).max_by(|a, b| a.share.total_cmp(&b.share))
+}
+
+/// By the senders' own account, where other waits hide how long it was.
+fn by_states(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+    let (side, own) = context.account(part)?.most(|states| states.nagle)?;
+    let (share, host) = (own * part.weight, part.host(side));
+    if share < LEAST {
+        return None;
+    }
+    let sentence = format!(
+        "Nagle's algorithm on {host} holds the end of a message back until what is before it is acknowledged, {}",
+        part.of_its_time(own)
+    );
+    let figure = format!("{host}: {} with less than a segment to send, and the windows open", percent(own));
+    Some(tries(KIND.finding(context, share, 0.95, sentence).because(context.measurement.figure(figure))))
 }
 
 /// Whether Nagle's algorithm is on, and how long acknowledgements wait, s.

@@ -3,27 +3,100 @@
 use super::context::Context;
 use super::finding::{Finding, LEAST, percent};
 use super::kind::{Find, Kind};
-use super::measurement::Measurement;
 use super::part::{Part, Work};
-use super::path::FULL;
+use super::path::{self, FULL};
 use crate::statistics::real;
+use stackline_core::record::RunRecord;
 use stackline_core::units;
 
 pub(super) const KIND: Kind = Kind {
     name: "network_limited",
-    meaning: "a link is used 90 % of the time or more",
+    meaning: "a link is used 90 % of the time or more, or what calls or others send takes 15 % of the time to pass it",
     find: &[Find::Measurement(find)],
 };
 
 fn find(context: &Context<'_>) -> Option<Finding> {
+    full(context).or_else(|| sending(context)).or_else(|| others(context))
+}
+
+/// A link that is not full all the time, and yet others' data takes much of it that a transfer would use.
+fn others(context: &Context<'_>) -> Option<Finding> {
+    let measurement = &context.measurement;
+    let [part] = measurement.parts.as_slice() else { return None };
+    let port = measurement.fullest()?;
+    let busy = measurement.busy(port);
+    let others = busy - measurement.own_use(part);
+    let loaded = measurement.plan.parts.iter().any(|part| part.background);
+    if part.work.sender().is_none() || !loaded || others < PART {
+        return None;
+    }
+    let sentence = format!(
+        "others' data takes the link {} of {} {}, and one's own {}",
+        port.name,
+        port.rate(),
+        part.of_its_time(others),
+        percent(busy - others)
+    );
+    let figure = format!(
+        "{}: {} packets, {} in {}",
+        port.name,
+        port.packets,
+        units::size(port.bytes),
+        units::time(measurement.span_s)
+    );
+    let finding = KIND.finding(context, others, 0.8, sentence).because(measurement.figure(figure));
+    Some(
+        finding
+            .attempt("other traffic at another time, over another path, or in a queue of its own (`queue fq_codel`)"),
+    )
+}
+
+/// Calls one after the other leave a link idle between them, and yet each may wait for it: what they send takes its time there.
+fn sending(context: &Context<'_>) -> Option<Finding> {
+    let measurement = &context.measurement;
+    let [part] = measurement.parts.as_slice() else { return None };
+    let port = measurement.fullest()?;
+    let (there, _) = part.paths.as_ref()?;
+    let rate = port.hop.rate_bit_s?;
+    let sent = |record: &&RunRecord| {
+        let side = if path::has(there, port) { &record.initiator } else { &record.responder };
+        side.sent_bytes.max(if path::has(there, port) {
+            record.responder.received_bytes
+        } else {
+            record.initiator.received_bytes
+        })
+    };
+    let bytes: u64 = part.records.iter().map(sent).sum();
+    let own = (8.0 * real(bytes) / rate / part.basis_s()).min(1.0);
+    if part.work != Work::Calls || own < PART {
+        return None;
+    }
+    let sentence = format!(
+        "the link {} of {} takes {} to pass what the calls send over it, {} each",
+        port.name,
+        port.rate(),
+        part.of_its_time(own),
+        units::size(bytes / part.calls().n().max(1))
+    );
+    let figure = format!("{}: {} at {}", port.name, units::size(bytes), port.rate());
+    let finding = KIND.finding(context, own, 0.9, sentence).because(measurement.figure(figure));
+    Some(finding.attempt(format!("a faster link {}, or fewer bytes: compression, caching", port.name)))
+}
+
+/// From this share of response times on, what calls send takes noticeable time on a link.
+const PART: f64 = 0.15;
+
+fn full(context: &Context<'_>) -> Option<Finding> {
     let measurement = &context.measurement;
     let port = measurement.fullest()?;
     let busy = measurement.busy(port);
-    if busy < FULL {
+    // Of a link and a processor in a row, the one that is busier limits.
+    let slower = context.processors.iter().any(|processor| processor.share > busy);
+    if busy < FULL || (slower && !measurement.has_calls_or_connects()) {
         return None;
     }
     let calls = measurement.parts.iter().any(|part| part.work == Work::Calls);
-    let share = if calls { waiting(measurement) } else { busy };
+    let share = if calls { waiting(context) } else { busy };
     if share < LEAST {
         return None;
     }
@@ -62,12 +135,14 @@ fn find(context: &Context<'_>) -> Option<Finding> {
 }
 
 /// The share of response times beyond what the empty path takes.
-fn waiting(measurement: &Measurement<'_>) -> f64 {
+fn waiting(context: &Context<'_>) -> f64 {
+    let measurement = &context.measurement;
     let of = |part: &Part<'_>| {
+        let held = context.account(part).map_or(0.0, |account| account.explained(account.states.nagle));
         let calls = part.calls();
         let mean = real(calls.sum) / 1e9 / real(calls.n().max(1));
         let alone = part.round_trip_s().unwrap_or(mean);
-        if mean > 0.0 { ((mean - alone) / mean).max(0.0) } else { 0.0 }
+        if mean > 0.0 { ((mean - alone) / mean - held).max(0.0) } else { 0.0 }
     };
     measurement.over_parts(of)
 }

@@ -223,6 +223,11 @@ impl<'c> Part<'c> {
         self.records.iter().map(|record| record.data_bytes()).sum()
     }
 
+    /// A setting of one side, in bytes: `65536 B`.
+    pub(crate) fn setting_of(&self, side: Side, name: &str) -> Option<u64> {
+        side_of(self.records.first()?, side).settings.get(name)?.split_whitespace().next()?.parse().ok()
+    }
+
     /// Response times of all runs.
     pub(crate) fn calls(&self) -> Histogram {
         Histogram::merged(self.records.iter().map(|record| &record.calls))

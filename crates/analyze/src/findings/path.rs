@@ -114,6 +114,11 @@ impl Port {
     }
 }
 
+/// Whether a path leads over a port.
+pub(crate) fn has(path: &Path, port: &Port) -> bool {
+    path.hops.iter().any(|hop| name(hop) == port.name)
+}
+
 /// The name a record has for a hop.
 pub(crate) fn name(hop: &Hop) -> String {
     format!("{}>{}", hop.ends.0, hop.ends.1)

@@ -14,7 +14,7 @@ use stackline_core::units;
 /// From this share of the time on, a processor is at its limit; the rest goes when a transfer begins and ends.
 const FULL: f64 = 0.85;
 /// Of response times, from this share on that copying takes.
-const MOST_OF_A_CALL: f64 = 0.3;
+const MOST_OF_A_CALL: f64 = 0.15;
 
 /// The reason of an event when the process was ready and another had its core: that is the processor's limit.
 pub(crate) const NO_CORE: &str = "waited for a core";
@@ -77,12 +77,15 @@ fn copying(measurement: &Measurement<'_>, host: &Host) -> Option<Processor> {
     };
     let share = (busy_s / basis).min(1.0);
     let each = busy_s / real(packets.max(1));
-    (share >= least).then(|| Processor {
+    // Of a link and a processor in a row, the one that is busier limits.
+    let faster = measurement.fullest().is_some_and(|port| measurement.busy(port) >= share);
+    (share >= least && !(faster && !measurement.has_calls_or_connects())).then(|| Processor {
         share,
         host: host.name.clone(),
         sentence: format!(
-            "the processor of {} is at its limit: it copies {packets} packets at {} each, {} of the time",
+            "the processor of {}{} copies {packets} packets at {} each, {} of the time",
             host.name,
+            if share >= FULL { " is at its limit: it" } else { "" },
             units::time(each),
             percent(share)
         ),

@@ -28,6 +28,8 @@ fn by_events(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     context.outside.get(part.index)?.get(&reader)?;
     let backlog = receive_backlog::of(&context.measurement, part.index, reader);
     let own = (backlog.total_s / part.basis_s()).min(1.0);
+    // Data that waits for its reader while the link is full is not late for it.
+    let own = context.account(part).map_or(own, |account| own.min(1.0 - account.used));
     let share = own * part.weight;
     if share < LEAST {
         return None;
@@ -52,7 +54,7 @@ fn by_events(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
 /// The window is closed though it allows a much higher rate: its reader is behind, in whatever operation.
 fn by_rate(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let limits = part.limits()?;
-    let share = limits.receive_window * part.weight;
+    let share = context.at_most(part, limits.receive_window, |states| states.receive_window) * part.weight;
     let (window, trip) = (part.setting_bytes("receive_buffer", true)?, part.round_trip_s()?);
     let lets = pipe::window_limited_bit_s(real(window), trip)?;
     // A hole that a loss left shuts a window too, and a processor at its limit is found for itself.

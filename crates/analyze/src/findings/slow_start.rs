@@ -1,16 +1,17 @@
 //! A transfer that is over before its window fills the path.
 
+use super::account::Account;
 use super::context::Context;
 use super::finding::{Finding, LEAST, percent};
 use super::kind::{Find, Kind};
-use super::part::Part;
+use super::part::{Part, Work};
 use super::path::FULL;
 use crate::statistics::real;
 use stackline_core::units;
 
 pub(super) const KIND: Kind = Kind {
     name: "slow_start",
-    meaning: "the transfer is over before its window fills the path",
+    meaning: "the transfer is over, or the message is sent, before the window fills the path",
     find: &[Find::Part(find)],
 };
 
@@ -18,6 +19,42 @@ pub(super) const KIND: Kind = Kind {
 const SLACK: f64 = 1.5;
 
 fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+    match context.account(part) {
+        Some(account) => by_states(context, part, account),
+        None => by_closed_form(context, part),
+    }
+}
+
+/// By the senders' own account: the time in which nothing but a window that still doubles kept data from leaving.
+fn by_states(context: &Context<'_>, part: &Part<'_>, account: &Account) -> Option<Finding> {
+    let (side, own) = account.most(|states| states.slow_start)?;
+    let share = own * part.weight;
+    if share < LEAST {
+        return None;
+    }
+    let (host, initial) = (part.host(side), stackline_model::start::INITIAL_SEGMENTS);
+    let sentence = match part.work {
+        Work::Calls => format!(
+            "messages are longer than the window that {host} begins with: it grows from {initial} segments by a factor of two in each round trip, and {} a message waits for it",
+            part.of_its_time(own)
+        ),
+        _ => format!(
+            "the transfer is too short for its path: its window grows from {initial} segments, and {} it was what kept data from leaving, while the path was used {} of the time",
+            part.of_its_time(own),
+            percent(account.used)
+        ),
+    };
+    let figure = format!("{host}: {} in slow start with data that the window kept back", percent(own));
+    let finding = KIND.finding(context, share, 0.9, sentence).because(context.measurement.figure(figure));
+    let again = "keep the connection and use it again, so that its window is open already";
+    Some(finding.attempt(match part.work {
+        Work::Calls => format!("{again}: after a pause it shrinks (`net.ipv4.tcp_slow_start_after_idle = 0`); a larger first window (`initcwnd`)"),
+        _ => format!("{again}; larger transfers"),
+    }))
+}
+
+/// Without the senders' account: by what a window that doubles can have left unused.
+fn by_closed_form(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let limits = part.limits()?;
     let (fullness, runs) = (context.measurement.fullness(part)?, real(part.records.len() as u64));
     let expected = part.without_loss_s()?;

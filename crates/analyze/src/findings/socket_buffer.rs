@@ -4,7 +4,7 @@ use super::buffer::Buffer;
 use super::context::Context;
 use super::finding::{Finding, LEAST, percent};
 use super::kind::{Find, Kind};
-use super::part::Part;
+use super::part::{Part, Work};
 use crate::statistics::real;
 use stackline_core::units;
 use stackline_model::pipe;
@@ -16,8 +16,32 @@ pub(super) const KIND: Kind = Kind {
 };
 
 fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+    of_calls(context, part).or_else(|| of_bulk(context, part))
+}
+
+/// The messages of calls are longer than what their sender may hand over at once.
+fn of_calls(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+    let (side, own) = context.account(part)?.most(|states| states.send_buffer)?;
+    let share = own * part.weight;
+    if part.work != Work::Calls || share < LEAST {
+        return None;
+    }
+    let host = part.host(side);
+    let buffer = part.setting_of(side, "send_buffer");
+    let size = buffer.map_or_else(String::new, |bytes| format!(" of {}", units::size(bytes)));
+    let sentence = format!(
+        "messages are longer than the send buffer{size} on {host}: it is full and all of it on its way {}",
+        part.of_its_time(own)
+    );
+    let figure = format!("{host}: limited by its send buffer {} of the response time", percent(own));
+    let finding = KIND.finding(context, share, 0.95, sentence).because(context.measurement.figure(figure));
+    let needed = part.bandwidth_delay_bytes().map(|bytes| (2.0 * bytes) as u64);
+    Some(finding.attempt(format!("a larger send buffer ({})", Buffer::Send.option(part, needed))))
+}
+
+fn of_bulk(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let limits = part.limits()?;
-    let share = limits.send_buffer * part.weight;
+    let share = context.at_most(part, limits.send_buffer, |states| states.send_buffer) * part.weight;
     // In flight, it fills a path whose queue holds it: then it is not the buffer that limits.
     if share < LEAST || context.measurement.is_full(part) {
         return None;

@@ -4,7 +4,7 @@ use super::buffer::Buffer;
 use super::context::Context;
 use super::finding::{Finding, LEAST, percent};
 use super::kind::{Find, Kind};
-use super::part::{LEAST_TRIP_S, Part, other};
+use super::part::{LEAST_TRIP_S, Part, Work, other};
 use crate::statistics::real;
 use stackline_core::catalogue::PacketsInFlight;
 use stackline_core::units;
@@ -17,7 +17,28 @@ pub(super) const KIND: Kind = Kind {
 };
 
 fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
-    offered(context, part).or_else(|| stop_and_wait(context, part))
+    of_calls(context, part).or_else(|| offered(context, part)).or_else(|| stop_and_wait(context, part))
+}
+
+/// The messages of calls are longer than the window that their receiver offers.
+fn of_calls(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+    let (side, own) = context.account(part)?.most(|states| states.receive_window)?;
+    let share = own * part.weight;
+    if part.work != Work::Calls || share < LEAST {
+        return None;
+    }
+    let (reader, sender) = (part.host(other(side)), part.host(side));
+    let (window, trip) = (part.setting_of(other(side), "receive_buffer")?, part.round_trip_s()?);
+    let sentence = format!(
+        "messages are longer than the window of {reader}: with {} in each round trip of {}, {sender} waits for it {}",
+        units::size(window),
+        units::time(trip),
+        part.of_its_time(own)
+    );
+    let figure = format!("the window of {reader} held {sender} back {}", percent(own));
+    let finding = KIND.finding(context, share, 0.95, sentence).because(context.measurement.figure(figure));
+    let needed = part.bandwidth_delay_bytes().map(|needed| (2.0 * needed) as u64);
+    Some(finding.attempt(format!("a larger receive buffer ({})", Buffer::Receive.option(part, needed))))
 }
 
 /// The window that the receiver offers.
@@ -25,7 +46,8 @@ fn offered(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let limits = part.limits()?;
     let reader = other(part.work.sender()?);
     // A window that is closed because its reader is busy elsewhere is found as receiver-limited.
-    let share = limits.receive_window * (1.0 - context.outside_share(part.index, reader)) * part.weight;
+    let own = context.at_most(part, limits.receive_window, |states| states.receive_window);
+    let share = own * (1.0 - context.outside_share(part.index, reader)) * part.weight;
     let window = part.receive_buffer()?;
     let trip = part.round_trip_s()?;
     // Within one machine a closed window means that the reader's processor is behind.

@@ -67,6 +67,7 @@ pub(crate) fn tcp_info(fd: BorrowedFd<'_>) -> io::Result<Transport> {
         send_buffer_limited_s: info.send_buffer_limited_us.map(seconds),
         bytes_acked: info.acked_bytes,
         bytes_received: info.received_bytes.unwrap_or(0),
+        spent: None,
     })
 }
 

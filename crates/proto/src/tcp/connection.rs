@@ -5,9 +5,9 @@ use super::event::EventLog;
 use super::receive::Receiver;
 use super::recovery::Push;
 use super::segment::{IPV4_HEADER, Segment, TCP_HEADER, TIMESTAMPS};
-use super::send::Sender;
+use super::send::{Phase, Sender};
 use super::sequence::Origin;
-use super::time_accounting::Limit;
+use super::time_accounting::{Limit, Spent};
 use super::window::Tuning;
 use alloc::boxed::Box;
 use stackline_core::time::{Duration, Instant};
@@ -131,6 +131,8 @@ pub struct Facts {
     pub receive_window_limited: Duration,
     /// Of it, limited by a full send buffer that was all in flight.
     pub send_buffer_limited: Duration,
+    /// The rest of it, by what kept the sender from sending more.
+    pub spent: Spent,
     /// Bytes that the peer has acknowledged.
     pub bytes_acked: u64,
     /// Bytes that arrived in order.
@@ -365,18 +367,18 @@ impl Connection {
     /// Takes note of what holds the sender up.
     pub(super) fn account_time(&mut self, now: Instant) {
         let sender = &mut self.sender;
-        let held = if sender.una >= sender.queued || sender.una == 0 {
+        let limit = if sender.una >= sender.queued || sender.una == 0 {
             Limit::Idle
+        } else if matches!(sender.phase, Phase::Recovery | Phase::Loss) {
+            Limit::Recovery
         } else if sender.next < sender.queued {
-            let window_full = sender.next + u64::from(sender.mss) > sender.edge();
-            let may = sender.board.in_flight() < sender.congestion.window;
-            if window_full && may { Limit::ReceiveWindow } else { Limit::Busy }
+            sender.limit_of_unsent()
         } else if self.wants_room {
             Limit::SendBuffer
         } else {
-            Limit::Busy
+            Limit::Application
         };
-        sender.times.set(held, now);
+        sender.times.set(limit, now);
     }
 
     /// Facts about the connection.
@@ -393,6 +395,7 @@ impl Connection {
             busy: sender.times.busy(now),
             receive_window_limited: sender.times.receive_window(now),
             send_buffer_limited: sender.times.send_buffer(now),
+            spent: sender.times.spent(now),
             bytes_acked: sender.una.clamp(1, sender.queued) - 1,
             bytes_received: self.receiver.bytes,
             send_buffer: self.send_buffer(),

@@ -19,7 +19,7 @@
 //! | `rtt` | the round trip time and the time-out made of it |
 //! | `receive` | ranges that arrived, and when to acknowledge |
 //! | `window` | how much the receiver offers |
-//! | `time_accounting` | what limits the sender, and for how long |
+//! | `time_accounting` | what keeps the sender from sending more, and for how long |
 //! | [`event`], `trace` | events of a connection, and their recording |
 
 mod congestion;
@@ -47,3 +47,4 @@ pub use congestion::Algorithm;
 pub use connection::{Cause, Connection, Facts, Options, Received, State};
 pub use event::{Event, Reason};
 pub use segment::{Flags, Segment};
+pub use time_accounting::Spent;

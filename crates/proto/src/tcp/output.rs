@@ -93,6 +93,7 @@ impl Connection {
         if pushed == Some(Push::TailProbe) {
             self.push = None;
             let range = self.sender.board.last()?;
+            self.sender.times.timed_out(now);
             self.sender.probe = Some((self.sender.next, true));
             return Some((range, Some(Reason::TailProbe)));
         }

@@ -150,6 +150,7 @@ impl Sender {
     }
 
     fn time_out(&mut self, now: Instant) {
+        self.times.timed_out(now);
         if self.phase <= Phase::Disorder || self.una >= self.high || (self.phase == Phase::Loss && self.backoff == 0) {
             self.save_undo();
             self.congestion.reduce();
@@ -179,6 +180,7 @@ impl Sender {
     /// A range leaves again.
     pub(super) fn sends_again(&mut self, range: Range, now: Instant) {
         self.board.send_again(range, now);
+        self.times.progress(now);
         self.retransmits += 1;
         self.last_sent = now;
         if let Some(undo) = &mut self.undo {

@@ -4,7 +4,7 @@ use super::congestion::{Algorithm, Congestion};
 use super::rtt::Rtt;
 use super::scoreboard::{Arrived, Newest, Scoreboard};
 use super::sequence::{Origin, Range};
-use super::time_accounting::TimeAccounting;
+use super::time_accounting::{Limit, TimeAccounting};
 use stackline_core::time::{Duration, Instant};
 
 /// What the sender does about losses.
@@ -201,6 +201,7 @@ impl Sender {
         let settled = self.phase == Phase::Open && self.board.sacked == 0 && self.board.lost == 0;
         let wait = if settled { None } else { self.detect_losses(now) };
         if advanced || arrived.segments > 0 {
+            self.times.progress(now);
             self.arm(now);
         }
         if let Some(at) = wait {
@@ -247,6 +248,17 @@ impl Sender {
             let by = self.board.highest.saturating_sub(late).div_ceil(u64::from(self.mss));
             self.reordering = self.reordering.max(by.min(300) as u32);
             self.reordered = true;
+        }
+    }
+
+    /// What keeps data that was handed over from leaving.
+    pub(super) const fn limit_of_unsent(&self) -> Limit {
+        let full = self.board.in_flight() >= self.congestion.window;
+        match (full, self.congestion.slow_start()) {
+            (true, true) => Limit::SlowStart,
+            (true, false) => Limit::CongestionWindow,
+            _ if self.next + self.mss as u64 > self.edge() && self.queued > self.edge() => Limit::ReceiveWindow,
+            _ => Limit::Nagle,
         }
     }
 
@@ -330,6 +342,7 @@ impl Sender {
         self.board.send(range, self.mss, now);
         self.next = range.end;
         self.last_sent = now;
+        self.times.progress(now);
         if matches!(self.phase, Phase::Reduction | Phase::Recovery) {
             self.sent_in_reduction += 1;
         }

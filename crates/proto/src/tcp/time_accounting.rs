@@ -1,47 +1,92 @@
-//! What limits the sender over time: network, receiver's window, or an application that waits for room.
+//! What a sender does with its time: every moment since the connection is in exactly one state, so that the times of all states add
+//! up to the whole. It decides nothing.
 
 use stackline_core::time::{Duration, Instant};
 
-/// What holds the sender up.
+/// What keeps a sender from sending more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Limit {
-    /// Nothing to send.
+    /// Nothing to send, and nothing on its way.
     #[default]
     Idle,
-    /// The network and the congestion window.
-    Busy,
+    /// The application: everything it handed over is on its way.
+    Application,
     /// The receiver's window.
     ReceiveWindow,
     /// The send buffer is full and all of it is in flight.
     SendBuffer,
+    /// The congestion window, while it still doubles in each round trip.
+    SlowStart,
+    /// The congestion window.
+    CongestionWindow,
+    /// What was lost is sent again.
+    Recovery,
+    /// A timer that has to expire before what was lost is sent again.
+    Timeout,
+    /// Nagle's algorithm: the rest is smaller than a segment.
+    Nagle,
 }
 
-/// Times by what held the sender up.
+/// How many states there are.
+const STATES: usize = 9;
+
+/// Times by what kept the sender from sending more.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TimeAccounting {
     now: Limit,
     since: Instant,
-    spent: [u64; 4],
+    /// When something was last sent or acknowledged.
+    progress: Instant,
+    spent: [u64; STATES],
+}
+
+/// The same, as it is given to others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Everything that was handed over is on its way: more has to come from the application, or the answer of the peer.
+    pub application: Duration,
+    /// The congestion window in slow start.
+    pub slow_start: Duration,
+    /// The congestion window otherwise.
+    pub congestion_window: Duration,
+    /// What was lost is sent again.
+    pub recovery: Duration,
+    /// A timer had to expire before something lost was sent again.
+    pub timeout: Duration,
+    /// Nagle's algorithm.
+    pub nagle: Duration,
 }
 
 impl TimeAccounting {
-    pub(super) fn set(&mut self, held: Limit, now: Instant) {
-        if held != self.now {
+    pub(super) fn set(&mut self, limit: Limit, now: Instant) {
+        if limit != self.now {
             self.spent[self.now as usize] += now.since(self.since).0;
-            (self.now, self.since) = (held, now);
+            (self.now, self.since) = (limit, now);
         }
     }
 
-    fn total(&self, held: Limit, now: Instant) -> Duration {
-        let running = if self.now == held { now.since(self.since).0 } else { 0 };
-        Duration(self.spent[held as usize] + running)
+    /// Something was sent or acknowledged.
+    pub(super) const fn progress(&mut self, now: Instant) {
+        self.progress = now;
+    }
+
+    /// A timer has expired for what is lost: nothing else was waited for since anything went on.
+    pub(super) fn timed_out(&mut self, now: Instant) {
+        let waited = self.progress.max(self.since);
+        self.spent[self.now as usize] += waited.since(self.since).0;
+        self.spent[Limit::Timeout as usize] += now.since(waited).0;
+        (self.since, self.progress) = (now, now);
+    }
+
+    fn total(&self, limit: Limit, now: Instant) -> Duration {
+        let running = if self.now == limit { now.since(self.since).0 } else { 0 };
+        Duration(self.spent[limit as usize] + running)
     }
 
     /// Time with unsent data or data in flight, for any reason.
     pub(super) fn busy(&self, now: Instant) -> Duration {
-        [Limit::Busy, Limit::ReceiveWindow, Limit::SendBuffer]
-            .into_iter()
-            .fold(Duration::ZERO, |sum, held| sum + self.total(held, now))
+        let all: u64 = self.spent.iter().sum::<u64>() + now.since(self.since).0;
+        Duration(all - self.total(Limit::Idle, now).0)
     }
 
     pub(super) fn receive_window(&self, now: Instant) -> Duration {
@@ -50,5 +95,44 @@ impl TimeAccounting {
 
     pub(super) fn send_buffer(&self, now: Instant) -> Duration {
         self.total(Limit::SendBuffer, now)
+    }
+
+    pub(super) fn spent(&self, now: Instant) -> Spent {
+        Spent {
+            application: self.total(Limit::Application, now),
+            slow_start: self.total(Limit::SlowStart, now),
+            congestion_window: self.total(Limit::CongestionWindow, now),
+            recovery: self.total(Limit::Recovery, now),
+            timeout: self.total(Limit::Timeout, now),
+            nagle: self.total(Limit::Nagle, now),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_moment_is_in_one_state() {
+        let mut times = TimeAccounting::default();
+        times.set(Limit::SlowStart, Instant(100));
+        times.set(Limit::ReceiveWindow, Instant(250));
+        times.set(Limit::Idle, Instant(300));
+        times.set(Limit::Application, Instant(1000));
+        let now = Instant(1010);
+        assert_eq!((times.busy(now), times.receive_window(now)), (Duration(210), Duration(50)));
+        assert_eq!((times.spent(now).slow_start, times.spent(now).application), (Duration(150), Duration(10)));
+    }
+
+    #[test]
+    fn a_timer_takes_what_was_waited_for_it() {
+        let mut times = TimeAccounting::default();
+        times.set(Limit::CongestionWindow, Instant(100));
+        times.progress(Instant(140));
+        times.timed_out(Instant(340));
+        let spent = times.spent(Instant(350));
+        assert_eq!((spent.congestion_window, spent.timeout), (Duration(50), Duration(200)));
+        assert_eq!(times.busy(Instant(350)), Duration(250));
     }
 }

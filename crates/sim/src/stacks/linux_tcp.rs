@@ -11,11 +11,11 @@ use stackline_core::catalogue::{
     ClosedForm, FlowControl, OptionKind, OptionTable, PacketContent, StackFacts, StackTable,
 };
 use stackline_core::plan::Stack;
-use stackline_core::record::Transport;
+use stackline_core::record::{Spent, Transport};
 use stackline_core::time::{Duration, Instant};
 use stackline_events::{Keyword, Value};
 use stackline_net::Packet;
-use stackline_proto::tcp::{Algorithm, Connection, Event, Facts, Flags, Options, Received, Segment, State};
+use stackline_proto::tcp::{self, Algorithm, Connection, Event, Facts, Flags, Options, Received, Segment, State};
 use std::collections::BTreeMap;
 
 pub(super) const TABLE: StackTable = StackTable {
@@ -207,6 +207,7 @@ impl Machine {
             send_buffer_limited_s: Some(facts.send_buffer_limited.seconds()),
             bytes_acked: Some(facts.bytes_acked),
             bytes_received: facts.bytes_received,
+            spent: Some(seconds(&facts.spent)),
         }
     }
 
@@ -226,6 +227,17 @@ impl Machine {
 }
 
 /// A segment with its first byte at a place of the stream.
+fn seconds(spent: &tcp::Spent) -> Spent {
+    Spent {
+        application_s: spent.application.seconds(),
+        slow_start_s: spent.slow_start.seconds(),
+        congestion_window_s: spent.congestion_window.seconds(),
+        recovery_s: spent.recovery.seconds(),
+        timeout_s: spent.timeout.seconds(),
+        nagle_s: spent.nagle.seconds(),
+    }
+}
+
 fn packet(wire: &Wire, connection: u32, segment: Segment, place: u64) -> Packet<Datagram> {
     let bytes = segment.bytes() as usize;
     let length = segment.length;

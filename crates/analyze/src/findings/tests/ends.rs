@@ -205,8 +205,8 @@ fn for_a_processor_that_is_busy_all_the_time_every_caller_waits() {
     let found = served(245).found();
     let cpu = found.iter().find(|finding| finding.kind == "cpu_limit").unwrap();
     assert!(cpu.share > 0.95, "{}", cpu.share);
-    // At two thirds each call waits for its own copies at most: a fifth of its time.
-    assert!(!served(160).kinds().contains(&"cpu_limit"));
+    // At a third each call waits for its own copies at most: a tenth of its time.
+    assert!(!served(80).kinds().contains(&"cpu_limit"));
 }
 
 /// A transfer within one machine: its ends compute for these shares of the time, its two cores are idle for that one.

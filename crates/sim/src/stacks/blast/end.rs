@@ -296,6 +296,7 @@ impl End {
             send_buffer_limited_s: None,
             bytes_acked: Some(facts.sent.acknowledged),
             bytes_received: machine.connection.receiver().delivered(),
+            spent: None,
         }
     }
 }

@@ -479,6 +479,7 @@ impl StreamEnd for Rc<End> {
             receive_window_limited_s: seconds(inner.spent.by(Held::ReceiveWindow, now)),
             send_buffer_limited_s: seconds(inner.spent.by(Held::SendBuffer, now)),
             bytes_received: inner.received,
+            spent: None,
             ..Transport::default()
         }
     }

@@ -1,0 +1,128 @@
+//! Where a part's time went by its senders' own account: every moment of theirs is in one state, and what a full link takes is no
+//! state's. Of calls both sides send, so both are added up.
+//!
+//! A sender that is held back while its own data is on the narrowest link loses nothing by it: only what it did not use can be
+//! explained by a sender's states, and all of them together explain no more than that.
+
+use super::measurement::Measurement;
+use super::part::{Part, Work, side_of};
+use stackline_core::program::Side;
+use stackline_core::record::{RunRecord, Spent, Transport};
+
+/// Shares of the measured time, 0 to 1; of calls, of their response times.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Account {
+    /// The states of each side that sends.
+    sides: Vec<(Side, States)>,
+    /// Those of all of them together.
+    pub(crate) states: States,
+    /// What its own data took of the narrowest link, and its processors where these take longer.
+    pub(crate) used: f64,
+}
+
+/// What kept the senders from sending more.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct States {
+    /// Nothing to send, or everything handed over was on its way.
+    pub(crate) application: f64,
+    pub(crate) receive_window: f64,
+    pub(crate) send_buffer: f64,
+    pub(crate) slow_start: f64,
+    pub(crate) congestion_window: f64,
+    pub(crate) recovery: f64,
+    pub(crate) timeout: f64,
+    pub(crate) nagle: f64,
+}
+
+impl Account {
+    /// Of a part; `None` where its transport does not report its states, or no network is modelled.
+    pub(crate) fn of(measurement: &Measurement<'_>, part: &Part<'_>, processors: f64) -> Option<Self> {
+        let sides = match part.work {
+            Work::Bulk(side) => vec![side],
+            Work::Calls => vec![Side::Initiator, Side::Responder],
+            Work::Connects => return None,
+        };
+        let mut all = States::default();
+        let mut each = Vec::new();
+        for side in sides {
+            let mut states = States::default();
+            for record in &part.records {
+                states.add(record, side)?;
+                all.add(record, side)?;
+            }
+            each.push((side, states.over(part.basis_s())));
+        }
+        if matches!(part.work, Work::Bulk(_)) {
+            each.iter_mut().for_each(|(_, states)| states.rest_is_not_written());
+            all.rest_is_not_written();
+        }
+        let used = measurement.own_use(part).max(processors);
+        Some(Self { sides: each, states: all.over(part.basis_s()), used })
+    }
+
+    /// The sender that is most in a state, and how much of the time this explains.
+    pub(crate) fn most(&self, state: fn(&States) -> f64) -> Option<(Side, f64)> {
+        let most = self.sides.iter().max_by(|a, b| state(&a.1).total_cmp(&state(&b.1)));
+        most.map(|(side, states)| (*side, self.explained(state(states))))
+    }
+
+    /// How much of the time losses explain: what is sent again, timers, and the window that a loss left small.
+    pub(crate) fn lost(&self) -> f64 {
+        let unused = (1.0 - self.used).max(0.0);
+        let at_once = self.explained(self.states.recovery + self.states.timeout);
+        let small = self.states.congestion_window.min((unused - self.explained(self.states.waiting())).max(0.0));
+        at_once + small
+    }
+
+    /// How much of the time a state explains: at most what the link was not used.
+    pub(crate) fn explained(&self, state: f64) -> f64 {
+        let unused = (1.0 - self.used).max(0.0);
+        let all = self.states.waiting();
+        if all > unused { state * unused / all } else { state }
+    }
+}
+
+impl States {
+    /// One side of a run, s.
+    fn add(&mut self, record: &RunRecord, side: Side) -> Option<()> {
+        let (start, stop) = side_of(record, side).transport?;
+        let spent: Spent = stop.spent?.since(start.spent?);
+        let grew = |get: fn(&Transport) -> Option<f64>| Some(get(&stop)? - get(&start)?);
+        let busy = grew(|transport| transport.busy_s)?;
+        let elapsed = record.elapsed_ns as f64 / 1e9;
+        self.application += spent.application_s + (elapsed - busy).max(0.0);
+        self.receive_window += grew(|transport| transport.receive_window_limited_s)?;
+        self.send_buffer += grew(|transport| transport.send_buffer_limited_s)?;
+        self.slow_start += spent.slow_start_s;
+        self.congestion_window += spent.congestion_window_s;
+        self.recovery += spent.recovery_s;
+        self.timeout += spent.timeout_s;
+        self.nagle += spent.nagle_s;
+        Some(())
+    }
+
+    /// What is less than a segment of a stream waits for its writer, who has more.
+    fn rest_is_not_written(&mut self) {
+        self.application += self.nagle;
+        self.nagle = 0.0;
+    }
+
+    fn over(self, seconds: f64) -> Self {
+        let share = |spent: f64| (spent / seconds).clamp(0.0, 1.0);
+        Self {
+            application: share(self.application),
+            receive_window: share(self.receive_window),
+            send_buffer: share(self.send_buffer),
+            slow_start: share(self.slow_start),
+            congestion_window: share(self.congestion_window),
+            recovery: share(self.recovery),
+            timeout: share(self.timeout),
+            nagle: share(self.nagle),
+        }
+    }
+
+    /// All states in which a sender has data and may not send it.
+    fn waiting(&self) -> f64 {
+        self.receive_window + self.send_buffer + self.slow_start + self.recovery + self.timeout + self.nagle
+    }
+}
