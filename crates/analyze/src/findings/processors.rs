@@ -79,7 +79,7 @@ fn copying(measurement: &Measurement<'_>, host: &Host) -> Option<Processor> {
     let each = busy_s / real(packets.max(1));
     // Of a link and a processor in a row, the one that is busier limits.
     let faster = measurement.fullest().is_some_and(|port| measurement.busy(port) >= share);
-    (share >= least && !(faster && !measurement.has_calls_or_connects())).then(|| Processor {
+    (share >= least && (!faster || measurement.has_calls_or_connects())).then(|| Processor {
         share,
         host: host.name.clone(),
         sentence: format!(
