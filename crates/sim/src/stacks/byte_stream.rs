@@ -34,6 +34,11 @@ impl Introductions {
         Self { every, dialled: Cell::new(false), accepted: Cell::new(false) }
     }
 
+    /// Whether connections carry data units, so that the introduction goes with the first of them.
+    pub(super) const fn carry_data(&self) -> bool {
+        self.every
+    }
+
     /// Whether the next connection asked for has one.
     pub(super) fn of_next_dialled(&self) -> bool {
         !self.dialled.replace(true) || self.every

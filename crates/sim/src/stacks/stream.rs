@@ -32,6 +32,8 @@ pub(super) struct Stream<E: StreamEnd> {
     /// Bytes taken from the socket that belong to later data units.
     ahead: u64,
     ended: bool,
+    /// Bytes of introduction that have not left: they go with the first data unit, as in the live world.
+    introduction: u64,
 }
 
 impl<E: StreamEnd> Drop for Stream<E> {
@@ -43,7 +45,7 @@ impl<E: StreamEnd> Drop for Stream<E> {
 impl<E: StreamEnd> Stream<E> {
     fn new(end: E, context: &Rc<Context>) -> Self {
         context.trace(|line, _| line.carries_streams());
-        Self { end, context: Rc::clone(context), ahead: 0, ended: false }
+        Self { end, context: Rc::clone(context), ahead: 0, ended: false, introduction: 0 }
     }
 
     pub(super) async fn connect(pair: &impl Streams<End = E>, context: &Rc<Context>) -> Result<Self> {
@@ -52,7 +54,12 @@ impl<E: StreamEnd> Stream<E> {
         let patience = if introduces { PATIENCE } else { PATIENCE_LATER };
         stream.established(context.now() + patience).await?;
         if introduces {
-            stream.put(INTRODUCTION).await?;
+            stream.introduction = INTRODUCTION;
+            // What is sent next lies behind it.
+            context.trace(|line, _| line.moved(INTRODUCTION, 0));
+        }
+        if !pair.introductions().carry_data() {
+            stream.introduce().await?;
         }
         Ok(stream)
     }
@@ -82,9 +89,14 @@ impl<E: StreamEnd> Stream<E> {
         &self.context.executor
     }
 
-    /// Puts bytes into the stream; waits for room.
+    /// Sends the introduction by itself, where something else than a data unit comes first.
+    async fn introduce(&mut self) -> Result<()> {
+        if self.introduction > 0 { self.put(0).await } else { Ok(()) }
+    }
+
+    /// Puts bytes into the stream, behind its introduction; waits for room.
     async fn put(&mut self, bytes: u64) -> Result<()> {
-        let mut left = bytes as usize;
+        let mut left = (bytes + mem::take(&mut self.introduction)) as usize;
         let (end, executor) = (&self.end, &self.context.executor);
         let step = || match end.send(left, executor) {
             Some(n) => {
@@ -174,11 +186,16 @@ impl<E: StreamEnd> Stream<E> {
 }
 
 impl<E: StreamEnd> Service for Stream<E> {
+    async fn settle(&mut self) -> Result<()> {
+        self.introduce().await
+    }
+
     async fn send(&mut self, bytes: u64, times: u64) -> Result<u64> {
         self.send_units(bytes, times, Leaving::Unit).await
     }
 
     async fn receive(&mut self, bytes: u64, times: u64) -> Result<u64> {
+        self.introduce().await?;
         self.receive_units(bytes, times, Coming::Unit).await
     }
 
@@ -201,6 +218,7 @@ impl<E: StreamEnd> Service for Stream<E> {
     }
 
     async fn start_bulk(&mut self, _way: Bulk) -> Result<()> {
+        self.introduce().await?;
         self.put(1).await
     }
 
@@ -209,6 +227,7 @@ impl<E: StreamEnd> Service for Stream<E> {
     }
 
     async fn stop_bulk(&mut self, way: Bulk) -> Result<()> {
+        self.introduce().await?;
         if way == Bulk::Put {
             self.end.push(self.executor());
             if !self.expect_byte("the peer to confirm that everything has arrived").await? {
@@ -229,15 +248,17 @@ impl<E: StreamEnd> Service for Stream<E> {
     }
 
     async fn end_stream(&mut self) -> Result<()> {
+        self.introduce().await?;
         self.end.close(self.executor());
         Ok(())
     }
 
-    async fn disconnect(self) -> Result<()> {
-        Ok(())
+    async fn disconnect(mut self) -> Result<()> {
+        self.introduce().await
     }
 
     async fn await_disconnect(&mut self) -> Result<()> {
+        self.introduce().await?;
         if self.ended {
             return Ok(());
         }
