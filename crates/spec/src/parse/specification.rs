@@ -8,7 +8,9 @@ use crate::names;
 use crate::token::Kind;
 use crate::tree::{Base, Clause, Readable, Specification, Step, Sweep, Unit, Value};
 use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
+use core::ops::Range;
 use stackline_core::plan::Composer;
 
 const END: &str = "expected `;` or a clause such as `over tcp`";
@@ -147,7 +149,11 @@ impl Parser<'_, '_> {
         if self.accept(Kind::Colon) || (composer.is_none() && begins) {
             return Ok(());
         }
-        let failed = self.unexpected("expected `:` and the parts", names::CLAUSES);
+        let failed = if begins {
+            self.no_colon(&specification.composer_at)
+        } else {
+            self.unexpected("expected `:` and the parts", names::CLAUSES)
+        };
         specification.readable = Readable::InPart;
         if self.skip_to(Kind::Colon) {
             self.take(Role::Plain);
@@ -155,6 +161,21 @@ impl Parser<'_, '_> {
         }
         let part = self.is_application(0) || self.is_word(0, &["from", "to"]) || matches!(self.kind(), Kind::Number(_));
         if part { Ok(()) } else { Err(failed) }
+    }
+
+    /// Parts begin behind a composer without its `:`. The hint shows the form, with the hosts that are written.
+    fn no_colon(&mut self, composer: &Range<usize>) -> Failed {
+        let words: Vec<&str> = composer.clone().map(|token| self.marked.text(token)).collect();
+        let hosts = match (self.folded(0).as_str(), self.folded(2).as_str()) {
+            ("from", "to") => format!("from {} to {} ", self.text(1), self.text(3)),
+            _ => String::new(),
+        };
+        let message = format!("unexpected `{}`", self.text(0));
+        let hint = format!(
+            "the parts stand behind a `:`, as in `{}: {hosts}rr 32*100 | {hosts}bulk_put 1024*100`",
+            words.join(" ")
+        );
+        self.fail(Diagnostic::error(self.span(), message, "expected `:` and the parts").hint(hint))
     }
 
     /// The composer that stands here and how many tokens it takes.
