@@ -12,7 +12,9 @@ use stackline_runs::{Run, RunDirectory, runs_root};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs::{self, File};
-use std::io::{Cursor, Read};
+use std::io::{self, Cursor, IsTerminal, Read};
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -156,6 +158,14 @@ fn fill(
     Ok((index, taken, imports))
 }
 
+const FORMS: &str = "docs/EVENTS.md has the forms that are read, `--as` chooses one";
+
+/// Whether it is a device, which may never end; a terminal ends when its user says so.
+fn is_endless(file: &File) -> io::Result<bool> {
+    let kind = file.metadata()?.file_type();
+    Ok((kind.is_char_device() || kind.is_block_device()) && !file.is_terminal())
+}
+
 /// That there was no event in any of the logs; a form that is known and not read is named.
 fn without_events(logs: &[Given<'_>]) -> Error {
     let names: Vec<&str> = logs.iter().map(|log| &log.name[..]).collect();
@@ -165,7 +175,7 @@ fn without_events(logs: &[Given<'_>]) -> Error {
         file.take(LOOKED_AT as u64).read_to_end(&mut first).ok()?;
         formats::foreign(&first)
     });
-    let hint = known.unwrap_or("docs/EVENTS.md has the forms that are read, `--as` chooses one");
+    let hint = known.unwrap_or(FORMS);
     Error::input(format!("there is no event in {}", names.join(", "))).hint(hint)
 }
 
@@ -175,12 +185,16 @@ fn read(
     index: &Index,
     (intake, shared): (&mut Intake, &mut Shared),
 ) -> Result<Import> {
-    let unread = |cause: std::io::Error| {
+    let unread = |cause: io::Error| {
         Error::input(format!("{} cannot be read: {cause}", log.name)).hint("check its name and permissions")
     };
     let stdin = log.path.as_os_str() == "-";
-    let mut file: Box<dyn Read + Send> =
-        if stdin { Box::new(std::io::stdin()) } else { Box::new(File::open(log.path).map_err(unread)?) };
+    let mut file = if stdin { io::stdin().as_fd().try_clone_to_owned().map(File::from) } else { File::open(log.path) }
+        .map_err(unread)?;
+    if is_endless(&file).map_err(unread)? {
+        return Err(Error::input(format!("{} is a device, which has no log", log.name))
+            .hint("name a file or a pipe, or - for standard input"));
+    }
     let path = log.file.as_ref().map_or_else(String::new, |file| file.display().to_string());
     if !stdin {
         let length = fs::metadata(log.path).map_err(unread)?.len();
@@ -193,7 +207,8 @@ fn read(
     let mut first = Vec::new();
     file.by_ref().take(LOOKED_AT as u64).read_to_end(&mut first).map_err(unread)?;
     let found = FROM.iter().find(|format| (format.recognises)(&log.name, &first));
-    let format = log.format.or(found).ok_or_else(|| Error::input(format!("{} is in no known form", log.name)))?;
+    let unknown = || Error::input(format!("{} is in no known form", log.name)).hint(FORMS);
+    let format = log.format.or(found).ok_or_else(unknown)?;
     let mut bytes = Cursor::new(first).chain(file);
     let present_ns = u64::try_from(present.as_nanos()).unwrap_or(u64::MAX);
     let import =

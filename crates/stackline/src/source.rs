@@ -55,7 +55,10 @@ impl Source {
             std::fs::File::open(path).and_then(|file| file.take(LONGEST).read_to_string(&mut text))
         };
         match read {
-            Ok(n) if n as u64 == LONGEST => Err(Error::input(format!("{name} is longer than 16 MiB"))),
+            Ok(n) if n as u64 == LONGEST => {
+                let hint = "no specification is so long; name the file of one, or - for standard input";
+                Err(Error::input(format!("{name} is longer than 16 MiB")).hint(hint))
+            }
             Ok(_) => Ok(Self { name, text, directory: path.parent().map(Path::to_owned) }),
             Err(error) => {
                 let unread = Error::input(format!("{name} cannot be read: {error}"));
@@ -181,6 +184,6 @@ fn cores(cpu: &[usize]) -> Result<Option<(usize, usize)>> {
         [] => Ok(None),
         [one] => Ok(Some((*one, *one))),
         [initiator, responder] => Ok(Some((*initiator, *responder))),
-        _ => Err(Error::input("--cpu takes one core, or two: initiator,responder")),
+        _ => Err(Error::input("--cpu takes one core, or two: initiator,responder").hint("--cpu 0 or --cpu 0,1")),
     }
 }

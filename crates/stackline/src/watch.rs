@@ -61,7 +61,7 @@ pub(crate) fn watch(flags: &flags::Watch) -> Result {
 fn config(flags: &flags::Watch) -> Result<Config> {
     if !(INTERVALS.0..=INTERVALS.1).contains(&flags.interval) {
         let what = format!("--interval {:?} is not between {:?} and {:?}", flags.interval, INTERVALS.0, INTERVALS.1);
-        return Err(Error::input(what));
+        return Err(Error::input(what).hint("--interval 100ms is what it is without the flag"));
     }
     let ports: BTreeSet<u16> = flags.tcp.iter().copied().collect();
     let connections = match ports.is_empty() {
@@ -179,7 +179,7 @@ fn write_out(bytes: &[u8]) -> Result<bool> {
     let mut out = stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(Error::environment(format!("stdout cannot be written: {error}"))),
+        Err(error) => Err(output::unwritten("stdout", &error)),
         Ok(()) => Ok(true),
     }
 }

@@ -3,21 +3,37 @@
 use crate::exit::{Error, Result};
 use crate::flags;
 use stackline_monitor::snmp::{Access, Authentication, Privacy, SHORTEST_PASSWORD, Secret};
-use std::fs;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
 
 /// The name of each secret in the file and in the environment.
 const COMMUNITY: (&str, &str) = ("community", "STACKLINE_SNMP_COMMUNITY");
 const AUTHENTICATION: (&str, &str) = ("authentication", "STACKLINE_SNMP_AUTHENTICATION");
 const PRIVACY: (&str, &str) = ("privacy", "STACKLINE_SNMP_PRIVACY");
 
+/// Longest file of secrets that is read.
+const LONGEST: u64 = 64 << 10;
+
 /// The access that the flags ask for.
 pub(super) fn access(flags: &flags::Watch) -> Result<Access> {
     let file = match &flags.snmp_secrets {
-        Some(path) => fs::read_to_string(path)
-            .map_err(|error| Error::input(format!("{} cannot be read: {error}", path.display())))?,
+        Some(path) => read(path)?,
         None => String::new(),
     };
     access_with(flags, &file, |name| std::env::var(name).ok())
+}
+
+/// Reads a file of secrets: a regular one or a pipe, of bounded size.
+fn read(path: &Path) -> Result<String> {
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(LONGEST).read_to_string(&mut text));
+    let cause = match read {
+        Ok(length) if (length as u64) < LONGEST => return Ok(text),
+        Ok(_) => "it is longer than 64 KiB".to_owned(),
+        Err(cause) => cause.to_string(),
+    };
+    Err(Error::input(format!("{} cannot be read: {cause}", path.display())).hint("name a file of lines `name = value`"))
 }
 
 fn access_with(flags: &flags::Watch, file: &str, environment: impl Fn(&str) -> Option<String>) -> Result<Access> {
@@ -34,7 +50,8 @@ fn access_with(flags: &flags::Watch, file: &str, environment: impl Fn(&str) -> O
     };
     let password = |which| match secret(which)? {
         short if short.0.len() < SHORTEST_PASSWORD => {
-            Err(Error::input(format!("a password of SNMP v3 has at least {SHORTEST_PASSWORD} characters")))
+            let message = format!("a password of SNMP v3 has at least {SHORTEST_PASSWORD} characters");
+            Err(Error::input(message).hint("write the one that the switch has"))
         }
         long => Ok(long),
     };

@@ -67,6 +67,30 @@ fn a_file_that_is_no_text() {
 }
 
 #[test]
+fn what_never_ends_or_is_a_directory_is_refused_with_a_hint() {
+    let place = Place::new();
+    let watch = ["watch", "--for", "1ms", "--snmp", "127.0.0.1:1", "--snmp-secrets"];
+    let readers: [&[&str]; 8] = [
+        &["check"],
+        &["fmt"],
+        &["plan"],
+        &["run"],
+        &["predict"],
+        &["net", "show"],
+        &["import", "--as", "text"],
+        &watch,
+    ];
+    for reader in readers {
+        for what in ["/dev/zero", "/dev/full", ".", "nowhere/file"] {
+            let output = place.stackline(&[reader, &[what]].concat());
+            output.fails(2, &[what]).hints("");
+            assert_eq!(output.err.lines().count(), 2, "{reader:?} {what}: {}", output.err);
+        }
+    }
+    assert!(place.runs().is_empty());
+}
+
+#[test]
 fn a_text_that_measures_nothing() {
     let place = Place::new();
     for text in ["", "# nothing\n", "host a via local;"] {

@@ -136,7 +136,8 @@ fn without_room_the_old_file_stays() {
 #[test]
 fn help_that_cannot_be_printed_is_an_error() {
     let place = Place::new();
-    for words in [&["--help"][..], &["run", "--help"], &["--version"], &["completions", "bash"]] {
+    let watch = ["watch", "--for", "300ms", "--text"];
+    for words in [&["--help"][..], &["run", "--help"], &["--version"], &["completions", "bash"], &watch] {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let child = place.command(words).stdout(full).stderr(Stdio::piped()).spawn().unwrap();
         let output = child.wait_with_output().unwrap();
