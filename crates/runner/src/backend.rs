@@ -55,6 +55,8 @@ pub struct RunContext<'p> {
     pub launcher: Launcher,
     /// Set from outside to end the runs early.
     pub interrupted: &'p Arc<AtomicBool>,
+    /// Up when a user wants the end: what takes long after the runs is left then.
+    pub signalled: &'p Arc<AtomicBool>,
     /// What is recorded, and into which run directory.
     pub traces: Traces,
     /// Every simulated run is made twice and has to go the same way.

@@ -5,7 +5,7 @@ use stackline_core::schedule::ScheduledRun;
 use stackline_core::trace::{HostTrace, Index, RunSpan};
 use stackline_core::units;
 use stackline_events::{EventLog, Keyword, Value};
-use stackline_runs::events::{Spooling, write_index};
+use stackline_runs::events::{Spooling, Stop, write_index};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -100,15 +100,19 @@ impl Tracer {
     /// All runs are made; `reference` is the host whose time is meant.
     ///
     /// # Errors
-    /// When the events cannot be written.
-    pub(crate) fn finish(mut self, reference: &str) -> Result<(), Error> {
+    /// When the events cannot be written, or `stop` ends their sorting; they can be read all the same then.
+    pub(crate) fn finish(mut self, reference: &str, stop: &Stop) -> Result<(), Error> {
         self.index.reference = reference.to_owned();
-        // What is kept is what counts: of a host that has no events there, none.
-        self.index.hosts.values_mut().for_each(|host| host.recorded = 0);
-        for (host, settled) in self.spool.settle()? {
-            settled.record_in(self.index.hosts.entry(host).or_default());
+        let kept = self.spool.settle(stop);
+        if let Ok(hosts) = &kept {
+            // What is kept is what counts: of a host that has no events there, none.
+            self.index.hosts.values_mut().for_each(|host| host.recorded = 0);
+            for (host, settled) in hosts {
+                settled.record_in(self.index.hosts.entry(host.clone()).or_default());
+            }
         }
-        Ok(write_index(&self.directory, &self.index)?)
+        write_index(&self.directory, &self.index)?;
+        Ok(kept.map(drop)?)
     }
 }
 

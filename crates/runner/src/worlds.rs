@@ -17,10 +17,12 @@ use stackline_core::error::Error;
 use stackline_core::plan::{Plan, World};
 use stackline_core::record::WakeUp;
 use stackline_core::schedule::Schedule;
+use stackline_runs::events::Stop;
 
 /// Every world that a plan needs.
 pub(crate) struct Worlds<'p> {
     plan: &'p Plan,
+    stop: Stop,
     tracer: Option<Tracer>,
     live: Option<Live<'p>>,
     emulated: Option<Emulated<'p>>,
@@ -39,7 +41,8 @@ impl<'p> Worlds<'p> {
         let simulated = wants(World::Simulated).then(|| Simulated::new(context));
         let tracer = context.traces.trace.then(|| Tracer::new(&context.traces.directory));
         let tracer = tracer.transpose()?;
-        Ok(Self { plan: context.plan, tracer, live, emulated, simulated })
+        let stop = Stop::by(context.signalled);
+        Ok(Self { plan: context.plan, stop, tracer, live, emulated, simulated })
     }
 
     /// Makes all runs and hands each to the writer.
@@ -72,7 +75,7 @@ impl<'p> Worlds<'p> {
         let Some(tracer) = self.tracer.take() else { return Ok(None) };
         let reference = World::ALL.into_iter().find_map(|world| self.backend(world).ok()?.reference());
         let note = tracer.note();
-        tracer.finish(reference.as_deref().unwrap_or(COORDINATOR))?;
+        tracer.finish(reference.as_deref().unwrap_or(COORDINATOR), &self.stop)?;
         Ok(note)
     }
 

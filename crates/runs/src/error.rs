@@ -1,5 +1,6 @@
 //! The one error of this crate: a sentence, its cause, and what to do about it.
 
+use stackline_core::error::Blame;
 use std::fmt;
 use std::path::Path;
 
@@ -12,11 +13,17 @@ pub struct Error {
     pub cause: Option<String>,
     /// What the user can do.
     pub hint: String,
+    /// Whether a user ended it, and nothing is wrong.
+    pub interrupted: bool,
 }
 
 impl Error {
     pub(crate) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { message: message.into(), cause: None, hint: hint.into() }
+        Self { message: message.into(), cause: None, hint: hint.into(), interrupted: false }
+    }
+
+    pub(crate) fn interrupted(message: &str) -> Self {
+        Self { interrupted: true, ..Self::new(message, "") }
     }
 
     pub(crate) fn because(mut self, cause: &dyn fmt::Display) -> Self {
@@ -66,6 +73,9 @@ impl std::error::Error for Error {}
 
 impl From<Error> for stackline_core::error::Error {
     fn from(error: Error) -> Self {
+        if error.interrupted {
+            return Self::new(Blame::Interrupted, error.message);
+        }
         Self::environment(error.to_string()).hint(error.hint)
     }
 }

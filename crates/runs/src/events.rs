@@ -17,6 +17,7 @@ mod parquet;
 mod paths;
 mod sort;
 mod spool;
+mod stop;
 mod whole;
 
 pub use self::parquet::{Reader, Wanted, Writer, read_table, write_table};
@@ -28,4 +29,5 @@ pub use intake::{Intake, Taken};
 pub use merged::Merged;
 pub use paths::{event_files, events_path};
 pub use spool::{Settled, Spool, Spooling};
+pub use stop::Stop;
 pub use whole::{read_batches, read_run};

@@ -1,5 +1,6 @@
 //! Reading a run directory back, complete or not.
 
+use crate::events::event_files;
 use crate::{Error, Status, files, replace_with, results};
 use stackline_core::plan::Plan;
 use stackline_core::record::RunRecord;
@@ -91,6 +92,9 @@ fn with_events_under(root: &Path, path: &Path) -> Result<Run, Error> {
     let Some(path) = imported else { return open_under(root, path) };
     let status = path.join(files::STATUS).is_file().then(|| Status::read(&path)).transpose()?;
     status.iter().try_for_each(|status| status.check(&path))?;
+    if status.as_ref().is_some_and(|status| !status.complete) && event_files(&path).is_err() {
+        return Err(without_anything(&path));
+    }
     let plan = Plan { seed: 0, hosts: BTreeMap::new(), networks: Vec::new(), measurements: Vec::new() };
     let (complete, reason, started) =
         status.map_or_else(|| (true, None, String::new()), |status| (status.complete, status.reason, status.started));
@@ -167,14 +171,23 @@ fn is_one_edit(a: &str, b: &str) -> bool {
 fn plan(run: &Path) -> Result<Plan, Error> {
     let path = run.join(files::PLAN);
     let text = optional(&path)?.ok_or_else(|| {
-        if run.join(files::EVENTS).is_dir() {
+        if event_files(run).is_ok() {
             let message = format!("the run at {} has events and no measurements", run.display());
             return Error::new(message, "`stackline lifelines`, `report` and `query` read events");
+        }
+        if run.join(files::EVENTS).is_dir() {
+            return without_anything(run);
         }
         let message = format!("the run at {} was ended before its plan was kept", run.display());
         Error::new(message, "nothing was measured in it; run the specification again")
     })?;
     serde_json::from_str(&text).map_err(|cause| Error::reading(&path, &cause))
+}
+
+/// That an import, or what watches a machine, had kept nothing when it was killed.
+fn without_anything(run: &Path) -> Error {
+    let message = format!("the run at {} is incomplete: it was ended before its events were kept", run.display());
+    Error::new(message, "nothing is in it; import the logs, or watch, again")
 }
 
 fn environment(run: &Path) -> Result<serde_json::Value, Error> {
@@ -388,6 +401,16 @@ mod tests {
         begun(root.path());
         let run = with_events_under(root.path(), Path::new("19700101-000000-rr")).unwrap();
         assert_eq!(run.plan.seed, 42, "a run that was measured keeps its plan");
+    }
+
+    #[test]
+    fn a_killed_import_says_that_nothing_is_in_it() {
+        let root = tempfile::tempdir().unwrap();
+        let directory = RunDirectory::create(root.path(), "x", UNIX_EPOCH).unwrap();
+        fs::create_dir_all(directory.path().join("events/.unfinished-import-1")).unwrap();
+        for opened in [Run::open(directory.path()), Run::open_events(directory.path())] {
+            assert!(opened.unwrap_err().message.ends_with("is incomplete: it was ended before its events were kept"));
+        }
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub(crate) fn run(flags: &flags::Run) -> Result {
     let directory = open(flags, &source, &plan)?;
     let mut writer = RunWriter::new(&plan, directory, Box::new(Bar::new(&plan)));
     let path = writer.path().display().to_string();
-    let (failed, known) = carry_out(flags, &plan, &interrupted, &mut writer);
+    let (failed, known) = carry_out(flags, &plan, (&interrupted, &signalled), &mut writer);
     // Who is refused has nothing to keep.
     let refused = |fault: &Error| matches!(fault.blame, Blame::Input | Blame::Environment);
     if writer.is_empty() && failed.as_ref().is_some_and(refused) {
@@ -163,7 +163,7 @@ struct Known {
 fn carry_out(
     flags: &flags::Run,
     plan: &Plan,
-    interrupted: &Arc<AtomicBool>,
+    (interrupted, signalled): (&Arc<AtomicBool>, &Arc<AtomicBool>),
     writer: &mut RunWriter<'_>,
 ) -> (Option<Error>, Known) {
     if let Some(Seeds(seeds)) = &flags.seeds {
@@ -171,7 +171,7 @@ fn carry_out(
         let failed = make_runs_of_seeds(plan, seeds.clone(), interrupted, writer).err();
         return (failed, Known { notes: vec![Note::new(Weight::Always, note)], ..Known::default() });
     }
-    let outcome = match context(flags, plan, interrupted, writer.path()) {
+    let outcome = match context(flags, plan, (interrupted, signalled), writer.path()) {
         Ok(context) => make_runs(&context, writer),
         Err(fault) => return (Some(fault), Known::default()),
     };
@@ -194,7 +194,7 @@ pub(crate) fn listen_for_ctrl_c<const N: usize>(flags: [&Arc<AtomicBool>; N]) ->
 fn context<'p>(
     flags: &flags::Run,
     plan: &'p Plan,
-    interrupted: &'p Arc<AtomicBool>,
+    (interrupted, signalled): (&'p Arc<AtomicBool>, &'p Arc<AtomicBool>),
     directory: &Path,
 ) -> std::result::Result<RunContext<'p>, Error> {
     let program =
@@ -203,6 +203,7 @@ fn context<'p>(
         plan,
         launcher: Launcher::new(program, flags.files.clone()),
         interrupted,
+        signalled,
         traces: Traces { directory: directory.to_path_buf(), trace: flags.trace, capture: flags.capture.clone() },
         twice: flags.check_determinism,
     })

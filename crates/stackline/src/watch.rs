@@ -16,7 +16,7 @@ use stackline_core::units;
 use stackline_events::{EventLog, Record, Value, catalogue, text};
 use stackline_monitor::snmp::{PORT, Switch};
 use stackline_monitor::{Config, Connections, INTERVALS, Observed, Ports, Watch};
-use stackline_runs::events::{Spooling, write_index};
+use stackline_runs::events::{Spooling, Stop, write_index};
 use stackline_runs::{RunDirectory, runs_root};
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write as _, stdout};
@@ -164,7 +164,7 @@ impl Sink {
         let mut index = Index { reference: host.clone(), ..Index::default() };
         let (cost_s, absent, notes) = (observed.cost_s.clone(), observed.absent.clone(), observed.notes.clone());
         index.hosts.insert(host, HostTrace { cost_s, absent, notes, ..HostTrace::default() });
-        for (host, settled) in spool.settle()? {
+        for (host, settled) in spool.settle(&Stop::default())? {
             settled.record_in(index.hosts.entry(host).or_default());
         }
         let path = directory.path().to_path_buf();

@@ -2,6 +2,7 @@
 
 use super::parquet::{Reader, Wanted, Writer};
 use super::sort::{Sorter, bytes_of};
+use super::stop::Stop;
 use crate::Error;
 use stackline_events::Table;
 use std::collections::BTreeMap;
@@ -108,7 +109,7 @@ impl HostBuckets {
     /// Gives each host and a sorter that has all its events; `held` bytes of them are held back at most.
     pub(super) fn finish(
         mut self,
-        held: usize,
+        (held, stop): (usize, &Stop),
         mut give: impl FnMut(&str, Sorter) -> Result<(), Error>,
     ) -> Result<(), Error> {
         if self.names.is_empty() {
@@ -117,7 +118,7 @@ impl HostBuckets {
         self.relieve()?;
         let mut inputs = self.inputs()?;
         for (number, name) in self.names.iter().enumerate() {
-            let mut sorter = Sorter::new(self.scratch.with_file_name(format!("bucket-{number}")));
+            let mut sorter = Sorter::new(self.scratch.with_file_name(format!("bucket-{number}")), stop);
             for input in &mut inputs {
                 input.take(number as u32, &self.numbers, |table, rows| {
                     sorter.push(table, rows);

@@ -8,6 +8,7 @@ use super::lock::{EventsLock, Scratch};
 use super::paths::events_path;
 use super::sort::Sorter;
 use super::spool::{Settled, settle_left};
+use super::stop::Stop;
 use crate::{Error, files};
 use stackline_events::Table;
 use std::collections::BTreeMap;
@@ -27,6 +28,7 @@ pub struct Intake {
     run: PathBuf,
     lock: EventsLock,
     scratch: Scratch,
+    stop: Stop,
     sorters: BTreeMap<String, Sorter>,
     buckets: HostBuckets,
     /// Events that came, by host.
@@ -55,10 +57,18 @@ impl Intake {
     /// # Errors
     /// When it cannot be written, or another process writes its events.
     pub fn begin(run: &Path) -> Result<Self, Error> {
-        Self::holding(run, HELD)
+        Self::holding(run, HELD, &Stop::default())
     }
 
-    pub(crate) fn holding(run: &Path, held: usize) -> Result<Self, Error> {
+    /// The same, given up when `stop` says so.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn until(run: &Path, stop: &Stop) -> Result<Self, Error> {
+        Self::holding(run, HELD, stop)
+    }
+
+    fn holding(run: &Path, held: usize, stop: &Stop) -> Result<Self, Error> {
         let lock = EventsLock::of(run)?;
         let scratch = lock.scratch("import")?;
         let buckets = HostBuckets::new(scratch.join("buckets"));
@@ -66,6 +76,7 @@ impl Intake {
             run: run.to_owned(),
             lock,
             scratch,
+            stop: stop.clone(),
             sorters: BTreeMap::new(),
             buckets,
             came: BTreeMap::new(),
@@ -112,6 +123,7 @@ impl Intake {
         if table.is_empty() {
             return Ok(());
         }
+        self.stop.check(table.len())?;
         if table.host.iter().all(|host| *host == table.host[0]) {
             self.add(table, table.host(0), 0..table.len());
         } else {
@@ -137,7 +149,7 @@ impl Intake {
             return sorter.push(table, rows);
         }
         if self.sorters.len() < SORTERS {
-            let mut sorter = Sorter::new(self.scratch.join(&format!("host-{}", self.sorters.len())));
+            let mut sorter = Sorter::new(self.scratch.join(&format!("host-{}", self.sorters.len())), &self.stop);
             sorter.push(table, rows);
             self.sorters.insert(host.to_owned(), sorter);
         } else {
@@ -167,7 +179,15 @@ impl Intake {
     /// # Errors
     /// When they cannot be written; the run's files are as they were, unless one could be replaced and another not.
     pub fn finish(&mut self) -> Result<Taken, Error> {
-        let settled = settle_left(&self.run, &self.lock)?;
+        self.finish_if(|| true)
+    }
+
+    /// The same, unless `wanted` says at last that it is not: whoever is asked has not changed the run's files yet.
+    ///
+    /// # Errors
+    /// As there, or when it is not wanted.
+    pub fn finish_if(&mut self, wanted: impl FnOnce() -> bool) -> Result<Taken, Error> {
+        let settled = settle_left(&self.run, &self.lock, &self.stop)?;
         let mut ready: Vec<(PathBuf, PathBuf)> = Vec::new();
         let (sorters, buckets) = (std::mem::take(&mut self.sorters), std::mem::take(&mut self.buckets));
         let mut settle = |host: &str, sorter: Sorter, scratch: &Scratch| {
@@ -181,7 +201,10 @@ impl Intake {
         for (host, sorter) in sorters {
             settle(&host, sorter, &self.scratch)?;
         }
-        buckets.finish(self.held, |host, sorter| settle(host, sorter, &self.scratch))?;
+        buckets.finish((self.held, &self.stop), |host, sorter| settle(host, sorter, &self.scratch))?;
+        if !wanted() {
+            return Err(Error::interrupted("its events were not kept: it was interrupted"));
+        }
         for (made, to) in ready {
             fs::rename(&made, &to).map_err(|cause| Error::writing(&to, &cause))?;
         }
@@ -220,7 +243,7 @@ mod tests {
     fn few_hosts_and_many_get_a_file_each() {
         for (hosts, held) in [(1, 1), (3, 1 << 20), (SORTERS + 30, 4000)] {
             let run = tempfile::tempdir().unwrap();
-            let mut intake = Intake::holding(run.path(), held).unwrap();
+            let mut intake = Intake::holding(run.path(), held, &Stop::default()).unwrap();
             for part in 0..20 {
                 intake.push(&events(hosts, part * 100, 100)).unwrap();
             }
@@ -255,7 +278,7 @@ mod tests {
     #[test]
     fn an_intake_that_is_given_up_leaves_the_run_as_it_was() {
         let run = tempfile::tempdir().unwrap();
-        let mut intake = Intake::holding(run.path(), 1).unwrap();
+        let mut intake = Intake::holding(run.path(), 1, &Stop::default()).unwrap();
         intake.push(&events(2, 0, 1000)).unwrap();
         drop(intake);
         assert_eq!(fs::read_dir(run.path().join(files::EVENTS)).unwrap().count(), 0);

@@ -1,6 +1,7 @@
 //! Merges files of sorted events, holding a batch of each that overlaps the present moment and no more.
 
 use super::parquet::{GROUP, Reader, Wanted, Writer};
+use super::stop::Stop;
 use crate::Error;
 use stackline_core::trace::Clock;
 use stackline_events::Table;
@@ -49,13 +50,13 @@ impl Source {
 }
 
 /// Merges files into one; further ones that this needs on the way are called after `scratch`. How many events it has.
-pub(super) fn to_file(mut sources: Vec<Source>, scratch: &Path, to: &Path) -> Result<u64, Error> {
-    reduce(&mut sources, OPEN, scratch)?;
-    write(sources, to)
+pub(super) fn to_file(mut sources: Vec<Source>, scratch: &Path, to: &Path, stop: &Stop) -> Result<u64, Error> {
+    reduce(&mut sources, OPEN, scratch, stop)?;
+    write(sources, to, stop)
 }
 
 /// Merges files into fewer, until no more than `most` of them share a moment.
-pub(super) fn reduce(sources: &mut Vec<Source>, most: usize, scratch: &Path) -> Result<(), Error> {
+pub(super) fn reduce(sources: &mut Vec<Source>, most: usize, scratch: &Path, stop: &Stop) -> Result<(), Error> {
     sources.sort_by_key(|source| source.first_ns);
     let mut made = 0;
     while overlap(sources) > most {
@@ -64,7 +65,7 @@ pub(super) fn reduce(sources: &mut Vec<Source>, most: usize, scratch: &Path) -> 
         made += 1;
         let first_ns = some.iter().map(|source| source.first_ns).min().unwrap_or(0);
         let last_ns = some.iter().map(|source| source.last_ns).max().unwrap_or(0);
-        let rows = write(some, &path)?;
+        let rows = write(some, &path, stop)?;
         // Behind the others of its time, so that files of about one size are merged.
         let at = sources.partition_point(|source| source.first_ns <= first_ns);
         let at = if at == 0 { sources.len() } else { at };
@@ -88,13 +89,16 @@ pub(super) fn overlap(sources: &[Source]) -> usize {
     most as usize
 }
 
-fn write(sources: Vec<Source>, to: &Path) -> Result<u64, Error> {
+fn write(sources: Vec<Source>, to: &Path, stop: &Stop) -> Result<u64, Error> {
     let scratch: Vec<PathBuf> =
         sources.iter().filter(|source| source.scratch).map(|source| source.path.clone()).collect();
     let file = File::create(to).map_err(|cause| Error::writing(to, &cause))?;
     let mut writer = Writer::new(BufWriter::new(file), to)?;
     let inputs = sources.into_iter().map(Input::file).collect();
-    merge(inputs, &Wanted::all(), GROUP, |table, rows| writer.push(table, rows))?;
+    merge(inputs, &Wanted::all(), GROUP, |table, rows| {
+        stop.check(rows.len())?;
+        writer.push(table, rows)
+    })?;
     let (mut file, rows) = writer.finish()?;
     file.flush().map_err(|cause| Error::writing(to, &cause))?;
     for path in scratch {

@@ -4,6 +4,7 @@ use super::index::read_index;
 use super::lock::Scratch;
 use super::merge::{Input, Source, merge, overlap, reduce};
 use super::parquet::{Reader, Wanted};
+use super::stop::Stop;
 use super::whole::{Whole, whole};
 use crate::Error;
 use stackline_core::trace::{Clock, Index};
@@ -71,7 +72,7 @@ impl Merged {
         let mut scratch = None;
         if overlap(&self.files) > self.open {
             let scratch = scratch.insert(Scratch::make(temporary())?);
-            reduce(&mut self.files, self.open, &scratch.join("hosts"))?;
+            reduce(&mut self.files, self.open, &scratch.join("hosts"), &Stop::default())?;
         }
         let mut inputs: Vec<Input> = self.files.into_iter().map(Input::file).collect();
         inputs.append(&mut self.tapes);

@@ -6,6 +6,7 @@
 
 use super::merge::{self, Source};
 use super::parquet::Writer;
+use super::stop::Stop;
 use crate::Error;
 use stackline_events::Table;
 use std::fs::{self, File};
@@ -29,6 +30,7 @@ pub(super) struct Sorter {
     made: usize,
     /// Portions of a file, after which another begins.
     longest: usize,
+    stop: Stop,
 }
 
 /// A file of events in order.
@@ -43,8 +45,9 @@ struct Run {
 
 impl Sorter {
     /// One that has none; `scratch` is the beginning of the paths of files it makes.
-    pub(super) fn new(scratch: PathBuf) -> Self {
-        Self { scratch, pending: Table::default(), open: Vec::new(), closed: Vec::new(), made: 0, longest: LONGEST }
+    pub(super) fn new(scratch: PathBuf, stop: &Stop) -> Self {
+        let (pending, open, closed) = Default::default();
+        Self { scratch, pending, open, closed, made: 0, longest: LONGEST, stop: stop.clone() }
     }
 
     /// Adds these events of a table.
@@ -75,6 +78,7 @@ impl Sorter {
             // What could go on in a file that is further goes there.
             let further = self.open.iter().map(|run| run.last_ns).filter(|last| *last > first).min();
             let count = further.map_or(rows.len(), |further| rows.partition_point(|row| at(*row) < further));
+            self.stop.check(count)?;
             let behind = self.open.iter().enumerate().filter(|(_, run)| run.last_ns <= first);
             let found = behind.max_by_key(|(_, run)| run.last_ns).map(|(index, _)| index);
             let index = match found {
@@ -127,7 +131,7 @@ impl Sorter {
             fs::rename(&only.path, to).map_err(|cause| Error::writing(to, &cause))?;
             return Ok((came, came));
         }
-        let all = merge::to_file(self.closed, &self.scratch, to)?;
+        let all = merge::to_file(self.closed, &self.scratch, to, &self.stop)?;
         Ok((came, all))
     }
 }
@@ -161,7 +165,7 @@ mod tests {
 
     fn sorted_in(times: &[u64], hold: usize, longest: usize) -> (Vec<u64>, usize) {
         let directory = tempfile::tempdir().unwrap();
-        let mut sorter = Sorter::new(directory.path().join("khons"));
+        let mut sorter = Sorter::new(directory.path().join("khons"), &Stop::default());
         sorter.longest = longest;
         for times in times.chunks(hold) {
             let mut table = Table::default();

@@ -4,6 +4,7 @@
 use super::lock::{EventsLock, Scratch};
 use super::paths::{TAPE, events_path, tapes};
 use super::sort::Sorter;
+use super::stop::Stop;
 use crate::{Error, files};
 use stackline_core::trace::HostTrace;
 use stackline_events::event_log::Pieces;
@@ -72,25 +73,25 @@ impl Spooling {
     /// by its name. Takes no more memory for a long tape than for a short one.
     ///
     /// # Errors
-    /// When one cannot be; its tape is still there then.
-    pub fn settle(&self) -> Result<BTreeMap<String, Settled>, Error> {
+    /// When one cannot be, or `stop` ends it; its tape is still there then.
+    pub fn settle(&self, stop: &Stop) -> Result<BTreeMap<String, Settled>, Error> {
         let mut hosts = BTreeMap::new();
         for tape in tapes(&self.spool.run) {
-            settle(&tape, &self.lock.scratch("tapes")?, &mut hosts)?;
+            settle(&tape, &self.lock.scratch("tapes")?, stop, &mut hosts)?;
         }
         Ok(hosts)
     }
 }
 
 /// Turns the tapes that a killed run left into files.
-pub(super) fn settle_left(run: &Path, lock: &EventsLock) -> Result<BTreeMap<String, Settled>, Error> {
+pub(super) fn settle_left(run: &Path, lock: &EventsLock, stop: &Stop) -> Result<BTreeMap<String, Settled>, Error> {
     let mut hosts = BTreeMap::new();
     for tape in tapes(run) {
         if tape.with_extension("parquet").is_file() {
             // It was killed between the two: the file has what is on the tape.
             fs::remove_file(&tape).map_err(|cause| Error::writing(&tape, &cause))?;
         } else {
-            settle(&tape, &lock.scratch("tapes")?, &mut hosts)?;
+            settle(&tape, &lock.scratch("tapes")?, stop, &mut hosts)?;
         }
     }
     Ok(hosts)
@@ -118,11 +119,12 @@ impl Settled {
 }
 
 /// Sorts a tape into the Parquet file beside it, which takes its name when it is whole. Counts what each host has.
-fn settle(tape: &Path, scratch: &Scratch, hosts: &mut BTreeMap<String, Settled>) -> Result<(), Error> {
-    let mut sorter = Sorter::new(scratch.join("tape"));
+fn settle(tape: &Path, scratch: &Scratch, stop: &Stop, hosts: &mut BTreeMap<String, Settled>) -> Result<(), Error> {
+    let mut sorter = Sorter::new(scratch.join("tape"), stop);
     let mut pieces = open(tape)?;
     let (mut counts, mut last) = (BTreeMap::<String, u64>::new(), None);
     while let Some(piece) = next(&mut pieces, tape)? {
+        stop.check(piece.len())?;
         // A file's name has not all of its host's: the events do.
         for same in piece.host.chunk_by(|one, other| one == other) {
             *counts.entry(piece.names.text(same[0]).to_owned()).or_default() += same.len() as u64;
@@ -190,14 +192,14 @@ mod tests {
         assert!(spool.append("", &EventLog::default()).is_err());
         assert_eq!(read_run(run.path()).unwrap().len(), 2, "readable before the end");
         let settled = Settled { recorded: 2, damaged: 0 };
-        assert_eq!(spool.settle().unwrap(), BTreeMap::from([("khons".to_owned(), settled)]));
+        assert_eq!(spool.settle(&Stop::default()).unwrap(), BTreeMap::from([("khons".to_owned(), settled)]));
         let table = read_run(run.path()).unwrap();
         let lines: Vec<String> = (0..2).map(|row| table.event(row).to_string()).collect();
         assert_eq!(lines, ["NET_DROP; khons; 0; 3; 3", "APP_SEND; khons; 0; 5; 5"]);
         assert!(tapes(run.path()).is_empty());
         spool.append("khons", &of("khons", 4, "x")).unwrap();
         let settled = Settled { recorded: 3, damaged: 0 };
-        assert_eq!(spool.settle().unwrap()["khons"], settled, "what was there stays");
+        assert_eq!(spool.settle(&Stop::default()).unwrap()["khons"], settled, "what was there stays");
         assert_eq!(read_run(run.path()).unwrap().at_ns, [3, 4, 5]);
         assert_eq!(fs::read_dir(run.path().join(files::EVENTS)).unwrap().count(), 1, "nothing else is left");
     }
@@ -209,7 +211,7 @@ mod tests {
         spool.append("khons", &of("khons", 1, "x")).unwrap();
         let events = run.path().join(files::EVENTS);
         fs::create_dir_all(events.join("khons.parquet/in the way")).unwrap();
-        assert!(spool.settle().is_err());
+        assert!(spool.settle(&Stop::default()).is_err());
         assert_eq!(fs::read_dir(&events).unwrap().count(), 2, "the tape and what was there");
     }
 
@@ -227,7 +229,7 @@ mod tests {
         spool.append("a b", &of("a b", 1, "x")).unwrap();
         let cut = of("a b", 2, "cut off").bytes()[..60].to_vec();
         spool.append("a b", &EventLog::from_bytes(cut)).unwrap();
-        let settled = spool.settle().unwrap();
+        let settled = spool.settle(&Stop::default()).unwrap();
         assert_eq!(settled.keys().collect::<Vec<_>>(), ["a b"]);
         let mut host = HostTrace::default();
         settled["a b"].record_in(&mut host);
