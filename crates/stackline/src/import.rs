@@ -1,11 +1,13 @@
 //! `stackline import`: logs of other programs become a run, or are added to one.
 
 mod clocks;
+mod ended;
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::formats::{self, FROM, LOOKED_AT, Shared};
 use crate::output;
+use ended::Ending;
 use stackline_core::trace::{Import, Index};
 use stackline_runs::events::{Intake, Log, Taken, read_index, write_index};
 use stackline_runs::{Run, RunDirectory, runs_root};
@@ -23,7 +25,9 @@ const AHEAD: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Reads logs into a run.
 pub(crate) fn import(flags: &flags::Import) -> Result {
-    let logs = logs(flags)?;
+    logs(flags)?;
+    // Before there is a directory: from then on a signal ends the import and not the program.
+    let ending = Ending::listen()?;
     let started = SystemTime::now();
     let (run, made) = match &flags.into {
         Some(run) => (Run::open_events(run)?.path, None),
@@ -32,7 +36,10 @@ pub(crate) fn import(flags: &flags::Import) -> Result {
             (made.path().to_owned(), Some(made))
         }
     };
-    let done = fill(&run, &logs, &flags.clock, started);
+    let done = {
+        let (flags, run, ending) = (flags.clone(), run.clone(), ending.clone());
+        ending.clone().carry_out(move || fill(&run, &flags, started, &ending))
+    };
     let (index, taken, imports) = match (done, made) {
         (Ok(done), None) => done,
         (Ok(done), Some(made)) => {
@@ -115,16 +122,17 @@ fn name(flags: &flags::Import) -> String {
 
 fn fill(
     run: &Path,
-    logs: &[Given<'_>],
-    given: &[(String, i64)],
+    flags: &flags::Import,
     started: SystemTime,
+    ending: &Ending,
 ) -> Result<(Index, Taken, Vec<Import>)> {
     // From here until the index is written nobody else adds to this run.
-    let mut intake = Intake::begin(run)?;
+    let logs = logs(flags)?;
+    let mut intake = Intake::until(run, &ending.stop())?;
     let mut index = read_index(run)?.unwrap_or_default();
     let present = started.duration_since(UNIX_EPOCH).unwrap_or_default() + AHEAD;
     let (mut imports, mut shared) = (Vec::new(), Shared::default());
-    for log in logs {
+    for log in &logs {
         let (before, refused) = (intake.hosts().clone(), intake.refused().clone());
         let mut import = read(log, present, &index, (&mut intake, &mut shared))?;
         for (cause, count) in intake.refused() {
@@ -139,10 +147,10 @@ fn fill(
         imports.push(import);
     }
     if imports.iter().all(|import| import.events == 0) {
-        return Err(without_events(logs));
+        return Err(without_events(&logs));
     }
-    clocks::give(given, &mut index, intake.hosts())?;
-    let taken = intake.finish()?;
+    clocks::give(&flags.clock, &mut index, intake.hosts())?;
+    let taken = intake.finish_if(|| ending.keeps())?;
     for (host, settled) in &taken.settled {
         settled.record_in(index.hosts.entry(host.clone()).or_default());
     }

@@ -5,7 +5,7 @@ use clap::Args;
 use std::path::PathBuf;
 
 /// Logs and where they go.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct Import {
     /// Logs of events; - is standard input
     #[arg(value_name = "LOG", required = true)]

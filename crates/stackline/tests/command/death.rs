@@ -2,6 +2,7 @@
 
 use crate::support::{Place, pair, stacks, until};
 use nix::sys::signal::Signal;
+use std::fs;
 
 /// Short runs, so that some are finished, and so many that there is a middle.
 const LONG: &str = "100000 rr 32*200 over ";
@@ -184,4 +185,70 @@ fn every_command_says_that_a_traced_run_was_killed() {
         let said = format!("{}{}", output.out, output.err).to_lowercase();
         assert!(output.status.success() && said.contains("incomplete"), "{words:?}: {}", output.err);
     }
+}
+
+#[test]
+fn an_interrupted_import_keeps_nothing_whatever_it_waits_for() {
+    for (signal, into) in [(Signal::SIGINT, false), (Signal::SIGTERM, true), (Signal::SIGHUP, false)] {
+        let place = Place::new();
+        place.write("a.log", "A; h; 0; 5; 1\n");
+        place.stackline(&["import", "a.log", "--name", "old"]).succeeds();
+        let old = place.stackline(&["export", "old", "--text"]);
+        nix::unistd::mkfifo(&place.path("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let given: &[&str] = if into { &["--into", "old"] } else { &[] };
+        // Nobody writes into the pipe.
+        let started = place.start(&mut place.command(&[&["import", "--as", "text", "pipe"], given].concat()));
+        let begun = || place.runs().iter().any(|run| fs::read_dir(run.join("events")).is_ok_and(has_unfinished));
+        until("it has begun", || begun().then_some(()));
+        started.process().signal(signal);
+        started.finish().fails(130, &["the import was interrupted: nothing of it is kept"]).hints("again");
+        assert_eq!(place.runs().len(), 1, "the old one");
+        assert_eq!(place.stackline(&["export", "old", "--text"]).out, old.out);
+    }
+}
+
+fn has_unfinished(mut events: fs::ReadDir) -> bool {
+    events.any(|entry| entry.unwrap().file_name().to_string_lossy().starts_with(".unfinished"))
+}
+
+#[test]
+fn every_command_says_that_an_import_was_killed() {
+    let place = Place::new();
+    nix::unistd::mkfifo(&place.path("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let started = place.start(&mut place.command(&["import", "--as", "text", "pipe"]));
+    until("it has begun", || place.runs().iter().any(|run| run.join("events").is_dir()).then_some(()));
+    started.process().signal(Signal::SIGKILL);
+    started.finish();
+    let run = place.kept().0;
+    let run = run.to_str().unwrap();
+    for words in [
+        &["show", run][..],
+        &["lifelines", run],
+        &["diagnose", run],
+        &["compare", run, run],
+        &["export", run, "--text"],
+        &["report", run],
+        &["open", run],
+    ] {
+        let output = place.stackline(words);
+        output.fails(3, &["is incomplete: it was ended before its events were kept"]).hints("again");
+    }
+}
+
+#[test]
+fn an_interruption_does_not_wait_until_all_events_are_sorted() {
+    let place = Place::new();
+    let text = format!("{} 1 from a to b bulk_put 1000*200000 over tcp across n in simulated", pair(""));
+    let started = place.start(&mut place.command(&["run", "--trace", "-e", &text]));
+    started.has_kept(1);
+    let sorts = || fs::read_dir(place.kept().0.join("events")).is_ok_and(has_unfinished);
+    until("its events are sorted", || sorts().then_some(()));
+    started.process().signal(Signal::SIGINT);
+    let output = started.finish();
+    output.fails(130, &["its events were not sorted: it was interrupted"]);
+    assert!(output.out.contains("INCOMPLETE"), "{}", output.out);
+    let kept = place.kept();
+    kept.incomplete("its events were not sorted");
+    let count = place.stackline(&["export", kept.0.to_str().unwrap(), "--text"]).out.lines().count();
+    assert!(count > 200_000, "{count} events are kept");
 }
