@@ -53,6 +53,11 @@ impl Error {
         )
     }
 
+    pub(crate) fn damaged_events(path: &Path) -> Self {
+        let hint = "restore it, or take it away to read the other hosts' events";
+        Self { hint: hint.to_owned(), ..Self::damaged(path) }
+    }
+
     pub(crate) fn reading(path: &Path, cause: &dyn fmt::Display) -> Self {
         let hint = "check that it is a run directory of this version of stackline and can be read";
         Self::new(format!("cannot read {}", path.display()), hint).because(cause)

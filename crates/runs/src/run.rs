@@ -218,8 +218,9 @@ fn optional(path: &Path) -> Result<Option<String>, Error> {
 mod tests {
     use super::*;
     use crate::RunDirectory;
-    use crate::events::write_index;
+    use crate::events::{Intake, read_run, write_index};
     use stackline_core::trace::Index;
+    use stackline_events::Table;
     use std::io::Write;
     use std::time::{Duration, UNIX_EPOCH};
 
@@ -279,6 +280,39 @@ mod tests {
         assert!(Run::open(&path).is_ok());
         fs::write(path.join(files::INDEX), "{}").unwrap();
         assert!(Run::open(&path).unwrap_err().message.contains("index.json is damaged"));
+    }
+
+    #[test]
+    fn a_file_of_events_of_another_run_is_noticed_and_what_is_added_is_not() {
+        let root = tempfile::tempdir().unwrap();
+        let [one, other] = [1, 2].map(|at| {
+            let directory = begun(root.path());
+            let path = directory.path().to_owned();
+            add(&path, at);
+            directory.finish(&[], true, None).unwrap();
+            path
+        });
+        let [ours, theirs] = [&one, &other].map(|run| run.join("events/h.parquet"));
+        assert_eq!(read_run(&one).unwrap().at_ns, [1]);
+        let right = fs::read(&ours).unwrap();
+        fs::copy(&theirs, &ours).unwrap();
+        assert!(read_run(&one).unwrap_err().message.contains("h.parquet is damaged, or of another run"));
+        fs::write(&ours, right).unwrap();
+        fs::copy(&theirs, one.join("events/another.parquet")).unwrap();
+        assert!(read_run(&one).unwrap_err().message.contains("another.parquet is damaged, or of another run"));
+        fs::remove_file(one.join("events/another.parquet")).unwrap();
+        add(&one, 5);
+        assert_eq!(read_run(&one).unwrap().at_ns, [1, 5]);
+        fs::remove_file(&ours).unwrap();
+        add(&one, 7);
+        assert_eq!(read_run(&one).unwrap().at_ns, [7]);
+    }
+
+    fn add(run: &Path, at_ns: u64) {
+        let (mut table, mut intake) = (Table::default(), Intake::begin(run).unwrap());
+        table.push("A", "h", at_ns, &[]);
+        intake.push(&table).unwrap();
+        intake.finish().unwrap();
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! `status.json`: whether a run is complete, and if not why.
 
+use crate::events::event_files;
 use crate::{Error, files, replace_with};
 use crc32fast::Hasher;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read};
-use std::path::Path;
+use std::io::{self, Read, Seek};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 
 /// The content of `status.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +27,10 @@ pub struct Status {
     /// killed has none, nor has one of an earlier version.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sums: BTreeMap<String, u32>,
+    /// The CRC-32 of the footer of each file of events, by its name in the directory. The footer has the checksums of the rest, so no
+    /// other run's file passes for it, and a terabyte of events is compared by reading some kilobytes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub events: BTreeMap<String, u32>,
 }
 
 /// The files that are summed up.
@@ -33,7 +39,8 @@ const SUMMED: [&str; 5] = [files::SPECIFICATION, files::PLAN, files::ENVIRONMENT
 impl Status {
     pub(crate) fn started(started: String) -> Self {
         let stackline = env!("CARGO_PKG_VERSION").to_owned();
-        Self { complete: false, reason: None, stackline, started, records: None, sums: BTreeMap::new() }
+        let (sums, events) = Default::default();
+        Self { complete: false, reason: None, stackline, started, records: None, sums, events }
     }
 
     pub(crate) fn write(&self, directory: &Path) -> Result<(), Error> {
@@ -51,6 +58,11 @@ impl Status {
                 let sum = sum(&path).map_err(|cause| Error::reading(&path, &cause))?;
                 self.sums.insert(name.to_owned(), sum);
             }
+        }
+        self.events.clear();
+        for path in event_files(directory).unwrap_or_default() {
+            let sum = footer(&path).map_err(|cause| Error::reading(&path, &cause))?;
+            self.events.insert(name_of(&path), sum);
         }
         Ok(())
     }
@@ -83,6 +95,18 @@ impl Status {
         Ok(())
     }
 
+    /// Whether files of events are those that the run had when it ended. One without a footer is left to who reads it.
+    pub(crate) fn check_events(directory: &Path, files: &[PathBuf]) -> Result<(), Error> {
+        if !directory.join(files::STATUS).is_file() {
+            return Ok(());
+        }
+        let wanted = Self::read(directory)?.events;
+        let other = |path: &&PathBuf| footer(path).is_ok_and(|found| wanted.get(&name_of(path)) != Some(&found));
+        // A run that was killed has no sums, nor has one of an earlier version.
+        let other = files.iter().filter(|_| !wanted.is_empty()).find(other);
+        other.map_or(Ok(()), |path| Err(Error::damaged_events(path)))
+    }
+
     /// Reads `status.json` of a run directory.
     ///
     /// # Errors
@@ -93,11 +117,31 @@ impl Status {
     }
 }
 
+fn name_of(events: &Path) -> String {
+    events.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// The CRC-32 of the footer of a Parquet file: its length and four letters end the file.
+fn footer(path: &Path) -> io::Result<u32> {
+    const END: u64 = 8;
+    let (mut file, mut end) = (File::open(path)?, [0; END as usize]);
+    let length = file.metadata()?.len();
+    file.read_exact_at(&mut end, length.checked_sub(END).ok_or(io::ErrorKind::UnexpectedEof)?)?;
+    let footer = u64::from(u32::from_le_bytes([end[0], end[1], end[2], end[3]]));
+    let begin = length.checked_sub(END + footer).ok_or(io::ErrorKind::UnexpectedEof)?;
+    file.seek(io::SeekFrom::Start(begin))?;
+    sum_of(&mut file)
+}
+
 /// The CRC-32 of a file.
 fn sum(path: &Path) -> io::Result<u32> {
-    let (mut file, mut sum, mut bytes) = (File::open(path)?, Hasher::new(), vec![0; 1 << 16]);
+    sum_of(&mut File::open(path)?)
+}
+
+fn sum_of(from: &mut impl Read) -> io::Result<u32> {
+    let (mut sum, mut bytes) = (Hasher::new(), vec![0; 1 << 16]);
     loop {
-        match file.read(&mut bytes)? {
+        match from.read(&mut bytes)? {
             0 => return Ok(sum.finalize()),
             read => sum.update(&bytes[..read]),
         }

@@ -9,7 +9,7 @@ use super::paths::events_path;
 use super::sort::Sorter;
 use super::spool::{Settled, settle_left};
 use super::stop::Stop;
-use crate::{Error, files};
+use crate::{Error, Status, files};
 use stackline_events::Table;
 use std::collections::BTreeMap;
 use std::fs;
@@ -208,6 +208,7 @@ impl Intake {
         for (made, to) in ready {
             fs::rename(&made, &to).map_err(|cause| Error::writing(&to, &cause))?;
         }
+        Status::sum_again(&self.run)?;
         Ok(Taken { hosts: std::mem::take(&mut self.came), refused: self.beyond, settled })
     }
 }

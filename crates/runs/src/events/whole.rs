@@ -3,7 +3,7 @@
 use super::parquet::{Reader, Wanted};
 use super::paths::{self, event_files};
 use super::spool::read_tape;
-use crate::Error;
+use crate::{Error, Status};
 use stackline_events::Table;
 use std::path::{Path, PathBuf};
 
@@ -30,6 +30,7 @@ pub(super) fn whole(run: &Path) -> Result<Whole, Error> {
     }
     let mut files = if tapes.is_empty() { event_files(run)? } else { event_files(run).unwrap_or_default() };
     files.retain(|file| !covered.contains(file));
+    Status::check_events(run, &files)?;
     Ok(Whole { files, tapes })
 }
 
