@@ -44,6 +44,8 @@ mod sys;
 pub mod usage;
 pub mod world;
 
+pub use sys::memory::keep_large_blocks_apart;
+
 use stackline_core::catalogue::Capabilities;
 use stackline_core::plan::World;
 

@@ -28,6 +28,10 @@ pub(crate) fn run(flags: &flags::Run) -> Result {
     let mut notes: Vec<Note> = notes.into_iter().map(|text| Note::new(Weight::Always, text)).collect();
     only_simulated(flags, &plan)?;
     traced_once(flags)?;
+    if flags.trace {
+        // Findings take memory when sorting has given its own back.
+        stackline_live::keep_large_blocks_apart();
+    }
     // Before there is a directory: from then on a signal ends the runs and not the program.
     let interrupted = Arc::new(AtomicBool::new(false));
     // Worlds end a run by the first; only a signal raises the second.

@@ -4,8 +4,8 @@
 /// are freed. Left alone, glibc raises the bound with the first block freed and then clears and keeps every later one.
 const OWN_MAP: libc::c_int = 64 << 10;
 
-/// Holds for this process from now on.
-pub(crate) fn keep_large_blocks_apart() {
+/// Holds for this process from now on: what one step of it freed is not kept beside what the next step takes.
+pub fn keep_large_blocks_apart() {
     #[cfg(target_env = "gnu")]
     // SAFETY: sets a parameter of the allocator, which locks itself. A refusal only costs memory.
     let _ = unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, OWN_MAP) };
