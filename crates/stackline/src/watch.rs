@@ -105,7 +105,7 @@ enum Sink {
     },
     Table(LiveTable),
     Directory {
-        directory: RunDirectory,
+        directory: Box<RunDirectory>,
         spool: Spooling,
         host: String,
     },
@@ -114,7 +114,7 @@ enum Sink {
 impl Sink {
     fn open(flags: &flags::Watch, host: &str) -> Result<Self> {
         if let Some(name) = &flags.keep {
-            let directory = RunDirectory::create(&runs_root(), name, SystemTime::now())?;
+            let directory = Box::new(RunDirectory::create(&runs_root(), name, SystemTime::now())?);
             let spool = Spooling::of(directory.path())?;
             return Ok(Self::Directory { directory, spool, host: host.into() });
         }
