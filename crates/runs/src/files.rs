@@ -2,7 +2,7 @@
 
 use crate::Error;
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The specification as it was given.
 pub(crate) const SPECIFICATION: &str = "specification.stackline";
@@ -23,8 +23,20 @@ pub(crate) const FINDINGS: &str = "findings.json";
 /// What is known about the events, as JSON.
 pub(crate) const INDEX: &str = "events/index.json";
 
+/// What a file of sorted events is called behind its host's name.
+pub(crate) const SORTED: &str = "parquet";
+
 /// The directory of events.
 pub(crate) const EVENTS: &str = "events";
+
+/// The files in a run's directory of events whose names end so, by name.
+pub(crate) fn of_events(run: &Path, extension: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(run.join(EVENTS)).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    found.retain(|path| path.extension().is_some_and(|end| end == extension));
+    found.sort_unstable();
+    found
+}
 
 /// Waits until a file that was written is on the disk.
 pub(crate) fn settle(path: &Path) -> Result<(), Error> {

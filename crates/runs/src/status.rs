@@ -1,6 +1,5 @@
 //! `status.json`: whether a run is complete, and if not why.
 
-use crate::events::event_files;
 use crate::{Error, files, replace_with};
 use crc32fast::Hasher;
 use serde::{Deserialize, Serialize};
@@ -60,7 +59,7 @@ impl Status {
             }
         }
         self.events.clear();
-        for path in event_files(directory).unwrap_or_default() {
+        for path in files::of_events(directory, files::SORTED) {
             let sum = footer(&path).map_err(|cause| Error::reading(&path, &cause))?;
             self.events.insert(name_of(&path), sum);
         }

@@ -1,7 +1,6 @@
 //! Where the events of a run lie: a file a host, and tapes that are no such file yet.
 
 use crate::{Error, files};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What a file of tapes is called behind its host's name.
@@ -45,10 +44,7 @@ fn fnv(bytes: &[u8]) -> u64 {
 /// # Errors
 /// When the run has no events at all.
 pub fn event_files(run: &Path) -> Result<Vec<PathBuf>, Error> {
-    let entries = fs::read_dir(run.join(files::EVENTS)).into_iter().flatten().flatten();
-    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    found.retain(|path| path.extension().is_some_and(|extension| extension == "parquet"));
-    found.sort_unstable();
+    let found = files::of_events(run, files::SORTED);
     if found.is_empty() && tapes(run).is_empty() {
         let message = format!("the run at {} has no events", run.display());
         return Err(Error::new(message, "`stackline run SPEC --trace` keeps them"));
@@ -58,11 +54,7 @@ pub fn event_files(run: &Path) -> Result<Vec<PathBuf>, Error> {
 
 /// Every file of tapes of a run.
 pub(super) fn tapes(run: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(run.join(files::EVENTS)).into_iter().flatten().flatten();
-    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    found.retain(|path| path.extension().is_some_and(|extension| extension == TAPE));
-    found.sort_unstable();
-    found
+    files::of_events(run, TAPE)
 }
 
 #[cfg(test)]
