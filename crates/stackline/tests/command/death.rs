@@ -238,7 +238,7 @@ fn every_command_says_that_an_import_was_killed() {
 #[test]
 fn an_interruption_does_not_wait_until_all_events_are_sorted() {
     let place = Place::new();
-    let text = format!("{} 1 from a to b bulk_put 1000*200000 over tcp across n in simulated", pair(""));
+    let text = format!("{} 1 from a to b bulk_put 1000*80000 over tcp across n in simulated", pair(""));
     let started = place.start(&mut place.command(&["run", "--trace", "-e", &text]));
     started.has_kept(1);
     let sorts = || fs::read_dir(place.kept().0.join("events")).is_ok_and(has_unfinished);
@@ -249,6 +249,7 @@ fn an_interruption_does_not_wait_until_all_events_are_sorted() {
     assert!(output.out.contains("INCOMPLETE"), "{}", output.out);
     let kept = place.kept();
     kept.incomplete("its events were not sorted");
-    let count = place.stackline(&["export", kept.0.to_str().unwrap(), "--text"]).out.lines().count();
-    assert!(count > 200_000, "{count} events are kept");
+    let mut left = fs::read_dir(kept.0.join("events")).unwrap();
+    assert!(left.any(|entry| entry.unwrap().path().extension().is_some_and(|end| end == "tape")));
+    place.stackline(&["show"]).succeeds();
 }
