@@ -68,7 +68,7 @@ mod testing;
 pub use compare::{Comparison, Label, MetricComparison, Pairing, Verdict, compare, compare_stacks};
 pub use compare_segments::{SegmentComparison, compare_segments};
 pub use interval::{half_width_share, interval_reached};
-pub use statistics::Statistics;
+pub use statistics::{Statistics, values_needed};
 pub use summarise::summarise;
 pub use summary::{
     Cost, EmulationSummary, Metric, NetworkSummary, Placement, PortSummary, RunValues, SideSummary, Summary, Work,

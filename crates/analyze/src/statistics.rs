@@ -143,13 +143,30 @@ fn between(sorted: &[f64], p: f64) -> f64 {
 /// The value of rank `p n`, rounded up, of the `n` values of a histogram; 0 of an empty one.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rank between 1 and n")]
 pub(crate) fn ranked(histogram: &Histogram, n: u64, p: f64) -> u64 {
-    let rank = (p * real(n)).ceil() as u64;
+    // What a product such as 0.07 * 100 has above a whole number is no rank more.
+    let rank = (p * real(n) * (1.0 - 1e-12)).ceil() as u64;
     let mut passed = 0;
     let at = histogram.counts.iter().find(|(_, count)| {
         passed += count;
         passed >= rank
     });
     at.or(histogram.counts.last()).map_or(0, |(value, _)| *value)
+}
+
+/// How many values a percentile takes: with fewer none of them would lie above it.
+#[must_use]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "float to int casts saturate")]
+pub fn values_needed(percent: f64) -> u64 {
+    // 99.99 has no exact binary form: the quotient is 10000 and a little.
+    (100.0 / (100.0 - percent) * (1.0 - 1e-6)).ceil() as u64
+}
+
+/// A percentile of times in ns, in seconds, by rank as [`Statistics::from_histogram`] has it; nothing of too few values.
+pub(crate) fn percentile(times: &Histogram, percent: f64) -> Option<f64> {
+    let n = times.n();
+    let (least, largest) = times.min_max.unwrap_or((0, u64::MAX));
+    let value = || real(ranked(times, n, percent / 100.0).clamp(least, largest)) * 1e-9;
+    (n > 0 && n >= values_needed(percent)).then(value)
 }
 
 /// The median of single values; of an even number the greater of the two in the middle, of none 0.

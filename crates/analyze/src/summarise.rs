@@ -103,7 +103,11 @@ fn figures(summary: &mut Summary, runs: &[GroupRun<'_>]) {
     summary.units = real(runs.iter().map(GroupRun::units).sum()) / real(runs.len().max(1) as u64);
     summary.elapsed_s = over_runs(|run| Some(run.elapsed_s()));
     summary.throughput_bit_s = Statistics::from_values(&values.throughput_bit_s);
+    let all = |get: fn(&RunRecord) -> &Histogram| {
+        Histogram::merged(runs.iter().flat_map(|run| &run.records).map(|record| get(record)))
+    };
     summary.response_s = pooled(|record| &record.calls);
+    (summary.response_ns, summary.connect_ns) = (all(|record| &record.calls), all(|record| &record.connects));
     summary.response_run_s = Statistics::from_values(&values.response_s);
     summary.connect_s = pooled(|record| &record.connects);
     summary.connect_run_s = Statistics::from_values(&values.connect_s);

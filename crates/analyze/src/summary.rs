@@ -1,9 +1,9 @@
 //! What a summary holds: the results of the counted runs of one part, or of all parts together.
 
-use crate::statistics::Statistics;
+use crate::statistics::{Statistics, percentile};
 use serde::Serialize;
 use stackline_core::plan::World;
-use stackline_core::record::{HostUsage, Transport, Usage};
+use stackline_core::record::{Histogram, HostUsage, Transport, Usage};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a run is judged by, and what it costs.
@@ -268,10 +268,16 @@ pub struct Summary {
     pub throughput_bit_s: Option<Statistics>,
     /// Response times of all calls in seconds; the interval from the runs' means when there are two or more.
     pub response_s: Option<Statistics>,
+    /// The response times behind it, ns.
+    #[serde(skip)]
+    pub response_ns: Histogram,
     /// The runs' mean response times in seconds.
     pub response_run_s: Option<Statistics>,
     /// Times of connect plus disconnect in seconds; the interval as for calls.
     pub connect_s: Option<Statistics>,
+    /// The times behind it, ns.
+    #[serde(skip)]
+    pub connect_ns: Histogram,
     /// The runs' mean connect times in seconds.
     pub connect_run_s: Option<Statistics>,
     /// What the next figure, and the CPU per call, are about.
@@ -342,6 +348,17 @@ impl Summary {
             Some(Metric::Throughput) => self.throughput_bit_s.as_ref(),
             Some(Metric::Response) => self.response_s.as_ref(),
             Some(Metric::Connect) => self.connect_s.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// How many percent of the times of calls or connections are not above what is returned, in seconds; nothing where there
+    /// are fewer than [`values_needed`](crate::values_needed), and of a metric that is no time.
+    #[must_use]
+    pub fn percentile(&self, metric: Metric, percent: f64) -> Option<f64> {
+        match metric {
+            Metric::Response => percentile(&self.response_ns, percent),
+            Metric::Connect => percentile(&self.connect_ns, percent),
             _ => None,
         }
     }

@@ -1,7 +1,8 @@
 //! Summaries as CSV (RFC 4180), for spreadsheets and scripts: a line each, in the units of the JSON. Columns are described in
-//! `docs/JSON.md`; they are added, never renamed or removed.
+//! `docs/JSON.md`; they are added, never renamed or removed. Percentiles that have no column stand in columns at the end.
 
-use stackline_analyze::{Statistics, Summary};
+use crate::figure::Percentile;
+use stackline_analyze::{self as analyze, Statistics, Summary};
 use std::collections::BTreeSet;
 
 /// A column and its value in a row; nothing where it is absent.
@@ -53,22 +54,36 @@ const SPENT: [Column; 4] = [
 
 /// A line of names, then a line for each summary; a variable of a sweep has the column of its name behind those of the text.
 #[must_use]
-pub fn csv(summaries: &[Summary]) -> String {
+pub fn csv(summaries: &[Summary], percentiles: &[Percentile]) -> String {
     let variables: BTreeSet<&str> =
         summaries.iter().flat_map(|summary| &summary.variables).map(|(name, _)| name.as_str()).collect();
     let figures = || METRICS.iter().flat_map(|metric| FIGURES.iter().map(move |figure| (metric, figure)));
     let described = DESCRIBED.iter().map(|(name, _)| (*name).to_owned());
     let names = described.chain(variables.iter().map(|name| (*name).to_owned()));
     let names = names.chain(figures().map(|((metric, _), (figure, _))| format!("{metric}_{figure}")));
-    let head: Vec<String> = names.chain(SPENT.iter().map(|(name, _)| (*name).to_owned())).collect();
+    let names = names.chain(SPENT.iter().map(|(name, _)| (*name).to_owned()));
+    let further = further(percentiles);
+    let head: Vec<String> = names.chain(further.iter().map(|(name, ..)| name.clone())).collect();
     let row = |s: &Summary| -> Vec<String> {
         let described = DESCRIBED.iter().map(|(_, value)| value(s));
         let swept = variables.iter().map(|name| Some(s.variables.iter().find(|(n, _)| n == name)?.1.to_string()));
         let measured = figures().map(|((_, metric), (_, figure))| Some(figure(&metric(s)?)?.to_string()));
         let spent = SPENT.iter().map(|(_, value)| value(s));
-        described.chain(swept).chain(measured).chain(spent).map(Option::unwrap_or_default).collect()
+        let further = further.iter().map(|(_, metric, percentile)| Some(percentile.of(*metric, s)?.to_string()));
+        described.chain(swept).chain(measured).chain(spent).chain(further).map(Option::unwrap_or_default).collect()
     };
     std::iter::once(head).chain(summaries.iter().map(row)).map(|cells| line(&cells)).collect()
+}
+
+/// The columns of the percentiles that have none yet: name, metric, percentile.
+fn further(percentiles: &[Percentile]) -> Vec<(String, analyze::Metric, Percentile)> {
+    let known = |one: &Percentile| FIGURES.iter().any(|(name, _)| *name == one.name().replace('.', ""));
+    let metrics = [("response_s", analyze::Metric::Response), ("connect_s", analyze::Metric::Connect)];
+    let of = |(name, metric): &(&str, analyze::Metric)| {
+        let (name, metric) = ((*name).to_owned(), *metric);
+        percentiles.iter().filter(|one| !known(one)).map(move |one| (format!("{name}_{}", one.name()), metric, *one))
+    };
+    metrics.iter().flat_map(of).collect()
 }
 
 /// Cells with commas between; one with a comma, a quote or a line end stands in quotes, its own quotes doubled.
@@ -90,7 +105,7 @@ mod tests {
         let mut all = summaries();
         all[0].variables = vec![("N".into(), 8.0)];
         all[1].text = "a \"b\", c".into();
-        let text = csv(&all);
+        let text = csv(&all, &[]);
         let lines: Vec<&str> = text.lines().collect();
         let head: Vec<&str> = lines[0].split(',').collect();
         let first: Vec<&str> = lines[1].split(',').collect();
@@ -98,6 +113,8 @@ mod tests {
         assert_eq!((lines.len(), head.len()), (all.len() + 1, first.len()));
         assert_eq!((of("measurement"), of("N"), of("runs"), of("response_s_mean")), ("1", "8", "3", ""));
         assert_eq!(of("throughput_bit_s_mean").parse::<f64>().unwrap(), all[0].throughput_bit_s.unwrap().mean);
+        let further = csv(&all, &[Percentile::Percent(99.9), Percentile::Percent(75.0)]);
+        assert!(further.lines().next().unwrap().ends_with("flags,response_s_p75,connect_s_p75"), "{further}");
         assert!(lines[2].starts_with("2,\"a \"\"b\"\", c\","), "{}", lines[2]);
     }
 }

@@ -1,7 +1,8 @@
 //! Figures with their spread and their unit: `18.1 ± 0.2 Gbit/s`, `17.2..18.9 Gbit/s`.
 
-use stackline_analyze::{Metric, Statistics, Work};
+use stackline_analyze::{Metric, Summary, Work, values_needed};
 use stackline_core::units;
+use std::collections::BTreeSet;
 
 /// What stands where there is nothing to say.
 pub(crate) const ABSENT: &str = "-";
@@ -40,55 +41,59 @@ pub(crate) fn range(metric: Metric, low: f64, high: f64) -> String {
     }
 }
 
-/// What of a distribution a table shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What of a distribution is shown.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Percentile {
-    /// Half are not above it.
-    Median,
-    /// 90 % are not above it.
-    P90,
-    /// 99 % are not above it.
-    P99,
-    /// 99.9 % are not above it.
-    P999,
+    /// So many percent are not above it.
+    Percent(f64),
     /// The largest.
     Max,
 }
 
 impl Percentile {
     /// What is shown where nothing else is requested.
-    pub const USUAL: [Self; 2] = [Self::Median, Self::P99];
-    /// All with their names.
-    pub const ALL: [(Self, &'static str); 5] =
-        [(Self::Median, "median"), (Self::P90, "p90"), (Self::P99, "p99"), (Self::P999, "p99.9"), (Self::Max, "max")];
+    pub const USUAL: [Self; 2] = [Self::Percent(50.0), Self::Percent(99.0)];
+
+    /// `median`, `p99.9`, `max`.
+    #[must_use]
+    pub fn name(self) -> String {
+        match self {
+            Self::Percent(50.0) => "median".to_owned(),
+            Self::Percent(percent) => format!("p{percent}"),
+            Self::Max => "max".to_owned(),
+        }
+    }
 
     /// `median / p99`.
     pub(crate) fn names(several: &[Self]) -> String {
-        let name = |one: &Self| Self::ALL.iter().find(|(other, _)| other == one).map_or("", |(_, name)| *name);
-        several.iter().map(name).collect::<Vec<_>>().join(" / ")
+        several.iter().map(|one| one.name()).collect::<Vec<_>>().join(" / ")
     }
 
-    /// Their values, with one unit where it is the same.
-    pub(crate) fn of_all(several: &[Self], metric: Metric, statistics: &Statistics) -> String {
-        let of = |one: &Self| match one {
-            Self::Median => statistics.median,
-            Self::P90 => statistics.p90,
-            Self::P99 => statistics.p99,
-            Self::P999 => statistics.p999,
-            Self::Max => statistics.max,
-        };
-        let values: Vec<String> = several.iter().map(|one| value(metric, of(one))).collect();
-        let units: Vec<_> = values.iter().filter_map(|value| value.split_once(' ')).collect();
-        let shared = units.windows(2).all(|pair| pair[0].1 == pair[1].1) && units.len() == values.len();
-        let Some((numbers, unit)) = units
-            .first()
-            .filter(|_| shared)
-            .map(|(_, unit)| (units.iter().map(|(number, _)| *number).collect::<Vec<_>>(), *unit))
-        else {
-            return values.join(" / ");
-        };
-        format!("{} {unit}", numbers.join(" / "))
+    /// Its value among the times of a summary; nothing of too few.
+    pub(crate) fn of(self, metric: Metric, summary: &Summary) -> Option<f64> {
+        let statistics = || if metric == Metric::Connect { summary.connect_s } else { summary.response_s };
+        match self {
+            Self::Percent(percent) => summary.percentile(metric, percent),
+            Self::Max => statistics().map(|statistics| statistics.max),
+        }
     }
+
+    /// Why it is absent where there are this many times.
+    pub(crate) fn too_few(self, n: u64) -> Option<String> {
+        let Self::Percent(percent) = self else { return None };
+        let needed = values_needed(percent);
+        (n < needed).then(|| format!("{needed} values are needed, {n} were measured"))
+    }
+}
+
+/// Values of one metric, with one unit where it is the same.
+pub(crate) fn several(metric: Metric, values: &[Option<f64>]) -> String {
+    let values: Vec<String> =
+        values.iter().map(|one| one.map_or_else(|| ABSENT.to_owned(), |one| value(metric, one))).collect();
+    let units: BTreeSet<_> = values.iter().filter_map(|value| value.split_once(' ')).map(|(_, unit)| unit).collect();
+    let (Some(unit), 1) = (units.first(), units.len()) else { return values.join(" / ") };
+    let number = |value: &String| value.split_once(' ').map_or(value.clone(), |(number, _)| number.to_owned());
+    format!("{} {unit}", values.iter().map(number).collect::<Vec<_>>().join(" / "))
 }
 
 /// `12 %`, `0.30 %`.
@@ -170,9 +175,9 @@ mod tests {
     fn ranges() {
         assert_eq!(range(Metric::Throughput, 17.2e9, 18.9e9), "17.2..18.9 Gbit/s");
         assert_eq!(range(Metric::Response, 6.4e-6, 0.012), "6.40 us..12.0 ms");
-        let times = Statistics::from_values(&[6.4e-6, 80e-6]);
-        let shown = |which: &[Percentile]| Percentile::of_all(which, Metric::Response, times.as_ref().unwrap());
-        assert_eq!(shown(&Percentile::USUAL), "43.2 / 79.3 us");
-        assert_eq!(shown(&[Percentile::P90, Percentile::Max]), "72.6 / 80.0 us");
+        let times = |values: &[Option<f64>]| several(Metric::Response, values);
+        assert_eq!(times(&[Some(43.2e-6), Some(79.3e-6)]), "43.2 / 79.3 us");
+        assert_eq!(times(&[Some(43.2e-6), Some(0.002)]), "43.2 us / 2.00 ms");
+        assert_eq!((times(&[Some(43.2e-6), None]), times(&[None])), ("43.2 / - us".into(), "-".into()));
     }
 }

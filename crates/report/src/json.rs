@@ -1,7 +1,8 @@
 //! The stable schema of `--json`, described in `docs/JSON.md`. Fields are added, never renamed or removed.
 
+use crate::figure::Percentile;
 use serde_json::{Map, Value, json as object};
-use stackline_analyze::{SideSummary, Statistics, Summary};
+use stackline_analyze::{Metric, SideSummary, Statistics, Summary};
 use stackline_core::plan::World;
 use stackline_core::record::WakeUp;
 
@@ -24,9 +25,9 @@ pub struct Header {
     pub reason: Option<String>,
 }
 
-/// A run and its summaries.
+/// A run and its summaries; `percentiles` beside those that are always there.
 #[must_use]
-pub fn json(header: &Header, summaries: &[Summary]) -> Value {
+pub fn json(header: &Header, summaries: &[Summary], percentiles: &[Percentile]) -> Value {
     object!({
         "stackline": header.stackline,
         "run": header.run,
@@ -35,13 +36,24 @@ pub fn json(header: &Header, summaries: &[Summary]) -> Value {
         "wake_up": header.wake_up.map(|w| object!({"same_core_s": w.same_core_s, "other_core_s": w.other_core_s})),
         "complete": header.complete,
         "reason": header.reason,
-        "measurements": summaries.iter().map(measurement).collect::<Vec<_>>(),
+        "measurements": summaries.iter().map(|summary| measurement(summary, percentiles)).collect::<Vec<_>>(),
     })
 }
 
-fn measurement(s: &Summary) -> Value {
+fn measurement(s: &Summary, percentiles: &[Percentile]) -> Value {
     let parts = [described(s), measured(s), spent(s)];
-    Value::Object(parts.into_iter().flat_map(into_map).collect())
+    let mut value = Value::Object(parts.into_iter().flat_map(into_map).collect());
+    for (name, metric, of) in
+        [("response_s", Metric::Response, s.response_s), ("connect_s", Metric::Connect, s.connect_s)]
+    {
+        let Some(of) = of.filter(|_| !percentiles.is_empty()) else { continue };
+        let each = percentiles.iter().map(|one| (one.name(), one.of(metric, s).into())).collect::<Map<_, Value>>();
+        value[name]["percentiles"] = each.into();
+        for (one, why) in percentiles.iter().filter_map(|one| Some((one, one.too_few(of.n)?))) {
+            value["absent"][format!("{name} {}", one.name())] = why.into();
+        }
+    }
+    value
 }
 
 fn into_map(value: Value) -> Map<String, Value> {

@@ -7,7 +7,7 @@ mod label;
 
 use crate::figure::{self, ABSENT, Percentile};
 use crate::grid::{self, Align, line, total, widths, wrap};
-use crate::notes::{self, Note};
+use crate::notes::{self, Note, Weight};
 use label::{Block, blocks};
 use stackline_analyze::{Metric, Summary, Work, flags};
 use stackline_core::units;
@@ -27,7 +27,7 @@ const ALIGN: [Align; 7] = {
 };
 
 /// How a table is shown.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct TableOptions {
     /// Bold and yellow by escape sequences.
     pub colour: bool,
@@ -60,7 +60,7 @@ pub fn table_rows(summaries: &[Summary], options: &TableOptions) -> String {
 
 /// What stands below the rows.
 fn below(summaries: &[Summary], options: &TableOptions) -> Vec<String> {
-    let mut notes = [notes::notes(summaries), options.notes.clone()].concat();
+    let mut notes = [notes::notes(summaries), too_few(summaries, &options.percentiles), options.notes.clone()].concat();
     notes.sort_by_key(|note| note.weight);
     let meanings = meanings(summaries);
     let Some(most) = options.most_notes else {
@@ -78,6 +78,16 @@ fn below(summaries: &[Summary], options: &TableOptions) -> Vec<String> {
     text(others).chain(more).chain(text(always)).collect()
 }
 
+/// Why a percentile that was requested is absent, with the least number of times of any row.
+fn too_few(summaries: &[Summary], percentiles: &[Percentile]) -> Vec<Note> {
+    let times = |s: &&Summary| matches!(s.main, Some(Metric::Response | Metric::Connect));
+    let Some(n) = summaries.iter().filter(times).filter_map(Summary::main_statistics).map(|s| s.n).min() else {
+        return Vec::new();
+    };
+    let why = |one: &Percentile| Some(format!("{} is absent: {}", one.name(), one.too_few(n)?));
+    percentiles.iter().filter_map(why).map(|text| Note::new(Weight::Always, text)).collect()
+}
+
 /// What the flags in the table mean, each once.
 fn meanings(summaries: &[Summary]) -> Vec<String> {
     let raised: BTreeSet<_> = summaries.iter().flat_map(|s| &s.flags).filter_map(|flag| flags::meaning(flag)).collect();
@@ -91,10 +101,11 @@ fn hanging(note: &str) -> Vec<String> {
 }
 
 fn rows(summaries: &[Summary], options: &TableOptions) -> Vec<String> {
-    let percentiles = if options.percentiles.is_empty() { &Percentile::USUAL[..] } else { &options.percentiles };
+    let requested = &options.percentiles[..];
+    let percentiles = if requested.is_empty() { &Percentile::USUAL[..] } else { requested };
     let blocks = blocks(summaries);
     let cells: Vec<Vec<String>> =
-        blocks.iter().flat_map(|block| cells(block, (summaries.len(), mixed(summaries)), percentiles)).collect();
+        blocks.iter().flat_map(|block| cells(block, (summaries.len(), mixed(summaries)), requested)).collect();
     let columns = Columns::of(&head(summaries, percentiles), &cells);
     let everywhere = flags_everywhere(summaries);
     let mut lines = vec![paint(options.colour, "1", columns.line(&head(summaries, percentiles)))];
@@ -234,7 +245,12 @@ fn figures(summary: &Summary, percentiles: &[Percentile]) -> [String; 2] {
     };
     let mean = figure::with_half_width(metric, s.mean, s.half_width());
     let spread = match metric {
-        Metric::Response | Metric::Connect => Percentile::of_all(percentiles, metric, s),
+        Metric::Response | Metric::Connect if percentiles.is_empty() => {
+            figure::several(metric, &[Some(s.median), Some(s.p99)])
+        }
+        Metric::Response | Metric::Connect => {
+            figure::several(metric, &percentiles.iter().map(|one| one.of(metric, summary)).collect::<Vec<_>>())
+        }
         _ => figure::range(metric, s.min, s.max),
     };
     [mean, spread]

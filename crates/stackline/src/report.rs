@@ -131,7 +131,7 @@ fn page(loaded: &Loaded, most_events: usize) -> Result<String> {
     let title = run.path.file_name().map_or_else(|| "run".into(), |name| name.to_string_lossy());
     let note = loaded.note("report");
     let input = loaded.input();
-    let mut about = stackline_report::json(&header, &summaries);
+    let mut about = stackline_report::json(&header, &summaries, &[]);
     // Of a run without measurements: what it is, and what was looked for.
     about["origin"] = stackline_analyze::scope::origin(&input).map(|origin| origin.words()).into();
     about["scope"] = stackline_analyze::scope::scope(&input).into();

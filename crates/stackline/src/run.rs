@@ -224,7 +224,7 @@ fn show(
     // What was not begun is no result.
     summaries.retain(|summary| header.complete || summary.runs > 0);
     if flags.text.json {
-        output::json(&stackline_report::json(header, &summaries), false)?;
+        output::json(&stackline_report::json(header, &summaries, &flags.shown.percentiles), false)?;
         // What comes of them is kept in the run's directory.
         notes();
         return Ok(());

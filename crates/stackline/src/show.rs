@@ -23,7 +23,7 @@ pub(crate) fn show(flags: &Show) -> Result {
     let mut summaries = stackline_analyze::summarise(&run.plan, &run.records);
     summaries.retain(|summary| header.complete || summary.runs > 0);
     if flags.json {
-        output::json(&stackline_report::json(&header, &summaries), false)?;
+        output::json(&stackline_report::json(&header, &summaries, &flags.shown.percentiles), false)?;
         return Ok(Exit::Done);
     }
     let incomplete = header.reason.clone().unwrap_or_else(|| "the run was killed".into());
@@ -60,7 +60,7 @@ pub(crate) fn present(
     notes: impl FnOnce() -> Vec<Note>,
 ) -> Result<()> {
     if flags.csv {
-        output::print(&stackline_report::csv(summaries))?;
+        output::print(&stackline_report::csv(summaries, &flags.percentiles))?;
         notes();
         return Ok(());
     }

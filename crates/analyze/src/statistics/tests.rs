@@ -71,6 +71,21 @@ fn one_run_gives_the_interval_of_its_calls() {
 }
 
 #[test]
+fn a_percentile_takes_as_many_values_as_leave_one_above_it() {
+    for (percent, needed) in
+        [(50.0, 2), (75.0, 4), (95.0, 20), (99.0, 100), (99.9, 1000), (99.99, 10_000), (99.999, 100_000)]
+    {
+        assert_eq!(values_needed(percent), needed, "{percent}");
+        let times = |n: u64| Histogram { counts: (1..=n).map(|ns| (ns, 1)).collect(), ..Histogram::default() };
+        assert_eq!(percentile(&times(needed - 1), percent), None);
+        let found = percentile(&times(needed), percent).unwrap() * 1e9;
+        assert!((found - real(needed - 1).max(1.0)).abs() < 1e-3, "{percent}: {found}");
+    }
+    let hundred = Histogram { counts: (1..=100).map(|ns| (ns, 1)).collect(), ..Histogram::default() };
+    assert!((percentile(&hundred, 7.0).unwrap() * 1e9 - 7.0).abs() < 1e-6, "no rank more by rounding");
+}
+
+#[test]
 fn percentiles_of_a_histogram_are_nearest_ranks() {
     let s = Statistics::from_histogram(&histogram(&(1..=1000).collect::<Vec<_>>()), 1.0).unwrap();
     assert_eq!((s.median, s.p90, s.p99, s.p999), (500.0, 900.0, 990.0, 999.0));

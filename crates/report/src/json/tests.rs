@@ -19,13 +19,13 @@ fn header() -> Header {
 
 #[test]
 fn a_run_as_json() {
-    let value = json(&header(), &summaries()[..2]);
+    let value = json(&header(), &summaries()[..2], &[]);
     golden("run.json", &format!("{value:#}\n"));
 }
 
 #[test]
 fn promised_fields_are_there() {
-    let value = json(&header(), &summaries());
+    let value = json(&header(), &summaries(), &[]);
     for field in ["stackline", "run", "seed", "world", "complete", "measurements"] {
         assert!(value.get(field).is_some(), "{field}");
     }
@@ -59,7 +59,7 @@ fn promised_fields_are_there() {
 
 #[test]
 fn absent_is_null() {
-    let value = json(&header(), &summarise(&a_plan(), &[]));
+    let value = json(&header(), &summarise(&a_plan(), &[]), &[]);
     for field in ["throughput_bit_s", "response_s", "connect_s", "lost", "cpu_s_per_gb", "main"] {
         assert!(value["measurements"][0][field].is_null(), "{field}");
     }
@@ -69,7 +69,7 @@ fn absent_is_null() {
 #[test]
 fn every_field_is_described() {
     let page = include_str!("../../../../docs/JSON.md");
-    let value = json(&header(), &summaries());
+    let value = json(&header(), &summaries(), &[]);
     let measurement = value["measurements"][0].as_object().unwrap();
     let sides = measurement["initiator"].as_object().unwrap();
     for field in value.as_object().unwrap().keys().chain(measurement.keys()).chain(sides.keys()) {
@@ -88,7 +88,7 @@ fn described_under(heading: &str) -> String {
 #[test]
 fn a_modelled_network_is_in_it_and_described() {
     let (plan, records) = emulated();
-    let value = json(&header(), &summarise(&plan, &records));
+    let value = json(&header(), &summarise(&plan, &records), &[]);
     let network = &value["measurements"][0]["network"];
     golden("network.json", &format!("{network:#}\n"));
     let page = described_under("### The network");
@@ -100,13 +100,13 @@ fn a_modelled_network_is_in_it_and_described() {
     assert_eq!(network["ports"][0]["drops"]["queue full"], 12);
     assert_eq!(network["emulation"]["overloaded"], 1);
     assert!(value["measurements"][1]["network"]["emulation"].is_null());
-    assert!(json(&header(), &summaries())["measurements"][0]["network"].is_null(), "the live world has none");
+    assert!(json(&header(), &summaries(), &[])["measurements"][0]["network"].is_null(), "the live world has none");
 }
 
 #[test]
 fn connections_have_a_rate_and_a_cost() {
     let (plan, records) = connected();
-    let value = json(&header(), &summarise(&plan, &records));
+    let value = json(&header(), &summarise(&plan, &records), &[]);
     let connections = &value["measurements"][0];
     assert_eq!(connections["rate_of"], "connection");
     assert!((connections["rate_per_s"]["mean"].as_f64().unwrap() - 12_500.0).abs() < 1e-6);
@@ -116,7 +116,7 @@ fn connections_have_a_rate_and_a_cost() {
 
 #[test]
 fn hosts_have_costs() {
-    let value = json(&header(), &summaries());
+    let value = json(&header(), &summaries(), &[]);
     let get = &value["measurements"][0];
     assert!(get["host_cpu_s_per_gb"]["both"].as_f64().unwrap() > get["cpu_s_per_gb"]["both"].as_f64().unwrap());
     assert!(get["initiator"]["host"]["throttled_s"].is_null());

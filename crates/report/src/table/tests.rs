@@ -20,7 +20,7 @@ fn a_run_at_a_glance() {
 
 #[test]
 fn percentiles_as_requested() {
-    let percentiles = vec![Percentile::P90, Percentile::P999];
+    let percentiles = vec![Percentile::Percent(90.0), Percentile::Percent(99.9)];
     let text = table(&summaries()[1..2], &TableOptions { percentiles, ..TableOptions::default() });
     assert!(text.contains("p90 / p99.9") && text.contains("80.9 us / 2.00 ms"), "{text}");
 }

@@ -13,8 +13,8 @@ pub(crate) struct Shown {
     /// Notes below the table: three, or all
     #[arg(long, value_name = "few|all", hide_possible_values = true, default_value = "few", conflicts_with_all = ["json", "csv"])]
     pub(crate) notes: Notes,
-    /// Of times in the table, such as median,p90,p99,p99.9,max
-    #[arg(long, value_name = "P,...", value_delimiter = ',', default_value = "median,p99", hide_default_value = true, value_parser = percentile, conflicts_with_all = ["json", "csv"])]
+    /// Of times in the results, such as median,95,p99.99,max
+    #[arg(long, value_name = "P,...", value_delimiter = ',', value_parser = percentile)]
     pub(crate) percentiles: Vec<Percentile>,
 }
 
@@ -37,17 +37,17 @@ pub(crate) struct Show {
     pub(crate) json: bool,
 }
 
-/// `median`, `p50`, `99`, `p99.9`, `max`.
+/// `median`, `p50`, `99`, `p99.99`, `max`.
 fn percentile(text: &str) -> Result<Percentile, String> {
     let plain = text.trim().to_ascii_lowercase();
-    let name = match plain.trim_start_matches('p').trim_end_matches('%') {
-        "50" => "median".to_owned(),
-        "100" => "max".to_owned(),
-        number if number.starts_with(|first: char| first.is_ascii_digit()) => format!("p{number}"),
-        _ => plain,
-    };
-    let known = Percentile::ALL.into_iter().find(|(_, known)| *known == name);
-    known
-        .map(|(which, _)| which)
-        .ok_or_else(|| "one of median, p90, p99, p99.9 and max; --json has no others".to_owned())
+    let number = plain.strip_prefix('p').unwrap_or(&plain).trim_end_matches('%').trim_end();
+    match (plain.as_str(), number.parse::<f64>()) {
+        ("median", _) => Ok(Percentile::Percent(50.0)),
+        ("max", _) => Ok(Percentile::Max),
+        (_, Ok(100.0)) => Ok(Percentile::Max),
+        (_, Ok(percent)) if percent > 0.0 && percent < 100.0 => Ok(Percentile::Percent(percent)),
+        _ => {
+            Err("a percentile is a number above 0 and up to 100, such as 95, p99.9 or p99.99, or median, or max".into())
+        }
+    }
 }

@@ -20,8 +20,31 @@ fn a_table_fits_a_screen_and_is_shown_again() {
     for words in ["median / p99.9 / max", "waking a thread costs", "placement, last run"] {
         assert!(all.contains(words), "no `{words}` in {all}");
     }
-    let wrong = place.stackline(&["show", "--percentiles", "p98"]);
-    assert!(wrong.status.code() == Some(2) && wrong.err.contains("p99.9"), "{}", wrong.err);
+}
+
+#[test]
+fn any_percentile_is_the_same_in_table_csv_and_json_and_absent_where_calls_are_too_few() {
+    let place = Place::new();
+    let text = "2 rr 1*50 over unix";
+    let show = |form: &str| place.stackline(&["show", "--percentiles", "75,99,p99.99", form]).succeeds().out.clone();
+    place.stackline(&["run", "-e", text]).succeeds();
+    let table = show("--notes=all");
+    assert!(table.contains("p75 / p99 / p99.99 over calls") && table.contains(" / - "), "{table}");
+    assert!(table.contains("p99.99 is absent: 10000 values are needed, 100 were measured"), "{table}");
+    let json: serde_json::Value = serde_json::from_str(&show("--json")).unwrap();
+    let row = &json["measurements"][0];
+    let further = &row["response_s"]["percentiles"];
+    assert!(further["p75"].as_f64().unwrap() >= row["response_s"]["median"].as_f64().unwrap(), "{further}");
+    assert_eq!(further["p99"], row["response_s"]["p99"]);
+    assert!(further["p99.99"].is_null(), "{further}");
+    assert_eq!(row["absent"]["response_s p99.99"], "10000 values are needed, 100 were measured");
+    let csv = show("--csv");
+    let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    let of = |name: &str| lines[1][lines[0].iter().position(|other| *other == name).unwrap()];
+    assert_eq!(of("response_s_p75").parse::<f64>().ok(), further["p75"].as_f64());
+    assert_eq!((of("response_s_p99.99"), csv.matches("response_s_p99,").count()), ("", 1));
+    let wrong = place.stackline(&["show", "--percentiles", "p101"]);
+    assert!(wrong.status.code() == Some(2) && wrong.err.contains("p99.99"), "{}", wrong.err);
 }
 
 #[test]
