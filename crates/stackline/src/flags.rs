@@ -4,6 +4,7 @@ mod exchange;
 mod manual;
 mod net;
 mod shown;
+mod took;
 
 use crate::exit::Result;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -16,6 +17,7 @@ pub(crate) use exchange::{Export, Import};
 pub(crate) use manual::{Completions, Man};
 pub(crate) use net::{Net, NetCommand, NetDown, NetExec, NetList, NetSet, NetShow, NetUp};
 pub(crate) use shown::{Notes, Show, Shown};
+pub(crate) use took::Took;
 
 /// Where does a distributed application's time go, and what would make it faster?
 #[derive(Debug, Parser)]
@@ -342,6 +344,8 @@ pub(crate) struct Lifelines {
     /// Units of one measurement only, from 1 in the order of the specification
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) measurement: Option<u32>,
+    #[command(flatten)]
+    pub(crate) took: Took,
     /// Events that are read at once, some 35 bytes of memory each; of more, those of whole runs are
     #[arg(long, value_name = "NUMBER", default_value_t = crate::lifelines::MOST_EVENTS)]
     pub(crate) most_events: usize,
@@ -424,6 +428,8 @@ pub(crate) struct Report {
     /// Of the pictures: lines of these units only, by their ids
     #[arg(long, value_name = "ID,...", value_delimiter = ',', requires = "picture")]
     pub(crate) units: Vec<String>,
+    #[command(flatten)]
+    pub(crate) took: Took,
 }
 
 /// A time with its unit, seconds without one.

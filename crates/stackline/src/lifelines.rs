@@ -10,7 +10,9 @@ use stackline_analyze::assemble::{self, Assembler, Options};
 use stackline_analyze::captured::{self, CapturedConnection};
 use stackline_analyze::lifeline_statistics::{LifelineStatistics, Request};
 use stackline_analyze::lifelines::Lifelines;
+use stackline_analyze::segments::took;
 use stackline_core::trace::Index;
+use stackline_core::units;
 use stackline_events::table::FIELDS;
 use stackline_report::lifelines::Shown;
 use stackline_runs::Run;
@@ -38,6 +40,7 @@ pub(crate) fn lifelines(flags: &flags::Lifelines) -> Result {
     if let Some(number) = flags.measurement {
         only(&mut made, index.as_ref(), number as usize - 1)?;
     }
+    slow(&mut made, flags.took)?;
     let request = Request { grouped: flags.by.is_some(), bytes: flags.bytes, slowest: flags.slowest };
     let statistics = LifelineStatistics::of(&made, index.as_ref(), request);
     let mut notes = notes(&run, index.as_ref(), &made);
@@ -112,6 +115,20 @@ fn only(made: &mut Lifelines, index: Option<&Index>, measurement: usize) -> Resu
         );
         let message = format!("there are no lifelines of measurement {}", measurement + 1);
         return Err(Error::input(message).hint(hint));
+    }
+    Ok(())
+}
+
+/// Leaves the lines that took as long as was chosen.
+fn slow(made: &mut Lifelines, chosen: flags::Took) -> Result<()> {
+    let longest = made.lines.iter().filter(|line| line.has_arrived()).map(|line| took(made, line)).max();
+    chosen.leave(made);
+    if made.lines.is_empty() && !chosen.is_any() {
+        let hint = longest.map_or_else(
+            || "no unit arrived, and only what arrived has a time".to_owned(),
+            |ns| format!("the slowest took {}", units::time(ns as f64 / 1e9)),
+        );
+        return Err(Error::input("no unit took so long or so short").hint(hint));
     }
     Ok(())
 }

@@ -20,11 +20,15 @@ const PAGE: &str = "report.html";
 
 /// Writes the page.
 pub(crate) fn report(flags: &flags::Report) -> Result {
+    if !flags.took.is_any() && ((flags.svg.is_none() && flags.png.is_none()) || flags.monitor.is_some()) {
+        return Err(Error::input("--slower-than and --faster-than are of pictures of lifelines")
+            .hint("add --svg FILE or --png FILE, without --monitor; `stackline lifelines` takes them too"));
+    }
     if let (Some(field), Some(path)) = (&flags.monitor, &flags.svg) {
         return monitor(field, path, flags, &noted(Loaded::open(&flags.run, flags.most_events)?));
     }
     if flags.svg.is_some() || flags.png.is_some() {
-        return pictures(flags, &noted(Loaded::open(&flags.run, flags.most_events)?));
+        return pictures(flags, noted(Loaded::open(&flags.run, flags.most_events)?));
     }
     let loaded = noted(Loaded::whatever(&flags.run, flags.most_events)?);
     let path = flags.output.clone().unwrap_or_else(|| loaded.run.path.join(PAGE));
@@ -46,14 +50,14 @@ fn noted(loaded: Loaded) -> Loaded {
 }
 
 /// Writes pictures of the lifelines.
-fn pictures(flags: &flags::Report, loaded: &Loaded) -> Result {
-    let lifelines = &loaded.lifelines;
-    let origin_ns = origin_ns(&loaded.index, &loaded.events, lifelines);
+fn pictures(flags: &flags::Report, mut loaded: Loaded) -> Result {
+    let origin_ns = origin_ns(&loaded.index, &loaded.events, &loaded.lifelines);
     let moment = |since: Option<f64>| since.map(|seconds| origin_ns + (seconds * 1e9) as u64);
     let (from_ns, to_ns) = (moment(flags.from), moment(flags.to));
-    let beside = stackline_analyze::beside::beside(&loaded.events, &loaded.index, lifelines);
+    let beside = stackline_analyze::beside::beside(&loaded.events, &loaded.index, &loaded.lifelines);
+    flags.took.leave(&mut loaded.lifelines);
     let wanted = Wanted { origin_ns, from_ns, to_ns, units: flags.units.clone(), beside };
-    let picture = picture(lifelines, &loaded.index, &wanted).ok_or_else(|| {
+    let picture = picture(&loaded.lifelines, &loaded.index, &wanted).ok_or_else(|| {
         let hint = "times count from the first event, as on the page; `stackline lifelines RUN` names units";
         Error::input("no requested lifeline is in that time").hint(hint)
     })?;

@@ -64,6 +64,8 @@ pub(crate) struct Export {
     /// Lifelines of these units only, by their ids; of text and tape, events that name one
     #[arg(long, value_name = "ID,...", value_delimiter = ',')]
     pub(crate) units: Vec<String>,
+    #[command(flatten)]
+    pub(crate) took: super::Took,
 }
 
 /// `server=+1s`, `server=-30ms`: a host and how far its clock is ahead, ns.

@@ -21,6 +21,7 @@ pub(crate) struct Chosen {
     to_s: Option<f64>,
     /// All of them without any.
     units: BTreeSet<Id>,
+    took: flags::Took,
 }
 
 /// From when to when, reference time, ns.
@@ -29,11 +30,15 @@ type Span = (u64, u64);
 impl Chosen {
     pub(crate) fn of(flags: &flags::Export) -> Self {
         let units = flags.units.iter().map(|unit| Id::of(unit)).collect();
-        Self { reference: flags.reference, from_s: flags.from, to_s: flags.to, units }
+        Self { reference: flags.reference, from_s: flags.from, to_s: flags.to, units, took: flags.took }
     }
 
     fn is_all(&self) -> bool {
-        self.from_s.is_none() && self.to_s.is_none() && self.units.is_empty()
+        self.from_s.is_none() && self.to_s.is_none() && self.is_of_all_units()
+    }
+
+    fn is_of_all_units(&self) -> bool {
+        self.units.is_empty() && self.took.is_any()
     }
 
     fn span(&self, origin_ns: u64) -> Span {
@@ -57,6 +62,7 @@ impl Chosen {
             let mut times =
                 lifelines.passages_of(line).iter().chain(lifelines.marks_of(line)).map(|passage| passage.at_ns);
             (self.units.is_empty() || self.units.contains(&line.unit))
+                && self.took.has(lifelines, line)
                 && times.any(|at| (from_ns..=to_ns).contains(&at))
         };
         let kept: Vec<Line> = lifelines.lines.iter().filter(|line| wanted(line)).cloned().collect();
@@ -68,7 +74,7 @@ impl Chosen {
         let loose = |row: &usize| {
             let clock = loaded.index.hosts.get(events.host(*row)).map(|host| &host.clock);
             let at_ns = clock.map_or(events.at_ns[*row], |clock| clock.reference_ns(events.at_ns[*row]));
-            self.units.is_empty() && (from_ns..=to_ns).contains(&at_ns)
+            self.is_of_all_units() && (from_ns..=to_ns).contains(&at_ns)
         };
         let mut keep: Vec<bool> = (0..events.len()).map(|row| loose(&row)).collect();
         lifelines.lines.iter().flat_map(rows).for_each(|row| keep[row] = false);
@@ -84,6 +90,18 @@ impl Chosen {
         loaded.events = fit;
     }
 
+    /// The ids of the units that are chosen.
+    fn ids(&self, run: &Path) -> Result<BTreeSet<Id>> {
+        if self.took.is_any() {
+            return Ok(self.units.clone());
+        }
+        let lifelines = Loaded::open(run, usize::MAX)?.lifelines;
+        let chosen = |line: &&Line| {
+            (self.units.is_empty() || self.units.contains(&line.unit)) && self.took.has(&lifelines, line)
+        };
+        Ok(lifelines.lines.iter().filter(chosen).map(|line| line.unit.clone()).collect())
+    }
+
     /// Events in the order of time: of that time, and of these units those that name one.
     pub(super) fn merged(&self, run: &Path) -> Result<Merged> {
         let merged = Merged::of(run, self.reference)?;
@@ -92,12 +110,12 @@ impl Chosen {
         }
         let index = read_index(run)?.unwrap_or_default();
         let (from_ns, to_ns) = self.span(first_ns(run, &index)?);
-        let (reference, units) = (self.reference, self.units.clone());
+        let (reference, units, all) = (self.reference, self.ids(run)?, self.is_of_all_units());
         Ok(merged.only(move |table, row| {
             let clock = index.hosts.get(table.host(row)).filter(|_| !reference).map(|host| &host.clock);
             let at_ns = clock.map_or(table.at_ns[row], |clock| clock.reference_ns(table.at_ns[row]));
             let unit = || table.value(row, 0).to_string();
-            (from_ns..=to_ns).contains(&at_ns) && (units.is_empty() || units.contains(&Id::of(&unit())))
+            (from_ns..=to_ns).contains(&at_ns) && (all || units.contains(&Id::of(&unit())))
         }))
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::support::{Place, skip};
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -316,6 +317,38 @@ fn captures_of_several_places_are_a_file_each_in_which_a_packet_stands_once() {
         }
     }
     place.stackline(&["run", "-e", text, "--capture", "y"]).fails(2, &["no port `y`, and no host"]).hints("a>x");
+}
+
+#[test]
+fn slow_and_fast_units_are_chosen_alike_in_lifelines_exports_and_pictures() {
+    let (place, run) = traced();
+    let lines = |run: &str, more: &[&str]| {
+        let json = place.stackline(&[&["lifelines", run, "--json", "--lines"], more].concat()).json();
+        json["lines"].as_array().unwrap().clone()
+    };
+    let all = lines(&run, &[]);
+    let took: Vec<u64> = all.iter().filter_map(|line| line["took_ns"].as_u64()).filter(|ns| *ns > 0).collect();
+    // Of four calls a packet of one is lost; the fifth line is of the connection, which is in no picture.
+    let (limit, limit_ns) = ("9ms", 9_000_000);
+    let (slow, fast) = (lines(&run, &["--slower-than", limit]), lines(&run, &["--faster-than", limit]));
+    assert!(slow.len() < 4, "{took:?}");
+    assert!(slow.iter().all(|line| line["took_ns"].as_u64() > Some(limit_ns)), "{slow:?}");
+    assert!(fast.iter().all(|line| line["took_ns"].as_u64() < Some(limit_ns)), "{fast:?}");
+    let count = |slow: bool| took.iter().filter(|ns| (**ns > limit_ns) == slow).count();
+    assert!(!slow.is_empty() && slow.len() == count(true) && fast.len() <= count(false), "{took:?}");
+    place.stackline(&["export", &run, "--otlp", "slow.otlp", "--slower-than", limit]).succeeds();
+    place.stackline(&["import", "slow.otlp", "--name", "slow"]).succeeds();
+    assert_eq!(lines("last", &[]).len(), slow.len());
+    let text = place.stackline(&["export", &run, "--text", "--slower-than", limit]).succeeds().out.clone();
+    let named: BTreeSet<String> = text.lines().map(|line| line.split("; ").nth(4).unwrap().to_owned()).collect();
+    assert_eq!(named, slow.iter().map(|line| line["unit"].as_str().unwrap().to_owned()).collect());
+    let drawn = |more: &[&str]| {
+        place.stackline(&[&["report", &run, "--svg", "some.svg"], more].concat()).succeeds();
+        fs::read_to_string(place.path("some.svg")).unwrap().matches("stroke-width=\"1.2\"").count()
+    };
+    assert_eq!((drawn(&["--slower-than", limit]), drawn(&[])), (slow.len(), all.len() - 1));
+    place.stackline(&["lifelines", &run, "--slower-than", "1h"]).fails(2, &["no unit"]).hints("the slowest took");
+    place.stackline(&["report", &run, "--slower-than", "1ms"]).fails(2, &["pictures"]).hints("--svg FILE");
 }
 
 #[test]
