@@ -37,7 +37,7 @@ fn seen(evidence: &Evidence) -> String {
     let mut text = evidence.what.clone();
     if let Some((host, row)) = evidence.events.first() {
         let lasts = evidence.to_ns.saturating_sub(evidence.from_ns) as f64 / 1e9;
-        text += &format!(" [within {}; event {row} of {host}", units::time(lasts));
+        text += &format!(" [its events span {}; event {row} of {host}", units::time(lasts));
         if evidence.events.len() > 1 {
             text += " and others";
         }
@@ -131,7 +131,7 @@ mod tests {
     fn text_says_what_why_and_what_to_try() {
         let expected = "\
 1. the queue before x>b drops packets (queue_drop; 95 % sure)
-   see x>b: 14 queue full [within 2.00 ms; event 12 of x and others]
+   see x>b: 14 queue full [its events span 2.00 ms; event 12 of x and others]
    try a queue of 64 KiB
 ";
         assert_eq!(findings(&plan(), &[finding()]), expected);
