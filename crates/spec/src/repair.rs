@@ -7,9 +7,11 @@ mod edits;
 mod words;
 
 use crate::diagnostic::{Diagnostic, Origin, Severity};
+use crate::names;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use stackline_core::units::RATE_UNITS;
 pub(crate) use words::elsewhere;
 
 /// Longer texts are not tried.
@@ -112,11 +114,27 @@ fn changed(wrong: &str, right: &str) -> String {
     // A word that is cut is shown whole, and the one before it.
     let cut = wrong[before..].starts_with(char::is_alphanumeric) && right[..before].ends_with(char::is_alphanumeric);
     let left = if cut { begin(begin(before)) } else { begin(before) };
-    let rest = &right[end..];
-    let space = rest.len() - rest.trim_start().len();
-    let word = rest[space..].find(char::is_whitespace).unwrap_or(rest.len() - space);
-    let whole = right[left..end + space + word].trim().trim_end_matches(';');
+    let mut close = word_behind(right, end);
+    // A number without its unit would be another one.
+    let unit = &right[close..word_behind(right, close)];
+    if right[..close].ends_with(|c: char| c.is_ascii_digit()) && is_unit(unit.trim().trim_end_matches([';', '}'])) {
+        close += unit.len();
+    }
+    let whole = right[left..close].trim().trim_end_matches(';');
     whole.split_whitespace().collect::<Vec<_>>().join(" ").to_string()
+}
+
+/// Whether a word is a unit of size, time or rate.
+fn is_unit(word: &str) -> bool {
+    let rate = word.strip_suffix("/s").is_some_and(|bits| RATE_UNITS.iter().any(|(unit, _)| *unit == bits));
+    rate || names::is_unit(word)
+}
+
+/// Where the word ends that stands behind a place, or is cut by it.
+fn word_behind(text: &str, at: usize) -> usize {
+    let rest = &text[at..];
+    let space = rest.len() - rest.trim_start().len();
+    at + space + rest[space..].find(char::is_whitespace).unwrap_or(rest.len() - space)
 }
 
 #[cfg(test)]
@@ -129,6 +147,8 @@ mod tests {
         assert_eq!(changed("5 rr 32*10 6 rr 1*1", "5 rr 32*10; 6 rr 1*1"), "32*10; 6");
         assert_eq!(changed("5 rr", "5 rr"), "rr");
         assert_eq!(changed("1 timelimit 5 sek rr 32", "1 timelimit 5 s rr 32"), "5 s rr");
+        assert_eq!(changed("1 rr 32 for 500 ms over tcp", "1 rr 32 timelimit 500 ms over tcp"), "32 timelimit 500 ms");
+        assert_eq!(changed("link a - b rate 9 kbit/s;", "link a - b 9 kbit/s;"), "b 9 kbit/s");
         assert_eq!(changed("1 bulk_gets 64", "1 bulk_get 64"), "1 bulk_get 64");
     }
 }

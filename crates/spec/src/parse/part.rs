@@ -6,10 +6,11 @@ use crate::diagnostic::Diagnostic;
 use crate::layout::Role;
 use crate::names;
 use crate::token::Kind;
-use crate::tree::{AccessItem, CountItem, DataItem, PartItem, SizeItem, Specification, Value, Word};
+use crate::tree::{AccessItem, Base, CountItem, DataItem, PartItem, SizeItem, Specification, Value, Word};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use stackline_core::units::{SIZE_UNITS, factor};
 
 const SIZE: &str = "expected the size of a data unit";
 
@@ -133,15 +134,11 @@ impl Parser<'_, '_> {
         let unit = self.size()?;
         let mut reply = None;
         let count = if self.accept(Kind::Star) {
-            CountItem::Times(self.value(Expect::Plain, "expected the number of data units")?)
+            CountItem::Times(self.times()?)
         } else if self.kind() == Kind::Comma && self.is_second_size() {
             self.take(Role::Plain);
             reply = Some(self.size()?);
-            if self.accept(Kind::Star) {
-                CountItem::Times(self.value(Expect::Plain, "expected the number of data units")?)
-            } else {
-                CountItem::Open
-            }
+            if self.accept(Kind::Star) { CountItem::Times(self.times()?) } else { CountItem::Open }
         } else if self.kind() == Kind::Comma && self.is_list_of_sizes() {
             return Err(self.third_number());
         } else if (matches!(self.kind(), Kind::Number(_)) && !self.is_frequency())
@@ -153,6 +150,31 @@ impl Parser<'_, '_> {
             CountItem::Open
         };
         Ok(Some(DataItem { unit, reply, count, span: start.to(self.last_span()) }))
+    }
+
+    /// How many data units. A unit behind it is what it can mean.
+    fn times(&mut self) -> Parsed<Value> {
+        const EXPECTED: &str = "expected the number of data units";
+        let value = self.value(Expect::Plain, EXPECTED)?;
+        let (Base::Number(number), Kind::Name) = (&value.base, self.kind()) else { return Ok(value) };
+        let (word, written) = (self.text(0), self.last_text());
+        let thousands = match word {
+            "k" | "K" => Some(1e3),
+            "m" | "M" => Some(1e6),
+            "g" | "G" => Some(1e9),
+            _ => None,
+        };
+        let hint = match thousands {
+            Some(by) if !self.is_swept(0) => format!("write `{}`", number * by),
+            _ if factor(SIZE_UNITS, word).is_some() => {
+                format!(
+                    "write `{written}` for so many units; an amount of data stands behind the size, as in `64 KiB {written} {word}`"
+                )
+            }
+            _ => return Ok(value),
+        };
+        let diagnostic = Diagnostic::error(self.span(), format!("unexpected `{word}`"), EXPECTED);
+        Err(self.fail(diagnostic.hint(hint)))
     }
 
     fn size(&mut self) -> Parsed<SizeItem> {

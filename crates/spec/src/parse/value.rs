@@ -104,12 +104,14 @@ impl Parser<'_, '_> {
             (Expect::Size, None, Some(_)) => return Err(self.wrong_unit("a unit of time", "a size", "KiB")),
             (Expect::Time, Some(_), None) => return Err(self.wrong_unit("a unit of size", "a time", "ms")),
             _ => match self.meant(expect) {
-                Some(hint) => {
+                Some((hint, unit)) => {
                     let message = format!("`{}` is not a unit", self.text(0));
                     let such_as = if expect == Expect::Time { "`ms`" } else { "`KiB`" };
                     let diagnostic =
                         Diagnostic::error(self.span(), message, format!("expected a unit such as {such_as}"));
-                    return Err(self.fail(diagnostic.hint(hint)));
+                    self.report.push(diagnostic.hint(hint));
+                    // What follows is read all the same, so that its mistakes are found too.
+                    unit
                 }
                 None => return Ok(Unit::None),
             },
@@ -118,8 +120,8 @@ impl Parser<'_, '_> {
         Ok(unit)
     }
 
-    /// What a unit of other programs can mean here: `64k`, `5m`.
-    fn meant(&self, expect: Expect) -> Option<String> {
+    /// What a unit of other programs can mean here: `64k`, `5m`; and the first of its meanings.
+    fn meant(&self, expect: Expect) -> Option<(String, Unit)> {
         let (number, word) = (self.last_text(), self.text(0));
         let taken = self.is_swept(0) || self.is_application(0) || !number.starts_with(|c: char| c.is_ascii_digit());
         if taken {
@@ -132,10 +134,15 @@ impl Parser<'_, '_> {
             _ => 0,
         };
         match (expect, power) {
-            (Expect::Time, 2) => Some(format!("write `{number} min` for minutes, or `{number} ms` for milliseconds")),
+            (Expect::Time, 2) => {
+                let hint = format!("write `{number} min` for minutes, or `{number} ms` for milliseconds");
+                Some((hint, Unit::Time(factor(TIME_UNITS, "min")?)))
+            }
             (Expect::Size | Expect::Any, 1..) => {
                 let (binary, decimal) = ([("KiB", "kB"), ("MiB", "MB"), ("GiB", "GB")])[power - 1];
-                Some(format!("write `{number} {binary}` for steps of 1024, or `{number} {decimal}` for steps of 1000"))
+                let hint =
+                    format!("write `{number} {binary}` for steps of 1024, or `{number} {decimal}` for steps of 1000");
+                Some((hint, Unit::Size(factor(SIZE_UNITS, binary)?)))
             }
             _ => None,
         }
@@ -157,11 +164,16 @@ impl Parser<'_, '_> {
             if matches!(value.base, Base::Variable(_)) {
                 return Ok(value);
             }
-            let prefix = ["k", "M", "G"].into_iter().find(|prefix| prefix.eq_ignore_ascii_case(word));
-            let Some(prefix) = prefix else {
+            // `10 m` and `10mbit`, as other programs have it.
+            let small = word.to_ascii_lowercase();
+            let prefix = ["k", "m", "g"].into_iter().find(|prefix| {
+                small.strip_prefix(prefix).is_some_and(|rest| matches!(rest, "" | "bit" | "bits" | "bps" | "b"))
+            });
+            let Some(prefix) = prefix.filter(|_| self.ahead(1) != Kind::Slash) else {
                 let units = RATE_UNITS.iter().take(6).map(|(unit, _)| *unit);
                 return Err(self.unexpected(EXPECTED, &units.collect::<Vec<_>>()));
             };
+            let prefix = if prefix == "k" { prefix.to_string() } else { prefix.to_ascii_uppercase() };
             let diagnostic = Diagnostic::error(self.span(), format!("unexpected `{word}`"), EXPECTED);
             return Err(self.fail(diagnostic.hint(format!("write `{number} {prefix}bit/s`"))));
         };

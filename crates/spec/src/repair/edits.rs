@@ -133,7 +133,10 @@ impl<'t> Place<'t> {
             (Some(sign), Some(value)) if &self.text[sign.clone()] == "=" => Some(value.end),
             _ => None,
         };
-        let from = stands.as_ref().map_or(wrong.start, |word| word.start);
+        // A number instead of `100k` stands where that began.
+        let number =
+            self.before(1).filter(|before| before.end == wrong.start && code.starts_with(|c: char| c.is_ascii_digit()));
+        let from = stands.as_ref().or(number.as_ref()).map_or(wrong.start, |word| word.start);
         let before = stands.and(self.before(1)).map(|before| before.end);
         let ends = [value, Some(wrong.end), before, next.map(|next| next.end)];
         // Two numbers never become one.
