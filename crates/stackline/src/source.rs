@@ -100,10 +100,10 @@ impl Source {
     /// Its declarations alone; warnings are about measurements, so only errors are reported.
     pub(crate) fn declarations(&self, flags: &Text) -> Result<Plan> {
         let checked = self.checked(&Overrides { declarations_only: true, ..Overrides::default() });
-        checked.plan.ok_or_else(|| {
-            diagnostics::print(&checked.diagnostics, self.named(), Some(flags));
-            already_shown(Blame::Input)
-        })
+        match checked.plan {
+            Some(plan) => Ok(plan),
+            None => self.report(checked, flags).map(|(plan, _)| plan),
+        }
     }
 
     /// Where a file that it names lies: beside it, else in the working directory.

@@ -39,6 +39,7 @@ pub(crate) fn at_their_limit(measurement: &Measurement<'_>) -> Vec<Processor> {
     }
     for part in &measurement.parts {
         found.extend(threads(measurement, part));
+        found.extend(shared_core(measurement, part));
         found.extend(held_back(measurement, part));
         found.extend(crowded(measurement, part));
         found.extend(all_cores(measurement, part));
@@ -147,6 +148,27 @@ fn threads(measurement: &Measurement<'_>, part: &Part<'_>) -> Option<Processor> 
             },
             "larger data units, so that fewer system calls are made; offload at the interface (`ethtool -K`)".into(),
         ],
+        confidence: 0.9,
+    })
+}
+
+/// A core that both sides of a part are pinned to: what they compute together.
+fn shared_core(measurement: &Measurement<'_>, part: &Part<'_>) -> Option<Processor> {
+    let (Some(own), Some(other)) = part.plan.cpu else { return None };
+    let of = |side| part.computed(side) * f64::from(part.threads(side));
+    let (initiators, responders) = (of(Side::Initiator), of(Side::Responder));
+    let share = (initiators + responders).min(1.0);
+    let one_machine = part.paths.is_none() && part.plan.from == part.plan.to;
+    (own == other && one_machine && share >= FULL).then(|| Processor {
+        share: share * part.weight,
+        host: part.hosts.0.clone(),
+        sentence: format!(
+            "core {own}, which both sides share, is at its limit: initiators compute {} and responders {} of the time",
+            percent(initiators),
+            percent(responders)
+        ),
+        evidence: measurement.figure(format!("CPU time of both sides: {} of the measured time", percent(share))),
+        tries: vec!["a core for each side: `on cpu 0 to 1`".into(), "fewer, larger messages".into()],
         confidence: 0.9,
     })
 }

@@ -64,8 +64,16 @@ fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     })
 }
 
+/// From this many cores on that both sides compute on one machine, they wait for one another's processor and not for a network.
+const COMPUTING: f64 = 0.5;
+
 /// The network's own round trip, s: propagation where it is modelled, else what the transport measured.
 fn trip_s(part: &Part<'_>) -> Option<f64> {
+    let cores = |side| part.computed(side) * f64::from(part.threads(side));
+    let nowhere = part.paths.is_none() && part.plan.from.is_none() && part.plan.to.is_none();
+    if nowhere && cores(Side::Initiator) + cores(Side::Responder) >= COMPUTING {
+        return None;
+    }
     match &part.paths {
         Some((there, back)) => Some(Path::delay_s(there) + Path::delay_s(back)),
         None => part.round_trip_s(),

@@ -96,6 +96,9 @@ fn who_asks_for_json_gets_mistakes_as_json_too() {
     let mistake = &json["diagnostics"][0];
     assert_eq!([&mistake["line"], &mistake["column"]], [2, 18], "{mistake}");
     assert_eq!([&mistake["text"], &mistake["hint"]], ["tpc", "did you mean `tcp`?"], "{mistake}");
+    let network = "network n { host a, b; link a - b 10mbit 20 ms; }";
+    let json: Value = serde_json::from_str(&place.stackline(&["net", "show", "--json", "-e", network]).out).unwrap();
+    assert_eq!(json["diagnostics"][0]["hint"], "write `10 Mbit/s`", "{json}");
     let output = place.stackline(&["compare", "--json", "a", "b"]);
     let json: Value = serde_json::from_str(&output.out).unwrap();
     assert_eq!(json["error"], "there is no run at a");

@@ -242,3 +242,37 @@ fn within_one_machine_only_processors_limit() {
     let apart = within((0.37, 0.33), 0.05).with(|given| given.part().to = Some("b".into()));
     assert!(apart.found()[0].sentence.contains("is not explained"), "{}", apart.found()[0].sentence);
 }
+
+#[test]
+fn a_core_that_both_sides_share_may_be_at_its_limit() {
+    let pinned = |computes, core| within(computes, 0.5).with(|given| given.part().cpu = (Some(0), Some(core)));
+    let found = pinned((0.5, 0.45), 0).found();
+    assert_eq!(found[0].kind, "cpu_limit");
+    assert!(found[0].sentence.starts_with("core 0, which both sides share"), "{}", found[0].sentence);
+    assert!(!pinned((0.5, 0.45), 1).kinds().contains(&"cpu_limit"));
+}
+
+/// A transfer over a link of 100 Mbit/s of which it used this share, with what its sender was in besides, each a share.
+fn states(used: f64, spent: Spent, receive_window: f64) -> Given {
+    bulk(1, 10.0, (used * 10.0 * 100e6 / 8.0 * 1448.0 / 1500.0) as u64, None).with(|given| {
+        let record = &mut given.records[0];
+        let (start, mut stop) = record.initiator.transport.unwrap();
+        stop = Transport { receive_window_limited_s: Some(10.0 * receive_window), spent: Some(spent), ..stop };
+        let start = Transport { spent: Some(Spent::default()), receive_window_limited_s: Some(0.0), ..start };
+        record.initiator.transport = Some((start, stop));
+    })
+}
+
+#[test]
+fn a_senders_states_explain_only_what_its_own_data_does_not_use() {
+    let slow = Spent { slow_start_s: 4.0, ..Spent::default() };
+    let share = |given: Given| {
+        let found = given.found();
+        found.iter().find(|finding| finding.kind == "slow_start").map_or(0.0, |finding| finding.share)
+    };
+    assert!((share(states(0.5, slow, 0.0)) - 0.4).abs() < 0.01);
+    // Of half the time that is left two states take their parts: 0.5 * 0.4 / 0.7.
+    let two = share(states(0.5, slow, 0.3));
+    assert!((two - 0.286).abs() < 0.01, "{two}");
+    assert_eq!(share(states(0.97, slow, 0.0)), 0.0);
+}
