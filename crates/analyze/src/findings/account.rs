@@ -18,6 +18,10 @@ pub(crate) struct Account {
     pub(crate) states: States,
     /// What its own data took of the narrowest link, and its processors where these take longer.
     pub(crate) used: f64,
+    /// How long what had arrived lay unread.
+    unread: f64,
+    /// Whether it is of calls.
+    calls: bool,
 }
 
 /// What kept the senders from sending more.
@@ -36,7 +40,7 @@ pub(crate) struct States {
 
 impl Account {
     /// Of a part; `None` where its transport does not report its states, or no network is modelled.
-    pub(crate) fn of(measurement: &Measurement<'_>, part: &Part<'_>, processors: f64) -> Option<Self> {
+    pub(crate) fn of(measurement: &Measurement<'_>, part: &Part<'_>, processors: f64, unread: f64) -> Option<Self> {
         let sides = match part.work {
             Work::Bulk(side) => vec![side],
             Work::Calls => vec![Side::Initiator, Side::Responder],
@@ -57,7 +61,8 @@ impl Account {
             all.rest_is_not_written();
         }
         let used = measurement.own_use(part).max(processors);
-        Some(Self { sides: each, states: all.over(part.basis_s()), used })
+        let calls = part.work == Work::Calls;
+        Some(Self { sides: each, states: all.over(part.basis_s()), used, unread: unread.clamp(0.0, 1.0), calls })
     }
 
     /// The sender that is most in a state, and how much of the time this explains.
@@ -68,17 +73,27 @@ impl Account {
 
     /// How much of the time losses explain: what is sent again, timers, and the window that a loss left small.
     pub(crate) fn lost(&self) -> f64 {
-        let unused = (1.0 - self.used).max(0.0);
         let at_once = self.explained(self.states.recovery + self.states.timeout);
-        let small = self.states.congestion_window.min((unused - self.explained(self.states.waiting())).max(0.0));
-        at_once + small
+        let left = (self.idle() - self.explained(self.states.waiting())).max(0.0);
+        at_once + self.states.congestion_window.min(left)
     }
 
-    /// How much of the time a state explains: at most what the link was not used.
+    /// How much of the time a state explains, in which there was data to send.
     pub(crate) fn explained(&self, state: f64) -> f64 {
-        let unused = (1.0 - self.used).max(0.0);
-        let all = self.states.waiting();
-        if all > unused { state * unused / all } else { state }
+        let (idle, all) = (self.idle(), self.states.waiting());
+        if all > idle { state * idle / all } else { state }
+    }
+
+    /// How much of the time may be the application's of what it was away.
+    pub(crate) fn away(&self, share: f64) -> f64 {
+        share.min(self.states.application).min((1.0 - self.used).max(0.0))
+    }
+
+    /// The time that senders may have been held back in vain: of a transfer all that its data does not use. Of calls most of the
+    /// rest is way and service, so only the time counts in which there was data to send.
+    fn idle(&self) -> f64 {
+        let whole = if self.calls { (self.states.waiting() + self.states.congestion_window).min(1.0) } else { 1.0 };
+        (whole - self.used - self.unread).max(0.0)
     }
 }
 

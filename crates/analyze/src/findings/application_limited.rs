@@ -29,7 +29,8 @@ fn between_operations(context: &Context<'_>, part: &Part<'_>) -> Option<Finding>
     };
     let own = (outside.total_s / part.basis_s()).min(1.0);
     // A sender that is away while what it handed over still has to leave holds nothing up.
-    let own = if part.work == Work::Calls { own } else { context.at_most(part, own, |states| states.application) };
+    let own =
+        if part.work == Work::Calls { own } else { context.account(part).map_or(own, |account| account.away(own)) };
     let share = own * part.weight;
     // With a pace in the specification it is away by intention.
     if share < LEAST || part.paces(side) {
@@ -106,7 +107,8 @@ fn as_written(context: &Context<'_>, part: &Part<'_>, side: Side, host: &str) ->
         .sum();
     let each = delays_s(part, part.plan.procedure.side(side));
     let own = (real(units) * each / part.basis_s()).min(1.0);
-    let own = if part.work == Work::Calls { own } else { context.at_most(part, own, |states| states.application) };
+    let own =
+        if part.work == Work::Calls { own } else { context.account(part).map_or(own, |account| account.away(own)) };
     let share = own * part.weight;
     if !context.measurement.log.is_empty() || share < LEAST {
         return None;

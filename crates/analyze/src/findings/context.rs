@@ -5,8 +5,9 @@ use super::endpoints::{self, Outside, Wait};
 use super::finding::{Evidence, Finding};
 use super::losses::{Losses, Place};
 use super::measurement::Measurement;
-use super::part::Part;
+use super::part::{Part, other};
 use super::processors::{self, Processor};
+use super::receive_backlog::{self, Backlog};
 use stackline_core::program::Side;
 use stackline_core::units;
 use std::collections::BTreeMap;
@@ -24,6 +25,19 @@ pub(crate) struct Context<'c> {
     pub(crate) losses: Losses,
     /// By part of the measurement, where its transports report their states.
     accounts: BTreeMap<usize, Account>,
+    /// By part of the measurement: what lay unread at the receiver of bulk data.
+    backlogs: BTreeMap<usize, Backlog>,
+}
+
+/// What lay unread at the receiver of a part, where the events of its host are there.
+fn unread(
+    measurement: &Measurement<'_>,
+    part: &Part<'_>,
+    outside: &[BTreeMap<Side, Outside>],
+) -> Option<(usize, Backlog)> {
+    let reader = other(part.work.sender()?);
+    outside.get(part.index)?.get(&reader)?;
+    Some((part.index, receive_backlog::of(measurement, part.index, reader)))
 }
 
 impl<'c> Context<'c> {
@@ -33,15 +47,25 @@ impl<'c> Context<'c> {
             (0..measurement.plan.parts.len()).map(|part| endpoints::outside(&measurement, part)).collect();
         let processors = processors::at_their_limit(&measurement);
         let cpu = processors.iter().map(|processor| processor.share).fold(0.0, f64::max);
-        let of = |part: &Part<'_>| Some((part.index, Account::of(&measurement, part, cpu)?));
+        let backlogs: BTreeMap<usize, Backlog> =
+            measurement.parts.iter().filter_map(|part| unread(&measurement, part, &outside)).collect();
+        let of = |part: &Part<'_>| {
+            let unread = backlogs.get(&part.index).map_or(0.0, |backlog| backlog.total_s / part.basis_s());
+            Some((part.index, Account::of(&measurement, part, cpu, unread)?))
+        };
         let accounts: BTreeMap<usize, Account> = measurement.parts.iter().filter_map(of).collect();
         let losses = Losses::of(&measurement, &waits, &outside, &accounts, cpu);
-        Self { measurement, waits, outside, processors, losses, accounts }
+        Self { measurement, waits, outside, processors, losses, accounts, backlogs }
     }
 
     /// Where the time of a part's senders went, as far as their transports report it.
     pub(crate) fn account(&self, part: &Part<'_>) -> Option<&Account> {
         self.accounts.get(&part.index)
+    }
+
+    /// What lay unread at the receiver of a part.
+    pub(crate) fn backlog(&self, part: &Part<'_>) -> Option<&Backlog> {
+        self.backlogs.get(&part.index)
     }
 
     /// What a sender's state, or what goes with it, explains of a part's time, where its transport reports states: at most what the

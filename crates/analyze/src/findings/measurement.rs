@@ -142,7 +142,8 @@ impl<'c> Measurement<'c> {
             slowest.map_or(0.0, |rate| 8.0 * real(bytes(side)) * packets / rate)
         };
         let seconds = takes((there, Side::Initiator)) + takes((back, Side::Responder));
-        (seconds / part.basis_s()).min(1.0)
+        // Several pairs are on it at the same time.
+        (seconds * part.replicas() / part.basis_s()).min(1.0)
     }
 
     /// Whether a port on a part's data path is full.

@@ -4,8 +4,9 @@ use super::context::Context;
 use super::finding::{Finding, LEAST, percent};
 use super::kind::{Find, Kind};
 use super::part::{Part, Work};
-use super::path::{self, FULL};
+use super::path::{self, FULL, Port};
 use crate::statistics::real;
+use stackline_core::program::Side;
 use stackline_core::record::RunRecord;
 use stackline_core::units;
 
@@ -27,8 +28,11 @@ fn others(context: &Context<'_>) -> Option<Finding> {
     let busy = measurement.busy(port);
     let others = busy - measurement.own_use(part);
     let loaded = measurement.plan.parts.iter().any(|part| part.background);
-    if part.work.sender().is_none() || !loaded || others < PART {
+    if !loaded || others < PART {
         return None;
+    }
+    if part.work == Work::Calls {
+        return behind_others(context, port, others);
     }
     let sentence = format!(
         "others' data takes the link {} of {} {}, and one's own {}",
@@ -81,6 +85,32 @@ fn sending(context: &Context<'_>) -> Option<Finding> {
     let figure = format!("{}: {} at {}", port.name, units::size(bytes), port.rate());
     let finding = KIND.finding(context, own, 0.9, sentence).because(measurement.figure(figure));
     Some(finding.attempt(format!("a faster link {}, or fewer bytes: compression, caching", port.name)))
+}
+
+/// Calls that wait behind others' data, though these do not fill the link all the time.
+fn behind_others(context: &Context<'_>, port: &Port, others: f64) -> Option<Finding> {
+    let measurement = &context.measurement;
+    let own = measurement.over_parts(|part| measurement.own_use(part));
+    let share = waiting(context) - own;
+    if share < PART {
+        return None;
+    }
+    let sentence = format!(
+        "others' data takes the link {} of {} {} of the time, and {} of the response time is waiting behind it",
+        port.name,
+        port.rate(),
+        percent(others),
+        percent(share)
+    );
+    let figure = format!(
+        "{}: {} packets, {} in {}",
+        port.name,
+        port.packets,
+        units::size(port.bytes),
+        units::time(measurement.span_s)
+    );
+    let finding = KIND.finding(context, share, 0.8, sentence).because(measurement.figure(figure));
+    Some(finding.attempt(format!("a shorter queue or an active one before {}: `queue fq_codel`", port.name)))
 }
 
 /// From this share of response times on, what calls send takes noticeable time on a link.
@@ -139,10 +169,11 @@ fn waiting(context: &Context<'_>) -> f64 {
     let measurement = &context.measurement;
     let of = |part: &Part<'_>| {
         let held = context.account(part).map_or(0.0, |account| account.explained(account.states.nagle));
+        let served = context.outside_share(part.index, Side::Responder);
         let calls = part.calls();
         let mean = real(calls.sum) / 1e9 / real(calls.n().max(1));
         let alone = part.round_trip_s().unwrap_or(mean);
-        if mean > 0.0 { ((mean - alone) / mean - held).max(0.0) } else { 0.0 }
+        if mean > 0.0 { ((mean - alone) / mean - held - served).max(0.0) } else { 0.0 }
     };
     measurement.over_parts(of)
 }

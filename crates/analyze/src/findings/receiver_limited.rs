@@ -4,9 +4,8 @@ use super::buffer::Buffer;
 use super::context::Context;
 use super::finding::{Finding, LEAST, percent};
 use super::kind::{Find, Kind};
-use super::part::{Part, other};
+use super::part::Part;
 use super::path::FULL;
-use super::receive_backlog;
 use crate::statistics::real;
 use stackline_core::units;
 use stackline_model::pipe;
@@ -23,10 +22,7 @@ fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
 
 /// By what waited for the reader while it was away.
 fn by_events(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
-    let reader = other(part.work.sender()?);
-    // Of a host that lost many of its events nothing follows.
-    context.outside.get(part.index)?.get(&reader)?;
-    let backlog = receive_backlog::of(&context.measurement, part.index, reader);
+    let backlog = context.backlog(part)?;
     let own = (backlog.total_s / part.basis_s()).min(1.0);
     // Data that waits for its reader while the link is full is not late for it.
     let own = context.account(part).map_or(own, |account| own.min(1.0 - account.used));

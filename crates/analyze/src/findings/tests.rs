@@ -14,7 +14,9 @@ use stackline_core::distribution::Distribution;
 use stackline_core::network::Network;
 use stackline_core::plan::{Part, Plan};
 use stackline_core::program::{Call, DelayArgument, Step};
-use stackline_core::record::{Histogram, HostUsage, NetworkRecord, PortRecord, RunRecord, SideRecord, Spent, Transport};
+use stackline_core::record::{
+    Histogram, HostUsage, NetworkRecord, PortRecord, RunRecord, SideRecord, Spent, Transport,
+};
 use stackline_core::time::Duration;
 use stackline_core::trace::{Clock, Flow, HostTrace, Index, RunSpan};
 use stackline_events::unit::{Direction, stream};
