@@ -2,7 +2,7 @@
 
 use super::finding::Evidence;
 use super::log::Log;
-use super::part::{Part, Work};
+use super::part::{Part, Work, side_of};
 use super::path::{self, FULL, Port};
 use crate::statistics::real;
 use stackline_core::network::Network;
@@ -135,15 +135,42 @@ impl<'c> Measurement<'c> {
     /// The share of a part's time that its own data takes of the fullest port on its way, both ways for calls, 0 to 1.
     pub(crate) fn own_use(&self, part: &Part<'_>) -> f64 {
         let Some((there, back)) = &part.paths else { return 0.0 };
-        let bytes = |side: Side| part.records.iter().map(|record| sent_bytes(record, side)).sum::<u64>();
         let takes = |(way, side): (&Path, Side)| {
-            let slowest = way.hops.iter().filter_map(|hop| hop.rate_bit_s).reduce(f64::min);
-            let packets = 1.0 + HEADERS / real(part.segment_bytes().unwrap_or(1448)).max(1.0);
-            slowest.map_or(0.0, |rate| 8.0 * real(bytes(side)) * packets / rate)
+            let ports = self.ports.iter().filter(|port| path::has(way, port) && !port.paced);
+            let seconds = |port: &Port| {
+                if self.plan.parts.len() == 1 {
+                    return port.busy_s();
+                }
+                port.hop.rate_bit_s.map_or(0.0, |rate| 8.0 * real(self.own_bytes(part, side, port)) / rate)
+            };
+            ports.map(seconds).fold(0.0, f64::max)
         };
-        let seconds = takes((there, Side::Initiator)) + takes((back, Side::Responder));
+        let sides = match part.work.sender() {
+            Some(Side::Responder) => takes((back, Side::Responder)),
+            Some(Side::Initiator) => takes((there, Side::Initiator)),
+            None => takes((there, Side::Initiator)) + takes((back, Side::Responder)),
+        };
         // Several pairs are on it at the same time.
-        (seconds * part.replicas() / part.basis_s()).min(1.0)
+        (sides * part.replicas() / part.basis_s()).min(1.0)
+    }
+
+    /// Bytes of a part's side that left through a port: all that did, where nobody else is there; else by what its transport had
+    /// acknowledged, or by its data units as far as the other end knows of them.
+    pub(crate) fn own_bytes(&self, part: &Part<'_>, side: Side, port: &Port) -> u64 {
+        if self.plan.parts.len() == 1 {
+            return port.bytes;
+        }
+        let acked = |record: &RunRecord| {
+            let (start, stop) = side_of(record, side).transport?;
+            Some(stop.bytes_acked?.saturating_sub(start.bytes_acked?))
+        };
+        let units = |record: &RunRecord| match side {
+            Side::Initiator => record.initiator.sent_bytes.max(record.responder.received_bytes),
+            Side::Responder => record.responder.sent_bytes.max(record.initiator.received_bytes),
+        };
+        let bytes: u64 = part.records.iter().map(|record| units(record).max(acked(record).unwrap_or(0))).sum();
+        let packets = 1.0 + HEADERS / real(part.segment_bytes().unwrap_or(1448)).max(1.0);
+        (real(bytes) * packets) as u64
     }
 
     /// Whether a port on a part's data path is full.
@@ -224,14 +251,6 @@ impl<'c> Measurement<'c> {
     pub(crate) fn rows(&self, keyword: &str) -> Vec<u32> {
         let mine = |row: &u32| self.log.flow(*row).is_some_and(|flow| self.has(flow));
         self.log.rows(keyword).iter().copied().filter(mine).collect()
-    }
-}
-
-/// Bytes of data units and messages that a side sent, as far as the other end knows of them.
-fn sent_bytes(record: &RunRecord, side: Side) -> u64 {
-    match side {
-        Side::Initiator => record.initiator.sent_bytes.max(record.responder.received_bytes),
-        Side::Responder => record.responder.sent_bytes.max(record.initiator.received_bytes),
     }
 }
 

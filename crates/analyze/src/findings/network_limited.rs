@@ -7,7 +7,6 @@ use super::part::{Part, Work};
 use super::path::{self, FULL, Port};
 use crate::statistics::real;
 use stackline_core::program::Side;
-use stackline_core::record::RunRecord;
 use stackline_core::units;
 
 pub(super) const KIND: Kind = Kind {
@@ -62,15 +61,8 @@ fn sending(context: &Context<'_>) -> Option<Finding> {
     let port = measurement.fullest()?;
     let (there, _) = part.paths.as_ref()?;
     let rate = port.hop.rate_bit_s?;
-    let sent = |record: &&RunRecord| {
-        let side = if path::has(there, port) { &record.initiator } else { &record.responder };
-        side.sent_bytes.max(if path::has(there, port) {
-            record.responder.received_bytes
-        } else {
-            record.initiator.received_bytes
-        })
-    };
-    let bytes: u64 = part.records.iter().map(sent).sum();
+    let side = if path::has(there, port) { Side::Initiator } else { Side::Responder };
+    let bytes = measurement.own_bytes(part, side, port);
     let own = (8.0 * real(bytes) / rate / part.basis_s()).min(1.0);
     if part.work != Work::Calls || own < PART {
         return None;

@@ -54,7 +54,10 @@ fn by_rate(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let (window, trip) = (part.setting_bytes("receive_buffer", true)?, part.round_trip_s()?);
     let lets = pipe::window_limited_bit_s(real(window), trip)?;
     // A hole that a loss left shuts a window too, and a processor at its limit is found for itself.
-    let other = context.losses.share >= LEAST || !context.processors.is_empty();
+    // A sender that reports its states, and nothing unread: the window itself is small for a way that others' queues make longer.
+    let small = context.account(part).is_some()
+        && context.backlog(part).is_some_and(|unread| unread.total_s < LEAST * part.basis_s());
+    let other = context.losses.share >= LEAST || !context.processors.is_empty() || small;
     if share < LEAST || other || !part.window_is_closed_by_reader(limits, lets) {
         return None;
     }

@@ -60,7 +60,8 @@ fn offered(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let enough =
         context.account(part).is_none() && context.measurement.fair_bit_s(part).is_some_and(|fair| lets >= fair);
     let larger = part.pair_bit_s() > SLACK * lets;
-    if share < LEAST || enough || larger || part.window_is_closed_by_reader(limits, lets) {
+    let by_reader = part.window_is_closed_by_reader(limits, lets) && context.account(part).is_none();
+    if share < LEAST || enough || larger || by_reader {
         return None;
     }
     let path = part

@@ -18,8 +18,11 @@ struct Judged {
     said: Vec<Said>,
 }
 
+/// All that were judged, or what went wrong, by seed.
+pub(crate) struct All(Vec<(u64, Result<Judged, String>)>);
+
 /// Judges the specifications of seeds from `from` on, until one of the limits is reached.
-pub(crate) fn judge(from: u64, count: u64, until: Instant, list: bool) -> String {
+pub(crate) fn judge(from: u64, count: u64, until: Instant) -> All {
     let next = AtomicU64::new(0);
     let all: Mutex<Vec<(u64, Result<Judged, String>)>> = Mutex::default();
     let work = || {
@@ -39,13 +42,37 @@ pub(crate) fn judge(from: u64, count: u64, until: Instant, list: bool) -> String
     thread::scope(|scope| (0..threads).for_each(|_| _ = scope.spawn(work)));
     let mut all = all.into_inner().unwrap_or_default();
     all.sort_by_key(|(seed, _)| *seed);
-    let mut out = String::new();
-    if list {
-        all.iter().for_each(|(seed, judged)| line(&mut out, *seed, judged));
+    All(all)
+}
+
+impl All {
+    /// A line for each.
+    pub(crate) fn lines(&self) -> String {
+        let mut out = String::new();
+        self.0.iter().for_each(|(seed, judged)| line(&mut out, *seed, judged));
+        out
     }
-    let judged: Vec<&Judged> = all.iter().filter_map(|(_, judged)| judged.as_ref().ok()).collect();
-    table(&mut out, &judged, all.len() - judged.len());
-    out
+
+    /// What they come to.
+    pub(crate) fn table(&self) -> String {
+        let mut out = String::new();
+        let judged: Vec<&Judged> = self.0.iter().filter_map(|(_, judged)| judged.as_ref().ok()).collect();
+        table(&mut out, &judged, self.0.len() - judged.len());
+        out
+    }
+
+    /// How often findings said with 90 % or more were right, and wrong; and how many could not be judged.
+    pub(crate) fn of_the_sure(&self) -> (usize, usize, usize) {
+        let judged = || self.0.iter().filter_map(|(_, judged)| judged.as_ref().ok());
+        let of = |verdict| {
+            let sure = judged().map(move |judged| {
+                let said = judged.said.iter().filter(|said| said.confidence >= 0.9);
+                said.filter(|said| judged.truth.verdict(said, &judged.scenario) == verdict).count()
+            });
+            sure.sum()
+        };
+        (of(Verdict::Right), of(Verdict::Wrong), self.0.len() - judged().count())
+    }
 }
 
 fn one(place: &Place, seed: u64) -> Result<Judged, String> {

@@ -35,7 +35,10 @@ fn main() -> ExitCode {
         }
     }
     let until = Instant::now() + Duration::from_secs_f64(60.0 * options.minutes);
-    let table = diagnosis::judge(options.from, options.count, until, options.list);
-    print!("{table}");
+    let all = diagnosis::judge(options.from, options.count, until);
+    if options.list {
+        print!("{}", all.lines());
+    }
+    print!("{}", all.table());
     ExitCode::SUCCESS
 }

@@ -2,10 +2,15 @@
 //! called healthy. All of it: `cargo bench -p stackline --bench corpus`.
 
 mod cases;
+#[path = "../../benches/truth/diagnosis.rs"]
+mod diagnosis;
 mod runner;
+#[path = "../../benches/truth/runs.rs"]
+mod runs;
 
 use cases::Case;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// Every kind that the simulated world can plant, the first case of each, and healthy ones.
 fn quick() -> Vec<Case> {
@@ -39,6 +44,13 @@ fn runs_are_diagnosed_as_they_were_planted() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(proved > quick.len() / 3, "{proved} of {} first findings name events", quick.len());
+}
+
+#[test]
+fn what_is_said_of_drawn_specifications_is_right_by_removal() {
+    let all = diagnosis::judge(1, 12, Instant::now() + Duration::from_secs(600));
+    let (right, wrong, failed) = all.of_the_sure();
+    assert!(failed == 0 && wrong <= 1 && right >= 12, "{}{}", all.lines(), all.table());
 }
 
 #[test]
