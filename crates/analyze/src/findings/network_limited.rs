@@ -11,7 +11,7 @@ use stackline_core::units;
 
 pub(super) const KIND: Kind = Kind {
     name: "network_limited",
-    meaning: "a link is used 90 % of the time or more, or what calls or others send takes 15 % of the time to pass it",
+    meaning: "a link is used 90 % of the time or more, what calls send takes 40 % of their time to pass it, or what others send 15 %",
     find: &[Find::Measurement(find)],
 };
 
@@ -64,7 +64,7 @@ fn sending(context: &Context<'_>) -> Option<Finding> {
     let side = if path::has(there, port) { Side::Initiator } else { Side::Responder };
     let bytes = measurement.own_bytes(part, side, port);
     let own = (8.0 * real(bytes) / rate / part.basis_s()).min(1.0);
-    if part.work != Work::Calls || own < PART {
+    if part.work != Work::Calls || own < MOST {
         return None;
     }
     let sentence = format!(
@@ -105,7 +105,9 @@ fn behind_others(context: &Context<'_>, port: &Port, others: f64) -> Option<Find
     Some(finding.attempt(format!("a shorter queue or an active one before {}: `queue fq_codel`", port.name)))
 }
 
-/// From this share of response times on, what calls send takes noticeable time on a link.
+/// From this share of response times on, what calls send is what they wait for: less is a way as long as it has to be.
+const MOST: f64 = 0.4;
+/// From this share of the time on, others' data is in the way.
 const PART: f64 = 0.15;
 
 fn full(context: &Context<'_>) -> Option<Finding> {
