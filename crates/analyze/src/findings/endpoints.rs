@@ -156,7 +156,10 @@ pub(crate) fn outside(measurement: &Measurement<'_>, part: usize) -> BTreeMap<Si
                 Edge::Begin => next.saturating_sub(to) <= to.saturating_sub(from),
                 Edge::End => log.input.events.keyword(begin as usize) == "APP_RECEIVED",
             };
-            if to > from && held_up {
+            // Between its last unit and the end of its clock a sender waits for the receipt, which is an operation too.
+            let keyword = |row: u32| log.input.events.keyword(row as usize);
+            let receipt = keyword(end) == "APP_SENT" && keyword(begin) == "APP_STOP";
+            if to > from && held_up && !receipt {
                 let seconds = real(to - from) / 1e9;
                 outside.total_s += seconds;
                 outside.times += 1;

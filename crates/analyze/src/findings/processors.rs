@@ -16,6 +16,9 @@ const FULL: f64 = 0.85;
 /// Of response times, from this share on that copying takes.
 const MOST_OF_A_CALL: f64 = 0.15;
 
+/// Ends that compute for so much of one core, together, may be held up by a machine whose cores are busy.
+const COMPUTING: f64 = 0.2;
+
 /// The reason of an event when the process was ready and another had its core: that is the processor's limit.
 pub(crate) const NO_CORE: &str = "waited for a core";
 
@@ -230,7 +233,8 @@ fn all_cores(measurement: &Measurement<'_>, part: &Part<'_>) -> Option<Processor
     } else {
         "the two ends together".to_owned()
     };
-    (busy >= FULL).then(|| Processor {
+    // Ends that hardly compute wait for something else, whoever has the cores.
+    (busy >= FULL && ends >= COMPUTING).then(|| Processor {
         share: busy * part.weight,
         host: host.to_owned(),
         sentence: format!(

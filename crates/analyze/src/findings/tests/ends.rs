@@ -230,6 +230,8 @@ fn within(computes: (f64, f64), idle: f64) -> Given {
 fn within_one_machine_only_processors_limit() {
     assert_eq!(within((0.37, 0.33), 0.05).kinds(), ["cpu_limit"]);
     assert_eq!(within((0.95, 0.33), 0.3).kinds(), ["cpu_limit"]);
+    // The cores are others': ends that wait for something else are not held up by them.
+    assert!(!within((0.01, 0.01), 0.05).kinds().contains(&"cpu_limit"));
     let crowded = within((0.37, 0.33), 0.05).with(|given| given.part().replicas = 2).found().remove(0).sentence;
     assert!(crowded.ends_with("the ends of all 2 pairs together compute for 70 % of one"), "{crowded}");
     let found = within((0.37, 0.33), 0.5).found();
@@ -275,4 +277,19 @@ fn a_senders_states_explain_only_what_its_own_data_does_not_use() {
     let two = share(states(0.5, slow, 0.3));
     assert!((two - 0.286).abs() < 0.01, "{two}");
     assert_eq!(share(states(0.97, slow, 0.0)), 0.0);
+}
+
+#[test]
+fn a_sender_that_waits_for_its_receipt_is_not_away() {
+    let ends = |last: &'static str| {
+        bulk(1, 10.0, 30_000_000, None).with(|given| {
+            given.event(0, "a0", "APP_START", "; 0");
+            given.event(1_000, "a0", "APP_SEND", "0; 0; 0; 100");
+            given.event(2_000, "a0", "APP_SENT", "0; 0; 0; 100");
+            given.event(9_000_000, "a0", last, if last == "APP_STOP" { "; 0" } else { "1; 0; 100; 100" });
+            given.event(9_000_100, "a0", "APP_SENT", "1; 0; 100; 100");
+        })
+    };
+    assert!(!ends("APP_STOP").kinds().contains(&"application_limited"));
+    assert!(ends("APP_SEND").kinds().contains(&"application_limited"));
 }
