@@ -32,6 +32,7 @@
 //! | [`predicted`] | predictions beside what was measured |
 
 pub mod assemble;
+mod backlog;
 pub mod beside;
 pub mod bimodal;
 pub mod blocked;

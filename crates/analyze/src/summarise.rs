@@ -2,6 +2,7 @@
 //!
 //! Warm-up runs and, for all parts together, runs that lack a part are left out of everything.
 
+use crate::backlog;
 use crate::costs::costs;
 use crate::flags;
 use crate::groups::{Group, GroupRun, groups, run_values, work};
@@ -33,6 +34,7 @@ fn one(plan: &Plan, index: usize, group: &Group<'_>, runs: &[GroupRun<'_>]) -> S
     traffic(&mut summary, runs);
     summary.network = summarise_network(plan, runs);
     costs(plan, group, &mut summary, runs);
+    summary.backlog_s = backlog::backlog_s(group, &summary);
     summary.flags = flags::flags(plan, measurement, group, runs, &summary);
     summary
 }

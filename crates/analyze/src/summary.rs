@@ -291,6 +291,9 @@ pub struct Summary {
     pub transactions_per_s: Option<Statistics>,
     /// How late paced operations began, in seconds.
     pub lateness_s: Option<Statistics>,
+    /// Where callers could not keep the times they were to call at: the mean wait of a call for those before it, in seconds,
+    /// which is in its response time.
+    pub backlog_s: Option<f64>,
     /// Times since the clock started at each mark, in seconds.
     pub marks: BTreeMap<String, Statistics>,
     /// What the runs are judged by.

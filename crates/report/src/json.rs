@@ -100,6 +100,7 @@ fn measured(s: &Summary) -> Value {
         "transaction_s": statistics(s.transaction_s.as_ref()),
         "transactions_per_s": statistics(s.transactions_per_s.as_ref()),
         "lateness_s": statistics(s.lateness_s.as_ref()),
+        "backlog_s": s.backlog_s,
         "marks": s.marks.iter().map(|(name, mark)| (name.clone(), statistics(Some(mark)))).collect::<Map<_, _>>(),
         "main": s.main,
         "normalised_sd": s.normalised_sd,

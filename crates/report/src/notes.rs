@@ -18,7 +18,7 @@ const WORTH_A_LINE: f64 = 0.05;
 pub enum Weight {
     /// What limits the run.
     Finding,
-    /// Why a result is the machine's.
+    /// Why a result is the machine's or the caller's.
     Doubt,
     /// What was lost, and where.
     Loss,
@@ -70,7 +70,8 @@ const OF_ALL: [(Weight, Say); 7] = [
 ];
 
 /// What is said of parts alone: where they have rows of their own, a row of all of them repeats nothing that cannot be summed.
-const OF_PARTS: [(Weight, Say); 2] = [(Weight::Placement, placement), (Weight::Detail, absent)];
+const OF_PARTS: [(Weight, Say); 3] =
+    [(Weight::Doubt, backlog), (Weight::Placement, placement), (Weight::Detail, absent)];
 
 /// All that is worth a sentence, in no particular order.
 pub(crate) fn notes(summaries: &[Summary]) -> Vec<Note> {
@@ -170,6 +171,17 @@ fn mark(name: &str) -> String {
 
 fn lateness(summary: &Summary) -> Vec<String> {
     summary.lateness_s.iter().map(|s| times("paced operations began late by", "operation", s)).collect()
+}
+
+/// What callers that fell behind measured, and how to measure what they wanted to.
+fn backlog(summary: &Summary) -> Vec<String> {
+    let Some((wait, response)) = summary.backlog_s.zip(summary.response_s) else { return Vec::new() };
+    let (call, wait, mean) = (units::time(response.mean - wait), units::time(wait), units::time(response.mean));
+    vec![format!(
+        "calls were answered more slowly than they were to be made: of their mean of {mean}, {wait} are the caller's backlog \
+         and not the network's delay; a call itself took {call}. Without a time between calls, or with more pairs at once, \
+         there is none"
+    )]
 }
 
 fn times(name: &str, what: &str, s: &Statistics) -> String {

@@ -119,3 +119,15 @@ fn marks_say_from_where_they_count() {
         assert!(text.contains(said), "no `{said}` in {text}");
     }
 }
+
+#[test]
+fn callers_that_fell_behind_are_said_among_the_first() {
+    let mut summary = summaries().remove(1);
+    assert!(!table(&[summary.clone()], &TableOptions::default()).contains("backlog"));
+    let response = summary.response_s.as_mut().unwrap();
+    (response.mean, summary.backlog_s) = (11.2, Some(11.0));
+    let text = table(&[summary], &TableOptions { most_notes: Some(3), ..TableOptions::default() });
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("of their mean of 11.2 s, 11.0 s are the caller's backlog"), "{text}");
+    assert!(text.contains("a call itself took 200 ms"), "{text}");
+}

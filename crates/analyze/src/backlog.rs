@@ -1,0 +1,69 @@
+//! How long calls waited at their own caller, because the call before them was not answered yet.
+//!
+//! It judges paced calls alone: where a responder paces too, lateness is not the callers' alone.
+
+use crate::groups::Group;
+use crate::statistics::real;
+use crate::summary::{Summary, Work};
+use stackline_core::plan::Part;
+use stackline_core::program::{Call, DelayArgument, Side};
+
+/// Callers that are busy for less of the time are late by other reasons, such as a thread that wakes up late.
+const BUSY: f64 = 0.5;
+/// Of a response time, less than this is not worth a sentence.
+const WORTH: f64 = 0.1;
+
+/// The mean wait of a call for the ones before it, in seconds, where it is a tenth of the response time or more.
+pub(crate) fn backlog_s(group: &Group<'_>, summary: &Summary) -> Option<f64> {
+    let paces = |side| group.parts.iter().any(|part| paces(part, side));
+    if !paces(Side::Initiator) || paces(Side::Responder) || summary.rate_of != Some(Work::Call) {
+        return None;
+    }
+    let (response, lateness) = (summary.response_s?, summary.lateness_s?);
+    let [calls, late] = [response.n, lateness.n].map(real);
+    let callers_s = summary.elapsed_s?.mean * f64::from(summary.runs) * f64::from(summary.replicas);
+    let waited_s = lateness.mean * late;
+    let busy = (response.mean * calls - waited_s) / callers_s;
+    let wait_s = waited_s / calls;
+    (busy >= BUSY && wait_s >= WORTH * response.mean).then_some(wait_s)
+}
+
+/// Whether a side has a `Pace` whose timing was written.
+fn paces(part: &Part, side: Side) -> bool {
+    part.procedure.calls(side).into_iter().any(|call| match call {
+        Call::Pace(DelayArgument::Timing(index)) => part.data.timings.get(*index).is_some(),
+        Call::Pace(_) => true,
+        _ => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::statistics::tests::histogram;
+    use crate::summarise::summarise;
+    use stackline_core::record::RunRecord;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// Ten calls in ten seconds, each answered `service` after it began, each begun `late` after it was to.
+    fn backlog(text: &str, service: u64, late: u64) -> Option<f64> {
+        let record = RunRecord {
+            replicas: 1,
+            elapsed_ns: 10 * SECOND,
+            calls: histogram(&[service + late; 10]),
+            lateness: histogram(&[late; 10]),
+            ..RunRecord::default()
+        };
+        summarise(&crate::testing::plan(text), &[record])[0].backlog_s
+    }
+
+    #[test]
+    fn callers_that_fall_behind_and_callers_that_wake_up_late() {
+        let paced = "1 rr 64*10 exponential(900 ms) over tcp;";
+        let wait = backlog(paced, SECOND, 4 * SECOND).unwrap();
+        assert!((wait - 4.0).abs() < 0.04, "{wait}");
+        assert_eq!(backlog(paced, SECOND / 10_000, SECOND / 5000), None, "an idle caller whose thread wakes up late");
+        assert_eq!(backlog(paced, SECOND, SECOND / 20), None, "a twentieth of the time");
+        assert_eq!(backlog("1 rr 64*10 over tcp;", SECOND, 4 * SECOND), None, "nobody said when");
+    }
+}
