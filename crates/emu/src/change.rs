@@ -36,6 +36,12 @@ pub(crate) fn accepts(network: &Network, link: usize, new: &Link) -> Result<()> 
     Ok(())
 }
 
+/// The links of a network that are no longer what they were, by number, each as it was.
+pub(crate) fn changed(before: &Network, now: &Network) -> Vec<(usize, Link)> {
+    let both = before.links.iter().zip(&now.links).enumerate();
+    both.filter(|(_, (was, is))| was != is).map(|(at, (was, _))| (at, was.clone())).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

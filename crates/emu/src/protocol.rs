@@ -35,6 +35,8 @@ pub(crate) struct Opening {
 pub struct Description {
     /// As it is now.
     pub network: Network,
+    /// The links of it that were changed since it was made, by number, each as it was before.
+    pub set: Vec<(usize, Link)>,
     /// Whether it stays without programs.
     pub kept: bool,
     /// Others that hold a lease of it.

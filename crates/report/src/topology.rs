@@ -8,7 +8,7 @@ use crate::figure::ABSENT;
 use crate::grid::{Align, line, widths, wrap};
 use crate::table::WIDTH;
 use facts::Offer;
-pub use facts::Way;
+pub use facts::{Way, link_changes};
 use serde_json::{Value, json as object};
 use stackline_core::network::{Charge, Clock, Interface, Link, Network, Switch};
 use stackline_core::units;

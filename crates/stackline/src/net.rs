@@ -1,6 +1,7 @@
 //! `stackline net`: the networks of a specification.
 
 mod exec;
+mod set;
 mod up;
 
 pub(crate) use exec::emulate;
@@ -24,7 +25,7 @@ pub(crate) fn net(flags: &flags::Net) -> Result {
         NetCommand::Up(flags) => up::up(flags),
         NetCommand::Down(flags) => up::down(flags),
         NetCommand::List(flags) => up::list(flags),
-        NetCommand::Set(flags) => up::set(flags),
+        NetCommand::Set(flags) => set::set(flags),
     }
 }
 

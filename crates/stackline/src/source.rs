@@ -106,6 +106,30 @@ impl Source {
         }
     }
 
+    /// What a flag's value gives, read between two pieces of text; mistakes are shown in the value alone.
+    pub(crate) fn value(flag: &str, [before, value, after]: [&str; 3], example: &str) -> Result<Plan> {
+        let overrides = Overrides { declarations_only: true, ..Overrides::default() };
+        let checked = Self::made(flag, [before, value, after].concat()).checked(&overrides);
+        checked.plan.ok_or_else(|| {
+            let mut mistakes = checked.diagnostics;
+            let end = before.len() + value.len();
+            for mistake in &mut mistakes {
+                if mistake.span.start >= end {
+                    mistake.message = format!("{flag} does not hold one whole value");
+                    let hint = mistake.hint.take().filter(|_| !value.is_empty());
+                    mistake.hint = hint.or_else(|| Some(format!("one value, as in `{example}`")));
+                    mistake.label = "it ends here".into();
+                }
+                let within = |at: usize| at.clamp(before.len(), end) - before.len();
+                mistake.span = within(mistake.span.start)..within(mistake.span.end);
+                // What is a clause of a link is a flag here.
+                mistake.hint = mistake.hint.take().map(|hint| hint.replace("`loss ", "`--loss "));
+            }
+            diagnostics::print(&mistakes, (flag, value), None);
+            already_shown(Blame::Input)
+        })
+    }
+
     /// Where a file that it names lies: beside it, else in the working directory.
     fn beside(&self, name: &str) -> PathBuf {
         let beside = self.directory.as_ref().map(|directory| directory.join(name));

@@ -8,6 +8,7 @@
 
 mod clients;
 
+use crate::change::{self, changed};
 use crate::engine::{Engine, Handle, Record};
 use crate::error::{self, Error, Result};
 use crate::protocol::HostHandle;
@@ -137,7 +138,8 @@ impl RequestHandler {
     fn description(&self, asker: u64) -> Description {
         let up = stackline_core::time::Duration::from_seconds(self.since.elapsed().as_secs_f64());
         let (network, kept) = (self.network.clone(), self.clients.kept);
-        Description { network, kept, leases: self.clients.others(asker), up }
+        let set = changed(&self.opening.network, &network);
+        Description { network, set, kept, leases: self.clients.others(asker), up }
     }
 
     fn answer(&mut self, id: u64, request: Request) -> Result<Answer> {
@@ -163,7 +165,7 @@ impl RequestHandler {
                 Ok(Answer::Done)
             }
             Request::Change(link, new) => {
-                crate::change::accepts(&self.network, link, &new)?;
+                change::accepts(&self.network, link, &new)?;
                 self.handle.change(link, (*new).clone());
                 self.network.links[link] = *new;
                 Ok(Answer::Done)

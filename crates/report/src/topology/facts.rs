@@ -102,6 +102,20 @@ fn steps<T>(schedule: &Schedule<T>, text: impl Fn(&T) -> String) -> String {
     said.join(", ")
 }
 
+/// What of a link is no longer as it was: `rate 2.00 Mbit/s`, `loss 1 %`.
+#[must_use]
+pub fn link_changes(now: &Link, was: &Link) -> Vec<String> {
+    let lost = Some(loss(&now.loss)).filter(|text| !text.is_empty()).unwrap_or_else(|| "none".to_owned());
+    let held = now.queue.as_ref().map_or_else(|| "unlimited".to_owned(), queue);
+    let all = [
+        (now.rate != was.rate, format!("rate {}", rate(&now.rate))),
+        ((now.delay, &now.delays) != (was.delay, &was.delays), format!("delay {}", delay(now))),
+        (now.loss != was.loss, format!("loss {lost}")),
+        (now.queue != was.queue, format!("queue {held}")),
+    ];
+    all.into_iter().filter_map(|(differs, text)| differs.then_some(text)).collect()
+}
+
 /// A share for people: `0.0100 %` is `0.01 %`.
 pub(crate) fn percent(share: f64) -> String {
     let hundredths = share * 100.0;

@@ -1,18 +1,19 @@
-//! `stackline net up`, `down`, `list`, `set`: emulated networks that stay without programs, and what changes in them.
+//! `stackline net up`, `down`, `list`: emulated networks that stay without programs.
 //!
 //! The emulator's own process keeps them; nothing here outlives its command.
 
 use super::exec::{emulated_only, quoted};
 use super::{chosen, none};
 use crate::exit::{Error, Exit, Result};
-use crate::flags::{NetDown, NetList, NetSet, NetUp, Text};
+use crate::flags::{NetDown, NetList, NetUp, Text};
 use crate::output;
 use crate::source::Source;
-use stackline_core::network::{Discipline, Link, Network, Queue};
+use stackline_core::network::{Link, Network};
 use stackline_core::random::Seed;
 use stackline_emu::Description;
 use stackline_emu::client::{self, Emulation, UpNetwork};
 use stackline_emu::engine::Options;
+use stackline_report::topology::link_changes;
 use std::path::Path;
 
 /// Makes a network, or joins it, and keeps it.
@@ -52,7 +53,7 @@ pub(super) fn up(flags: &NetUp) -> Result {
 }
 
 /// The first of a list, with the number of the others.
-fn shortened(all: &[String]) -> String {
+pub(super) fn shortened(all: &[String]) -> String {
     const MOST: usize = 8;
     let shown = all.iter().take(MOST).cloned().collect::<Vec<_>>().join(", ");
     if all.len() > MOST { format!("{shown} and {} more", all.len() - MOST) } else { shown }
@@ -104,7 +105,7 @@ pub(super) fn list(flags: &NetList) -> Result {
     if flags.json {
         let one = |up: &Description| {
             serde_json::json!({
-                "network": up.network, "kept": up.kept, "programs": up.leases, "up_s": up.up.seconds()
+                "network": up.network, "set": up.set, "kept": up.kept, "programs": up.leases, "up_s": up.up.seconds()
             })
         };
         output::json(&serde_json::json!({"networks": all.iter().map(one).collect::<Vec<_>>()}), true)?;
@@ -114,23 +115,31 @@ pub(super) fn list(flags: &NetList) -> Result {
         let kept = if up.kept { "kept by `net up`" } else { "ends with its last program" };
         let network = &up.network;
         let (hosts, links) = (network.hosts.len(), network.links.len());
-        format!("{}: {hosts} hosts, {links} links; programs: {}; up for {}; {kept}\n", network.name, up.leases, up.up)
+        format!(
+            "{}: {hosts} hosts, {links} links; programs: {}; up for {}; {kept}\n{}",
+            network.name,
+            up.leases,
+            up.up,
+            links_set(up)
+        )
     };
     let lines: String = all.iter().map(line).collect();
     output::print(if lines.is_empty() { "no network is up\n" } else { &lines })?;
     Ok(Exit::Done)
 }
 
-/// Changes a link of a network that is up.
-pub(super) fn set(flags: &NetSet) -> Result {
-    let (mut emulation, description) = joined(&flags.network)?;
-    let network = &description.network;
-    let link = link_named(network, &flags.link)?;
-    let new = changed(flags, network, &network.links[link])?;
-    emulation.change(link, new)?;
-    let (first, second) = &network.links[link].ends;
-    output::print(&format!("link {first} - {second} of network {} is changed\n", network.name))?;
-    Ok(Exit::Done)
+/// A line for each link of which something was set.
+fn links_set(up: &Description) -> String {
+    let line = |(at, was): &(usize, Link)| {
+        let link = up.network.links.get(*at)?;
+        Some(format!("  link {}: {} (set)\n", link_name(link), link_changes(link, was).join(", ")))
+    };
+    up.set.iter().filter_map(line).collect()
+}
+
+/// A link by its ends, as the language writes it.
+pub(super) fn link_name(link: &Link) -> String {
+    format!("{} {} {}", link.ends.0, if link.one_way { "->" } else { "-" }, link.ends.1)
 }
 
 /// The network of that name, or that a specification of that name declares, and what it is now.
@@ -185,77 +194,4 @@ pub(super) fn is_second(network: &Network, options: &Options) -> Result<Option<S
          the first, `stackline net down {name}` or the end of its programs ends it",
         network.name
     )))
-}
-
-/// The link that the names of its ends mean.
-fn link_named(network: &Network, word: &str) -> Result<usize> {
-    let plain: String = word.chars().filter(|c| !c.is_whitespace()).collect();
-    let means = |link: &Link| {
-        let (first, second) = &link.ends;
-        let one_way = [format!("{first}->{second}"), format!("{first}>{second}")];
-        let both = [format!("{first}-{second}"), format!("{second}-{first}")];
-        one_way.contains(&plain) || !link.one_way && both.contains(&plain)
-    };
-    let found: Vec<usize> = (0..).zip(&network.links).filter(|(_, link)| means(link)).map(|(at, _)| at).collect();
-    match found[..] {
-        [one] => Ok(one),
-        [] => {
-            let name = |link: &Link| format!("{}{}{}", link.ends.0, if link.one_way { "->" } else { "-" }, link.ends.1);
-            let names: Vec<String> = network.links.iter().map(name).collect();
-            let message = format!("the network {} has no link {word}", network.name);
-            Err(Error::input(message).hint(format!("its links are {}", shortened(&names))))
-        }
-        ref several => {
-            let message = format!("{} links of the network {} are named {word}", several.len(), network.name);
-            Err(Error::input(message).hint("a link of several between two nodes cannot be changed while they are up"))
-        }
-    }
-}
-
-/// The link with what the flags say, read as the language reads it.
-fn changed(flags: &NetSet, network: &Network, link: &Link) -> Result<Link> {
-    if [&flags.rate, &flags.delay, &flags.loss, &flags.queue].iter().all(|flag| flag.is_none()) {
-        let hint = "say what, as in `--rate '2 Mbit/s' --delay '80 ms' --loss 1% --queue '32 KiB'`";
-        return Err(Error::input("there is nothing to change").hint(hint));
-    }
-    let or = |flag: &Option<String>, otherwise: &str| flag.clone().unwrap_or_else(|| otherwise.into());
-    let mut text =
-        format!("network set {{ host a, b; link a - b {} {}", or(&flags.rate, "unlimited"), or(&flags.delay, "0 s"));
-    text.extend(flags.loss.iter().map(|loss| format!(" loss {loss}")));
-    text.extend(flags.queue.iter().map(|queue| format!(" queue {queue}")));
-    text.push_str("; }");
-    let plan = Source::made("the new link", text).declarations(&Text::default())?;
-    let [Network { hosts, links, .. }] = &plan.networks[..] else { return Err(too_much()) };
-    let ([_, _], [new]) = (&hosts[..], &links[..]) else { return Err(too_much()) };
-    let ends = [&link.ends.0, &link.ends.1];
-    let own = network.switches.iter().filter(|switch| ends.contains(&&switch.name)).find_map(|s| s.queue.as_ref());
-    let mut result = link.clone();
-    if flags.rate.is_some() {
-        result.rate = new.rate.clone();
-    }
-    if flags.delay.is_some() {
-        (result.delay, result.delays) = (new.delay, new.delays.clone());
-    }
-    if flags.loss.is_some() {
-        result.loss = new.loss.clone();
-    }
-    if let (Some(text), Some(queue)) = (&flags.queue, &new.queue) {
-        result.queue = Some(limited(text, queue, link.queue.as_ref().or(own)));
-    }
-    let same = Link { mtu_bytes: link.mtu_bytes, ..new.clone() };
-    let plain = same.jitter.is_none() && same.duplicate <= 0.0 && new.mtu_bytes.is_none();
-    if plain { Ok(result) } else { Err(too_much()) }
-}
-
-/// The queue of the link with new limits; a discipline that is not named stays.
-fn limited(text: &str, new: &Queue, old: Option<&Queue>) -> Queue {
-    let named = new.discipline != Discipline::DropTail || new.ecn || text.contains("drop_tail");
-    match old {
-        Some(old) if !named => Queue { discipline: old.discipline, ecn: old.ecn, ..new.clone() },
-        _ => new.clone(),
-    }
-}
-
-fn too_much() -> Error {
-    Error::input("a flag holds more than its value").hint("one value each, as in `--rate '2 Mbit/s' --loss 1%`")
 }

@@ -125,10 +125,17 @@ fn a_link_changes_while_its_network_is_up() {
     assert!(said(&refused).contains("refused"), "{}", said(&refused));
 
     set(&["udjat-s", "--loss", "100%"]).succeeds();
+    let list = net.stackline(&["net", "list"]);
+    assert!(list.out.contains("  link s - udjat: delay 80.0 ms, loss 100 %, queue 32 KiB (set)\n"), "{}", list.out);
     set(&["udjat-s"]).fails(2, &["nothing to change"]).hints("--rate");
     set(&["udjat-z", "--loss", "1%"]).fails(2, &["has no link udjat-z"]).hints("khons-s, s-udjat");
     set(&["udjat-s", "--queue", "64 KiB codel"]).fails(2, &["the discipline of the queue"]).hints("net down");
     set(&["udjat-s", "--loss", "1% mtu 900"]).fails(2, &["more than its value"]).hints("one value each");
-    set(&["udjat-s", "--loss", "1"]).mistakes(&["unexpected `;`"]);
+    let incomplete = set(&["udjat-s", "--loss", "1"]);
+    incomplete.mistakes(&["--loss does not hold one whole value"]).hints("write `1%`");
+    set(&["udjat-s", "--rate", "2 Mbit/s 5 ms"]).mistakes(&["--rate does not"]).hints("--rate '2 Mbit/s'");
+    let none = set(&["udjat-s", "--rate", "0 bit/s"]);
+    none.mistakes(&["has to be above zero"]).hints("`--loss 100%`");
+    assert!(!none.err.contains("network set") && !incomplete.err.contains("link a"), "{}{}", none.err, incomplete.err);
     net.stackline(&["net", "set", "nowhere", "a-b", "--loss", "1%"]).fails(2, &["no network named"]).hints("net up");
 }

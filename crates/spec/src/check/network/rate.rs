@@ -11,7 +11,8 @@ pub(super) fn resolve(item: &RateItem, report: &mut Report, files: &mut Files<'_
     match item {
         RateItem::Unlimited => Rate::Unlimited,
         RateItem::Constant(value) => {
-            let hint = "write `unlimited` for a link that takes no time to send";
+            let hint =
+                "write `unlimited` for a link that takes no time to send, `loss 100%` for one that lets nothing pass";
             let rate = positive_rate(value, "the rate of a link", "nothing would ever arrive", hint);
             report.keep(rate).map_or(Rate::Unlimited, Rate::Constant)
         }
