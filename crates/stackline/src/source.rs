@@ -116,12 +116,13 @@ impl Source {
             for mistake in &mut mistakes {
                 if mistake.span.start >= end {
                     mistake.message = format!("{flag} does not hold one whole value");
-                    let hint = mistake.hint.take().filter(|_| !value.is_empty());
+                    let hint = mistake.hint.take().filter(|hint| !value.is_empty() && !hint.contains('}'));
                     mistake.hint = hint.or_else(|| Some(format!("one value, as in `{example}`")));
                     mistake.label = "it ends here".into();
                 }
-                let within = |at: usize| at.clamp(before.len(), end) - before.len();
-                mistake.span = within(mistake.span.start)..within(mistake.span.end);
+                let last = value.floor_char_boundary(value.len().saturating_sub(1));
+                let within = |at: usize, most: usize| at.saturating_sub(before.len()).min(most);
+                mistake.span = within(mistake.span.start, last)..within(mistake.span.end, value.len());
                 // What is a clause of a link is a flag here.
                 mistake.hint = mistake.hint.take().map(|hint| hint.replace("`loss ", "`--loss "));
             }
