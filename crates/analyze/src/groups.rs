@@ -44,7 +44,7 @@ impl Group<'_> {
     }
 
     /// Whether its procedures move data units (calls are not data units).
-    fn moves_data(&self) -> bool {
+    pub(crate) fn moves_data(&self) -> bool {
         let data = |call: &&Call| matches!(call, Call::DataRequest(_) | Call::AwaitDataIndication(_));
         let sides = [Side::Initiator, Side::Responder];
         self.parts.iter().any(|part| sides.iter().any(|side| part.procedure.calls(*side).iter().any(data)))

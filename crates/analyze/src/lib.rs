@@ -43,6 +43,7 @@ pub mod colouring;
 pub mod compare;
 pub mod compare_segments;
 mod costs;
+mod fairness;
 pub mod findings;
 pub mod flags;
 mod groups;

@@ -4,6 +4,7 @@
 
 use crate::backlog;
 use crate::costs::costs;
+use crate::fairness;
 use crate::flags;
 use crate::groups::{Group, GroupRun, groups, run_values, work};
 use crate::network::summarise_network;
@@ -34,6 +35,7 @@ fn one(plan: &Plan, index: usize, group: &Group<'_>, runs: &[GroupRun<'_>]) -> S
     traffic(&mut summary, runs);
     summary.network = summarise_network(plan, runs);
     costs(plan, group, &mut summary, runs);
+    summary.fairness = fairness::fairness(group, runs);
     summary.backlog_s = backlog::backlog_s(group, &summary);
     summary.flags = flags::flags(plan, measurement, group, runs, &summary);
     summary

@@ -266,6 +266,9 @@ pub struct Summary {
     pub elapsed_s: Option<Statistics>,
     /// Throughput over runs in bit/s, where data units moved.
     pub throughput_bit_s: Option<Statistics>,
+    /// How equally the parts of `parallel` or `total` that move data units share it, over runs: Jain's index, 1 where all have
+    /// the same throughput; absent with fewer than two such parts.
+    pub fairness: Option<Statistics>,
     /// Response times of all calls in seconds; the interval from the runs' means when there are two or more.
     pub response_s: Option<Statistics>,
     /// The response times behind it, ns.

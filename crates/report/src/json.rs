@@ -92,6 +92,7 @@ fn measured(s: &Summary) -> Value {
         "elapsed_s": statistics(s.elapsed_s.as_ref()),
         "throughput_bit_s": statistics(s.throughput_bit_s.as_ref()),
         "response_s": statistics(s.response_s.as_ref()),
+        "fairness": statistics(s.fairness.as_ref()),
         "response_run_s": statistics(s.response_run_s.as_ref()),
         "connect_s": statistics(s.connect_s.as_ref()),
         "connect_run_s": statistics(s.connect_run_s.as_ref()),

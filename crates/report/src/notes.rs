@@ -141,9 +141,17 @@ pub(crate) fn results(summary: &Summary) -> Vec<String> {
     let calls = calls.iter().map(|s| times("response times", "call", s));
     transactions(summary)
         .into_iter()
+        .chain(fairness(summary))
         .chain(calls)
         .chain(summary.marks.iter().map(|(name, s)| times(&mark(name), "time", s)))
         .collect()
+}
+
+/// How equally parts share; the row itself has their sum.
+fn fairness(summary: &Summary) -> Option<String> {
+    let index = summary.fairness?;
+    let least = if index.n > 1 { format!(" (least {:.3})", index.min) } else { String::new() };
+    Some(format!("Jain's fairness index of the parts' throughputs: {:.3}{least}", index.mean))
 }
 
 /// Connections with all that is done over them; the row itself counts calls.
