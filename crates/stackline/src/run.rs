@@ -14,6 +14,8 @@ use stackline_live::launch::Launcher;
 use stackline_report::{Header, Note, Weight};
 use stackline_runner::{RunContext, RunWriter, Traces, make_runs, make_runs_of_seeds};
 use stackline_runs::{RunDirectory, runs_root};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -68,12 +70,33 @@ pub(crate) fn run(flags: &flags::Run) -> Result {
     if !header.complete {
         notes.push(Note::new(Weight::Always, format!("INCOMPLETE: {incomplete}")));
     }
+    if flags.seeds.is_some() && header.complete && are_equal(&records) {
+        let text = "all runs are equal: nothing is drawn that makes a difference, so one of them says all";
+        notes.push(Note::new(Weight::Always, text));
+    }
     // What may take long, or more memory than there is, comes when the results are out.
     let findings = || if records.is_empty() { Vec::new() } else { diagnosed(flags, &plan, &header.run, &signalled) };
     show(flags, &plan, &records, &header, || notes.into_iter().chain(findings()).collect())?;
     // A table that was interrupted before its findings were made.
     let undiagnosed = || (flags.trace && signalled.load(Ordering::Relaxed)).then(|| already_shown(Blame::Interrupted));
     failed.or(unkept.map(Error::from)).or_else(undiagnosed).map_or(Ok(Exit::Done), Err)
+}
+
+/// Whether all runs of each part have the same results; false where there is one of each.
+fn are_equal(records: &[RunRecord]) -> bool {
+    let mut firsts = BTreeMap::new();
+    let mut several = false;
+    records.iter().filter(|record| !record.warmup).all(|record| {
+        let alike = RunRecord { run: 0, ..record.clone() };
+        let mut same = true;
+        match firsts.entry((record.measurement, record.part)) {
+            Entry::Vacant(place) => {
+                place.insert(alike);
+            }
+            Entry::Occupied(first) => (several, same) = (true, *first.get() == alike),
+        }
+        same
+    }) && several
 }
 
 /// What limits a run that was traced, in one line; its findings are kept in its directory. What cannot be read is reported,
