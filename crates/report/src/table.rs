@@ -19,6 +19,8 @@ pub(crate) const WIDTH: usize = 80;
 const LEAST_LABEL: usize = 2;
 /// Which column the stack or the part stands in.
 const LABEL: usize = 1;
+/// From this share of the mean on that runs differ by, a rate is not one over a mean time.
+const UNEVEN: f64 = 0.05;
 /// Texts stand left, numbers right.
 const ALIGN: [Align; 7] = {
     let mut align = [Align::Right; 7];
@@ -212,7 +214,12 @@ fn legend(summaries: &[Summary], percentiles: &[Percentile]) -> Option<String> {
     };
     let times = over.map(|over| format!("{} over {over}", Percentile::names(percentiles)));
     let runs = any(Metric::Throughput).then(|| "a..b least and most of them".to_owned());
-    let parts: Vec<String> = ["mean ± 95 % over n runs".to_owned()].into_iter().chain(runs).chain(times).collect();
+    // Of runs that are alike both weigh the same.
+    let uneven = |s: &Summary| s.rate_of.is_some() && s.normalised_sd.is_some_and(|sd| sd > UNEVEN);
+    let weights =
+        summaries.iter().any(uneven).then(|| "a mean time weighs each call alike, a rate each run".to_owned());
+    let first = ["mean ± 95 % over n runs".to_owned()];
+    let parts: Vec<String> = first.into_iter().chain(runs).chain(times).chain(weights).collect();
     (parts.len() > 1).then(|| parts.join("; "))
 }
 

@@ -121,6 +121,16 @@ fn marks_say_from_where_they_count() {
 }
 
 #[test]
+fn what_a_rate_is_over_is_said_where_runs_differ() {
+    let mut summary = summaries().remove(1);
+    let says = |s: &Summary| table(std::slice::from_ref(s), &TableOptions::default()).contains("a rate each run");
+    (summary.normalised_sd, summary.main) = (Some(0.04), Some(Metric::Response));
+    assert!(!says(&summary));
+    summary.normalised_sd = Some(0.4);
+    assert!(says(&summary));
+}
+
+#[test]
 fn callers_that_fell_behind_are_said_among_the_first() {
     let mut summary = summaries().remove(1);
     assert!(!table(&[summary.clone()], &TableOptions::default()).contains("backlog"));

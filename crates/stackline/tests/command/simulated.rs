@@ -184,7 +184,8 @@ fn streams_over_a_slow_line_end_though_much_is_on_its_way() {
 fn seeds_of_a_text_that_draws_nothing_are_said_to_be_equal() {
     let place = Place::new();
     let run = |loss: &str, seeds: &str| {
-        let text = format!("network n {{ host a, b; link a - b 10 Mbit/s 5 ms{loss}; }} 2 from a to b rr 64*20 across n;");
+        let text =
+            format!("network n {{ host a, b; link a - b 10 Mbit/s 5 ms{loss}; }} 2 from a to b rr 64*20 across n;");
         place.stackline(&["run", "-e", &text, "--seeds", seeds]).succeeds().out.contains("all runs are equal")
     };
     assert!(run("", "1..3"));
