@@ -34,7 +34,7 @@ fn at_most(plan: &Plan) -> String {
 }
 
 /// `1 run`, `2 runs`.
-fn counted(number: u64, what: &str) -> String {
+pub(crate) fn counted(number: u64, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 

@@ -45,6 +45,10 @@ pub(crate) fn mentioned(marked: &Marked<'_>, at: At) -> Vec<(String, Span)> {
         .collect()
 }
 
+/// The access networks of `examples/profiles.stackline`.
+const PROFILES: &[&str] =
+    &["dial_up", "edge", "three_g", "three_g_fast", "four_g", "lte", "dsl", "cable", "wifi", "satellite_geo", "leo"];
+
 impl<'c> Checker<'c> {
     /// The stacks of the world that a specification runs in.
     pub(crate) fn tables(&self, specification: &Specification) -> &'c [StackTable] {
@@ -260,7 +264,12 @@ impl<'c> Checker<'c> {
             return;
         }
         let message = format!("there is no network `{}`", name.text);
-        let hint = format!("declare it: `network {} {{ ... }}`", name.text);
+        let declare = format!("declare it: `network {} {{ ... }}`", name.text);
+        let hint = if PROFILES.contains(&name.text.as_str()) {
+            format!("{declare}; `examples/profiles.stackline` has one of that name to copy")
+        } else {
+            declare
+        };
         let diagnostic = Diagnostic::error(name.span, message, "expected a declared network");
         let diagnostic = diagnostic.did_you_mean(&name.text, self.networks.keys().map(String::as_str), hint);
         self.report.push(diagnostic);
@@ -295,5 +304,17 @@ impl<'c> Checker<'c> {
         };
         let message = format!("unknown host `{}`", host.text);
         self.report.push(Diagnostic::error(host.span, message, "expected a declared host").hint(hint));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PROFILES;
+
+    #[test]
+    fn the_profiles_are_those_of_the_examples() {
+        let text = include_str!("../../../../examples/profiles.stackline");
+        let declared = text.lines().filter_map(|line| line.strip_prefix("network ")?.split(' ').next());
+        assert!(declared.eq(PROFILES.iter().copied()));
     }
 }

@@ -8,6 +8,7 @@ use crate::exit::{Error, Exit, Result};
 use crate::flags::{NetDown, NetList, NetUp, Text};
 use crate::output;
 use crate::source::Source;
+use crate::text::counted;
 use stackline_core::network::{Link, Network};
 use stackline_core::random::Seed;
 use stackline_emu::Description;
@@ -116,8 +117,10 @@ pub(super) fn list(flags: &NetList) -> Result {
         let network = &up.network;
         let (hosts, links) = (network.hosts.len(), network.links.len());
         format!(
-            "{}: {hosts} hosts, {links} links; programs: {}; up for {}; {kept}\n{}",
+            "{}: {}, {}; programs: {}; up for {}; {kept}\n{}",
             network.name,
+            counted(hosts as u64, "host"),
+            counted(links as u64, "link"),
             up.leases,
             up.up,
             links_set(up)
