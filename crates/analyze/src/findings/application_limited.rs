@@ -27,10 +27,7 @@ fn between_operations(context: &Context<'_>, part: &Part<'_>) -> Option<Finding>
     let Some(outside) = context.outside.get(part.index).and_then(|sides| sides.get(&side)) else {
         return as_written(context, part, side, host);
     };
-    let own = (outside.total_s / part.basis_s()).min(1.0);
-    // A sender that is away while what it handed over still has to leave holds nothing up.
-    let own =
-        if part.work == Work::Calls { own } else { context.account(part).map_or(own, |account| account.away(own)) };
+    let own = in_the_way(context, part, outside.total_s);
     let share = own * part.weight;
     // With a pace in the specification it is away by intention.
     if share < LEAST || part.paces(side) {
@@ -98,6 +95,14 @@ fn between_calls(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     )
 }
 
+/// The share of the time that a side holds up which was away so long: a sender that is away while what it handed over still has to
+/// leave holds nothing up.
+fn in_the_way(context: &Context<'_>, part: &Part<'_>, away_s: f64) -> f64 {
+    let away = (away_s / part.basis_s()).min(1.0);
+    let account = context.account(part).filter(|_| part.work != Work::Calls);
+    account.map_or(away, |account| account.away(away))
+}
+
 /// Without events: what the side does between its operations by the specification.
 fn as_written(context: &Context<'_>, part: &Part<'_>, side: Side, host: &str) -> Option<Finding> {
     let units: u64 = part
@@ -106,9 +111,7 @@ fn as_written(context: &Context<'_>, part: &Part<'_>, side: Side, host: &str) ->
         .map(|record| record.calls.n().max(record.initiator.sent_units.max(record.responder.sent_units)))
         .sum();
     let each = delays_s(part, part.plan.procedure.side(side));
-    let own = (real(units) * each / part.basis_s()).min(1.0);
-    let own =
-        if part.work == Work::Calls { own } else { context.account(part).map_or(own, |account| account.away(own)) };
+    let own = in_the_way(context, part, real(units) * each);
     let share = own * part.weight;
     if !context.measurement.log.is_empty() || share < LEAST {
         return None;

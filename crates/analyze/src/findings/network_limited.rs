@@ -1,8 +1,9 @@
 //! Network-limited: a link is full.
 
 use super::context::Context;
-use super::finding::{Finding, LEAST, percent};
+use super::finding::{Evidence, Finding, LEAST, percent};
 use super::kind::{Find, Kind};
+use super::measurement::Measurement;
 use super::part::{Part, Work};
 use super::path::{self, FULL, Port};
 use crate::statistics::real;
@@ -15,100 +16,14 @@ pub(super) const KIND: Kind = Kind {
     find: &[Find::Measurement(find)],
 };
 
-fn find(context: &Context<'_>) -> Option<Finding> {
-    full(context).or_else(|| sending(context)).or_else(|| others(context))
-}
-
-/// A link that is not full all the time, and yet others' data takes much of it that a transfer would use.
-fn others(context: &Context<'_>) -> Option<Finding> {
-    let measurement = &context.measurement;
-    let [part] = measurement.parts.as_slice() else { return None };
-    let port = measurement.fullest()?;
-    let busy = measurement.busy(port);
-    let others = busy - measurement.own_use(part);
-    let loaded = measurement.plan.parts.iter().any(|part| part.background);
-    if !loaded || others < PART {
-        return None;
-    }
-    if part.work == Work::Calls {
-        return behind_others(context, port, others);
-    }
-    let sentence = format!(
-        "others' data takes the link {} of {} {}, and one's own {}",
-        port.name,
-        port.rate(),
-        part.of_its_time(others),
-        percent(busy - others)
-    );
-    let figure = format!(
-        "{}: {} packets, {} in {}",
-        port.name,
-        port.packets,
-        units::size(port.bytes),
-        units::time(measurement.span_s)
-    );
-    let finding = KIND.finding(context, others, 0.8, sentence).because(measurement.figure(figure));
-    Some(
-        finding
-            .attempt("other traffic at another time, over another path, or in a queue of its own (`queue fq_codel`)"),
-    )
-}
-
-/// Calls one after the other leave a link idle between them, and yet each may wait for it: what they send takes its time there.
-fn sending(context: &Context<'_>) -> Option<Finding> {
-    let measurement = &context.measurement;
-    let [part] = measurement.parts.as_slice() else { return None };
-    let port = measurement.fullest()?;
-    let (there, _) = part.paths.as_ref()?;
-    let rate = port.hop.rate_bit_s?;
-    let side = if path::has(there, port) { Side::Initiator } else { Side::Responder };
-    let bytes = measurement.own_bytes(part, side, port);
-    let own = (8.0 * real(bytes) / rate / part.basis_s()).min(1.0);
-    if part.work != Work::Calls || own < MOST {
-        return None;
-    }
-    let sentence = format!(
-        "the link {} of {} takes {} to pass what the calls send over it, {} each",
-        port.name,
-        port.rate(),
-        part.of_its_time(own),
-        units::size(bytes / part.calls().n().max(1))
-    );
-    let figure = format!("{}: {} at {}", port.name, units::size(bytes), port.rate());
-    let finding = KIND.finding(context, own, 0.9, sentence).because(measurement.figure(figure));
-    Some(finding.attempt(format!("a faster link {}, or fewer bytes: compression, caching", port.name)))
-}
-
-/// Calls that wait behind others' data, though these do not fill the link all the time.
-fn behind_others(context: &Context<'_>, port: &Port, others: f64) -> Option<Finding> {
-    let measurement = &context.measurement;
-    let own = measurement.over_parts(|part| measurement.own_use(part));
-    let share = waiting(context) - own;
-    if share < PART {
-        return None;
-    }
-    let sentence = format!(
-        "others' data takes the link {} of {} {} of the time, and {} of the response time is waiting behind it",
-        port.name,
-        port.rate(),
-        percent(others),
-        percent(share)
-    );
-    let figure = format!(
-        "{}: {} packets, {} in {}",
-        port.name,
-        port.packets,
-        units::size(port.bytes),
-        units::time(measurement.span_s)
-    );
-    let finding = KIND.finding(context, share, 0.8, sentence).because(measurement.figure(figure));
-    Some(finding.attempt(format!("a shorter queue or an active one before {}: `queue fq_codel`", port.name)))
-}
-
 /// From this share of response times on, what calls send is what they wait for: less is a way as long as it has to be.
 const MOST: f64 = 0.4;
 /// From this share of the time on, others' data is in the way.
 const PART: f64 = 0.15;
+
+fn find(context: &Context<'_>) -> Option<Finding> {
+    full(context).or_else(|| sending(context)).or_else(|| others(context))
+}
 
 fn full(context: &Context<'_>) -> Option<Finding> {
     let measurement = &context.measurement;
@@ -142,20 +57,81 @@ fn full(context: &Context<'_>) -> Option<Finding> {
             if port.streams == 1 { "stream" } else { "streams" }
         )
     };
-    let figure = format!(
-        "{}: {} packets, {} in {}",
-        port.name,
-        port.packets,
-        units::size(port.bytes),
-        units::time(measurement.span_s)
-    );
-    let finding = KIND.finding(context, share, 0.95, sentence).because(measurement.figure(figure));
-    let finding = if calls {
-        finding.attempt(format!("a shorter queue or an active one before {}: `queue fq_codel`", port.name))
-    } else {
-        finding.attempt(format!("a faster link {}, or fewer bytes: compression, caching", port.name))
-    };
+    let finding = KIND.finding(context, share, 0.95, sentence).because(carried(measurement, port));
+    let finding = if calls { finding.attempt(shorter_queue(port)) } else { finding.attempt(faster_link(port)) };
     Some(finding.attempt("other traffic over it at another time, or over another path"))
+}
+
+/// A link that is not full all the time, and yet others' data takes much of it that a transfer would use.
+fn others(context: &Context<'_>) -> Option<Finding> {
+    let measurement = &context.measurement;
+    let [part] = measurement.parts.as_slice() else { return None };
+    let port = measurement.fullest()?;
+    let busy = measurement.busy(port);
+    let others = busy - measurement.own_use(part);
+    let loaded = measurement.plan.parts.iter().any(|part| part.background);
+    if !loaded || others < PART {
+        return None;
+    }
+    if part.work == Work::Calls {
+        return behind_others(context, port, others);
+    }
+    let sentence = format!(
+        "others' data takes the link {} of {} {}, and one's own {}",
+        port.name,
+        port.rate(),
+        part.of_its_time(others),
+        percent(busy - others)
+    );
+    let finding = KIND.finding(context, others, 0.8, sentence).because(carried(measurement, port));
+    Some(
+        finding
+            .attempt("other traffic at another time, over another path, or in a queue of its own (`queue fq_codel`)"),
+    )
+}
+
+/// Calls one after the other leave a link idle between them, and yet each may wait for it: what they send takes its time there.
+fn sending(context: &Context<'_>) -> Option<Finding> {
+    let measurement = &context.measurement;
+    let [part] = measurement.parts.as_slice() else { return None };
+    let port = measurement.fullest()?;
+    let (there, _) = part.paths.as_ref()?;
+    let rate = port.hop.rate_bit_s?;
+    let side = if path::has(there, port) { Side::Initiator } else { Side::Responder };
+    let bytes = measurement.own_bytes(part, side, port);
+    let own = (8.0 * real(bytes) / rate / part.basis_s()).min(1.0);
+    if part.work != Work::Calls || own < MOST {
+        return None;
+    }
+    let sentence = format!(
+        "the link {} of {} takes {} to pass what the calls send over it, {} each",
+        port.name,
+        port.rate(),
+        part.of_its_time(own),
+        units::size(bytes / part.calls().n().max(1))
+    );
+    let figure = format!("{}: {} at {}", port.name, units::size(bytes), port.rate());
+    let finding = KIND.finding(context, own, 0.9, sentence).because(measurement.figure(figure));
+    Some(finding.attempt(faster_link(port)))
+}
+
+/// Calls that wait behind others' data, though these do not fill the link all the time.
+fn behind_others(context: &Context<'_>, port: &Port, others: f64) -> Option<Finding> {
+    let measurement = &context.measurement;
+    let own = measurement.over_parts(|part| measurement.own_use(part));
+    let share = waiting(context) - own;
+    if share < PART {
+        return None;
+    }
+    let sentence = format!(
+        "others' data takes the link {} of {} {} of the time, and {} of the response time is waiting behind it",
+        port.name,
+        port.rate(),
+        percent(others),
+        percent(share)
+    );
+    let finding = KIND.finding(context, share, 0.8, sentence).because(carried(measurement, port));
+    Some(finding.attempt(shorter_queue(port)))
 }
 
 /// The share of response times beyond what the empty path takes.
@@ -170,4 +146,18 @@ fn waiting(context: &Context<'_>) -> f64 {
         if mean > 0.0 { ((mean - alone) / mean - held - served).max(0.0) } else { 0.0 }
     };
     measurement.over_parts(of)
+}
+
+/// What went over a link, as evidence.
+fn carried(measurement: &Measurement<'_>, port: &Port) -> Evidence {
+    let (size, time) = (units::size(port.bytes), units::time(measurement.span_s));
+    measurement.figure(format!("{}: {} packets, {size} in {time}", port.name, port.packets))
+}
+
+fn shorter_queue(port: &Port) -> String {
+    format!("a shorter queue or an active one before {}: `queue fq_codel`", port.name)
+}
+
+fn faster_link(port: &Port) -> String {
+    format!("a faster link {}, or fewer bytes: compression, caching", port.name)
 }

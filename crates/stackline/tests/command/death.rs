@@ -1,6 +1,6 @@
 //! Agents and coordinators that are killed, stopped or interrupted in the middle of it.
 
-use crate::support::{Place, pair, stacks, until};
+use crate::support::{Finished, Place, pair, stacks, until};
 use nix::sys::signal::Signal;
 use std::fs;
 
@@ -170,9 +170,17 @@ fn every_command_says_that_a_traced_run_was_killed() {
     let started = place.start(&mut place.command(&["run", "--trace", "-e", &text]));
     started.has_kept(2).process().signal(Signal::SIGKILL);
     started.finish();
+    for (words, output) in answers(&place) {
+        let said = format!("{}{}", output.out, output.err).to_lowercase();
+        assert!(output.status.success() && said.contains("incomplete"), "{words:?}: {}", output.err);
+    }
+}
+
+/// What each command that reads a run says of the only one.
+fn answers(place: &Place) -> Vec<(String, Finished)> {
     let run = place.kept().0;
     let run = run.to_str().unwrap();
-    for words in [
+    let commands = [
         &["show", run][..],
         &["lifelines", run],
         &["diagnose", run],
@@ -180,11 +188,8 @@ fn every_command_says_that_a_traced_run_was_killed() {
         &["export", run, "--text"],
         &["report", run],
         &["open", run],
-    ] {
-        let output = place.stackline(words);
-        let said = format!("{}{}", output.out, output.err).to_lowercase();
-        assert!(output.status.success() && said.contains("incomplete"), "{words:?}: {}", output.err);
-    }
+    ];
+    commands.into_iter().map(|words| (words.join(" "), place.stackline(words))).collect()
 }
 
 #[test]
@@ -219,18 +224,7 @@ fn every_command_says_that_an_import_was_killed() {
     until("it has begun", || place.runs().iter().any(|run| run.join("events").is_dir()).then_some(()));
     started.process().signal(Signal::SIGKILL);
     started.finish();
-    let run = place.kept().0;
-    let run = run.to_str().unwrap();
-    for words in [
-        &["show", run][..],
-        &["lifelines", run],
-        &["diagnose", run],
-        &["compare", run, run],
-        &["export", run, "--text"],
-        &["report", run],
-        &["open", run],
-    ] {
-        let output = place.stackline(words);
+    for (_, output) in answers(&place) {
         output.fails(3, &["is incomplete: it was ended before its events were kept"]).hints("again");
     }
 }
