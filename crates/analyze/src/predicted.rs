@@ -38,6 +38,42 @@ const fn metric(quantity: Quantity) -> Metric {
     }
 }
 
+/// What simulated runs say of a part that no form covers: the median of the runs, and the least and the greatest of them. Of n runs
+/// that are alike the next lies between these two in `(n - 1) / (n + 1)` of the cases: nine of ten with 19. `None` where nothing of it
+/// was measured.
+#[must_use]
+pub fn by_simulation(reason: &str, summary: &Summary) -> Option<Outcome> {
+    let quantities = [
+        (Quantity::Response, summary.response_s.is_some()),
+        (Quantity::Connect, summary.connect_s.is_some()),
+        (Quantity::Throughput, summary.throughput_bit_s.is_some()),
+    ];
+    let (quantity, _) = quantities.into_iter().find(|(_, is)| *is)?;
+    let statistics = Statistics::from_values(summary.values(metric(quantity)))?;
+    let spread = statistics.sd.filter(|_| statistics.mean > 0.0).map_or(0.0, |sd| sd / statistics.mean);
+    let values = vec![
+        Value {
+            name: "simulated runs",
+            value: crate::statistics::real(statistics.n),
+            unit: Unit::Count,
+            source: "the median of their figures, their least and their greatest",
+        },
+        Value { name: "standard deviation", value: spread, unit: Unit::Share, source: "of one run, over the mean" },
+    ];
+    Some(Outcome::Predicted(Answer {
+        quantity,
+        value: statistics.median,
+        interval: [statistics.min, statistics.max],
+        limit: SIMULATED,
+        values,
+        assumptions: vec![format!("simulated, because no form covers it: {reason}")],
+        moved: None,
+    }))
+}
+
+/// What stands in the place of a limit where a figure comes from simulated runs: `diagnose` names limits of runs.
+pub const SIMULATED: &str = "simulated";
+
 /// Puts to each prediction the summary of the same measurement, part and stack, each summary once. A world that one of
 /// them was given on the command line is in its text: what is left over comes together by its place in the plan.
 #[must_use]
@@ -93,7 +129,15 @@ mod tests {
 
     fn response(value: f64) -> Outcome {
         let (quantity, limit) = (Quantity::Response, "propagation");
-        Outcome::Predicted(Answer { quantity, value, limit, values: vec![], assumptions: vec![], moved: None })
+        Outcome::Predicted(Answer {
+            quantity,
+            value,
+            interval: [value, value],
+            limit,
+            values: vec![],
+            assumptions: vec![],
+            moved: None,
+        })
     }
 
     fn summary(text: &str, times: &[f64]) -> Summary {

@@ -200,6 +200,12 @@ pub enum Rate {
 const OPPORTUNITY_BITS: f64 = 8.0 * 1504.0;
 
 impl Rate {
+    /// Whether it is not the same all the time.
+    #[must_use]
+    pub const fn changes(&self) -> bool {
+        matches!(self, Self::Schedule(_) | Self::Trace(_))
+    }
+
     /// The mean in bit/s in the long run; `None` when no time is spent on it.
     #[must_use]
     pub fn mean_bit_s(&self) -> Option<f64> {

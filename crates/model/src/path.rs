@@ -85,6 +85,9 @@ pub struct Path {
     pub left_out: Vec<&'static str>,
 }
 
+/// Said of a rate that varies in time: figures from it are of no run that is short beside its changes.
+pub(crate) const CHANGING_RATE: &str = "a rate that changes counts with its mean";
+
 impl Path {
     /// The shortest path between two hosts; `None` when one is not there or no links lead from one to the other.
     /// Of paths of the same cost, the one over the link declared first.
@@ -107,6 +110,7 @@ impl Path {
         let discipline =
             link.queue.as_ref().is_some_and(|q| q.discipline != stackline_core::network::Discipline::DropTail);
         let notes = [
+            (link.rate.changes(), CHANGING_RATE),
             (link.jitter.is_some(), "jitter counts with its mean; what it does to order and to timers does not"),
             (link.duplicate > 0.0, "packets that arrive twice are not in the forms"),
             (link.delays.is_some(), "a delay that changes counts with its mean"),

@@ -3,9 +3,11 @@
 //! Parts that run at once share each link's rate in equal parts; each is taken to want all of its share.
 
 mod bulk;
+mod interval;
 mod limits;
 mod situation;
 mod turns;
+mod uncovered;
 
 use crate::path::Path;
 use crate::prediction::{Answer, Outcome, Prediction, Quantity};
@@ -128,10 +130,19 @@ fn together(parts: &[Prediction]) -> Outcome {
     Outcome::Predicted(Answer {
         quantity: Quantity::Throughput,
         value: 8.0 * bytes / longest,
+        interval: together_within(&answers, longest),
         limit: slowest.map_or("rate", |answer| answer.limit),
         values: vec![],
         assumptions,
         moved: Some((bytes, longest)),
+    })
+}
+
+/// The sum is as unsure as its parts are.
+fn together_within(answers: &[&Answer], longest_s: f64) -> [f64; 2] {
+    [0, 1].map(|end| {
+        let of = |answer: &&Answer| answer.moved.map_or(0.0, |(bytes, _)| bytes) * answer.interval[end] / answer.value;
+        8.0 * answers.iter().map(of).sum::<f64>() / longest_s
     })
 }
 

@@ -85,6 +85,8 @@ pub struct Answer {
     pub quantity: Quantity,
     /// In the quantity's unit.
     pub value: f64,
+    /// Where nine of ten runs lie, in the same unit: what the form leaves out, and what chance makes of a run.
+    pub interval: [f64; 2],
     /// What binds: `rate`, `cells`, `window`, `loss`, `buffer`, `slow start`, `round trips`, `pace`, `host`,
     /// `propagation`, `service`, `waiting`.
     pub limit: &'static str,

@@ -76,12 +76,13 @@ fn details(p: &Predicted, measured: bool) -> Vec<String> {
 }
 
 fn values(answer: &Answer) -> Vec<String> {
+    let [least, greatest] = answer.interval.map(|value| with_unit(value, answer.quantity.unit()));
     let row = |v: &stackline_analyze::predicted::Value| {
         vec![v.name.to_owned(), with_unit(v.value, v.unit), format!("({})", v.source)]
     };
     let rows: Vec<Vec<String>> = answer.values.iter().map(row).collect();
     let widths = widths(&rows);
-    let what = vec![format!("{}:", answer.quantity.name())];
+    let what = vec![format!("{}, nine of ten runs from {least} to {greatest}:", answer.quantity.name())];
     what.into_iter().chain(rows.iter().map(|row| format!("  {}", line(row, &widths, &VALUES)))).collect()
 }
 
@@ -151,6 +152,7 @@ fn one(p: &Predicted) -> Value {
         "world": p.prediction.world.to_string(),
         "network": p.prediction.network,
         "metric": p.metric(),
+        "interval": answer.map(|answer| answer.interval),
         "predicted": answer.map(|answer| answer.value),
         "unit": answer.map(|answer| answer.quantity.unit().name()),
         "limit": answer.map(|answer| answer.limit),

@@ -3,6 +3,7 @@
 
 use super::limits::{FEW_SEGMENTS, Flow, Limits};
 use super::situation::{Situation, Values};
+use super::{interval, uncovered};
 use crate::prediction::{Answer, Quantity, Unit};
 use crate::real;
 use crate::response::{message_s, packet_s};
@@ -35,10 +36,12 @@ pub(super) fn predict(s: &Situation<'_>, bulk: &Bulk<'_>) -> Result<Answer, Stri
     let run = flow.run(bulk, &limits, steady, &mut values)?;
     let flows = f64::from(s.part.replicas);
     let limit = run.limit.unwrap_or(binds);
+    uncovered::transfer(&flow, limit, run.moved.map_or(f64::INFINITY, |(_, seconds)| seconds), flow.rtt_s()?)?;
     let assumptions = flow.assumptions(&limits, run.long_run);
     let value = flows * run.throughput_bit_s;
     let moved = run.moved.map(|(bytes, seconds)| (flows * bytes, seconds));
-    Ok(Answer { quantity: Quantity::Throughput, value, limit, values: values.0, assumptions, moved })
+    let interval = interval::of_transfer(&flow, limit, value, moved.map(|(_, seconds)| seconds));
+    Ok(Answer { quantity: Quantity::Throughput, value, interval, limit, values: values.0, assumptions, moved })
 }
 
 /// What one transfer comes to.
@@ -104,19 +107,21 @@ impl Flow<'_> {
         let segment = s.transport.segment_bytes;
         let total = real(bytes);
         let growing = before_first_loss(total / real(segment), self.loss()) * real(segment);
+        // Flows that begin together open their windows together: one flow as large as all of them.
+        let flows = u64::from(self.alike());
         let transfer = Transfer {
-            bytes: bytes_of(growing.min(total)),
+            bytes: bytes_of(growing.min(total)).saturating_mul(flows),
             segment_bytes: segment,
             initial_segments: if s.transport.congestion == Congestion::None {
                 u64::MAX
             } else {
-                s.transport.initial_segments
+                s.transport.initial_segments.saturating_mul(flows)
             },
-            rate_bit_s: limits.at_once(),
+            rate_bit_s: limits.at_once().map(|rate| rate * real(flows)),
             rtt_s: self.rtt_s()?,
-            window_bytes: s.transport.window_bytes,
+            window_bytes: s.transport.window_bytes.map(|window| window * real(flows)),
         };
-        let sent = send(&transfer).ok_or("the window or the rate is zero")?;
+        let sent = self.first_pieces(transfer).ok_or("the window or the rate is zero")?;
         let grown_s = grown_s(&sent, transfer.rtt_s);
         let rest = 8.0 * (total - growing).max(0.0) / steady;
         // What came after the growth went at the rate or the window; a small buffer makes that less.
@@ -127,6 +132,27 @@ impl Flow<'_> {
             settled
         };
         Ok(Sending { time_s: grown_s + settled + rest, grown_s })
+    }
+
+    /// Units that leave as they are handed over, each a segment of its own, fill the first window with less than full segments.
+    fn first_pieces(&self, transfer: Transfer) -> Option<Sent> {
+        let segments = transfer.initial_segments;
+        let piece = self.unit / self.unit.div_ceil(transfer.segment_bytes.max(1)).max(1);
+        let small = self.s.part.stack.flag("nodelay") && piece < transfer.segment_bytes;
+        let first = segments.saturating_mul(piece);
+        if !small || segments == u64::MAX || transfer.bytes <= first {
+            return send(&transfer);
+        }
+        let rest = Transfer { bytes: transfer.bytes - first, initial_segments: 2 * segments, ..transfer };
+        let sent = send(&rest)?;
+        let first_s = transfer.rate_bit_s.map_or(0.0, |rate| 8.0 * real(first) / rate).max(transfer.rtt_s);
+        Some(Sent { time_s: sent.time_s + first_s, rounds: sent.rounds + 1, ..sent })
+    }
+
+    /// Flows of this part that nobody else shares the bottleneck with.
+    fn alike(&self) -> u32 {
+        let alone = self.data.bottleneck(self.packet()).is_none_or(|hop| self.s.load.on(hop) == self.s.part.replicas);
+        if alone { self.s.part.replicas } else { 1 }
     }
 
     /// How many times longer a full path takes because of its small buffer.

@@ -10,7 +10,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
-use stackline_core::network::Network;
+use stackline_core::network::{Interface, Network};
 use stackline_core::plan::{Access, Count, Data, Measurement, Part, Size};
 use stackline_core::program::{CountArgument, DelayArgument, SizeArgument};
 
@@ -187,6 +187,25 @@ impl<'p> Situation<'p> {
             }
         }
         all
+    }
+
+    /// A host whose processor copies, for other parts of the measurement as well.
+    pub(super) fn busy_with_others(&self) -> Option<&str> {
+        let copies = |interface: &Interface| interface.copy_ns_per_byte > 0.0 || interface.copy_per_packet.0 > 0;
+        let ends = [(&self.part.from, &self.there.sender), (&self.part.to, &self.there.receiver)];
+        let copying =
+            ends.into_iter().filter(|(_, interface)| copies(interface)).filter_map(|(host, _)| host.as_deref());
+        let others = || self.measurement.parts.iter().filter(|part| !core::ptr::eq(*part, self.part));
+        let at =
+            |host: &str| others().any(|part| part.from.as_deref() == Some(host) || part.to.as_deref() == Some(host));
+        copying.into_iter().find(|host| at(host))
+    }
+
+    /// Whether all parts of the measurement have the same stack, and the same way.
+    pub(super) fn others_are_alike(&self) -> bool {
+        let like =
+            |part: &Part| part.stack == self.part.stack && (&part.from, &part.to) == (&self.part.from, &self.part.to);
+        self.measurement.parts.iter().all(like)
     }
 
     /// Whether several bulk flows share a hop of this path.

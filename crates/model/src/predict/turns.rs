@@ -2,17 +2,18 @@
 //! and the way back.
 
 use super::situation::{Situation, Values, loss_of};
+use super::{interval, uncovered};
 use crate::path::Path;
 use crate::prediction::{Answer, Quantity, Unit};
+use crate::real;
 use crate::response::{copy_s, message_s, random_arrivals_wait_s};
 use crate::start::{Transfer, send};
-use crate::{pipe, real};
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 use stackline_core::catalogue::ClosedForm;
 use stackline_core::distribution::Distribution;
-use stackline_core::program::{DelayArgument, SizeArgument};
+use stackline_core::program::{CountArgument, DelayArgument, SizeArgument};
 
 const HOPS: &str = "store and forward, packets following one another";
 
@@ -57,14 +58,14 @@ impl Spent {
     }
 }
 
-/// One message over a path, with the round trips it waits when it is larger than the window.
-fn message(s: &Situation<'_>, path: &Path, acks: &Path, bytes: u64, fresh: bool) -> Option<Spent> {
+/// One message over a path, with the round trips it waits when it is larger than the window that its sender begins with, in bytes;
+/// without one no window opens.
+fn message(s: &Situation<'_>, path: &Path, acks: &Path, bytes: u64, first: Option<f64>) -> Option<Spent> {
     let packets = s.packets(bytes);
     let through = message_s(path, &packets)?;
     let copies = |bytes| copy_s(&path.sender, bytes) + copy_s(&path.receiver, bytes);
     let copying_s = real(packets.full) * copies(packets.full_bytes) + copies(packets.last_bytes);
     let (segment, header) = (s.transport.segment_bytes, s.transport.header_bytes);
-    let first = if fresh { Some(real(s.transport.initial_segments.saturating_mul(segment))) } else { None };
     let window = [first, s.transport.window_bytes].into_iter().flatten().reduce(f64::min);
     let mut window_s = 0.0;
     if let Some(window) = window.filter(|window| s.transport.stream && real(bytes) > *window) {
@@ -90,15 +91,45 @@ fn bytes_of(window: f64) -> u64 {
     (window as u64).max(1)
 }
 
+/// The same as the mean over the calls of a connection: its window opens with them. Anew for each call where each has a connection of
+/// its own.
+fn message_of_calls(s: &Situation<'_>, path: &Path, acks: &Path, bytes: u64, fresh: bool) -> Option<Spent> {
+    let first = real(s.transport.initial_segments.saturating_mul(s.transport.segment_bytes));
+    if fresh || !s.transport.stream {
+        return message(s, path, acks, bytes, Some(first));
+    }
+    let count = s.count(CountArgument::Count, bytes).unwrap_or(u64::MAX);
+    let (mut window, mut opening) = (first, 0);
+    let mut all = Spent::default();
+    while window < real(bytes) && opening < count {
+        all = all.plus(message(s, path, acks, bytes, Some(window))?);
+        // What was sent and acknowledged opens it as much.
+        window += real(bytes);
+        opening += 1;
+    }
+    let open = message(s, path, acks, bytes, None)?;
+    let of = |spent: Spent, n: f64| Spent {
+        total_s: n * spent.total_s,
+        propagation_s: n * spent.propagation_s,
+        copying_s: n * spent.copying_s,
+        window_s: n * spent.window_s,
+    };
+    let n = real(count.min(1 << 40));
+    Some(all.plus(of(open, n - real(opening))).over(n))
+}
+
 const STUCK: &str = "nothing gets through a link of rate zero";
 
 /// A loop of calls: the mean response time.
 pub(super) fn calls(s: &Situation<'_>, calls: &Calls<'_>) -> Result<Answer, String> {
-    let (mut spent, mut met) = (Spent::default(), 1.0);
+    let (mut spent, mut met, mut busiest_s, mut longest) = (Spent::default(), 1.0, 0.0, 0);
     for (request, response) in calls.calls {
         let (request, response) = (s.size(*request)?, s.size(*response)?);
-        let there = message(s, &s.there, &s.back, request, calls.fresh).ok_or(STUCK)?;
-        let back = message(s, &s.back, &s.there, response, calls.fresh).ok_or(STUCK)?;
+        uncovered::messages(s, [request, response])?;
+        longest = longest.max(request).max(response);
+        busiest_s += busy_s(s, request, response).ok_or(STUCK)?;
+        let there = message_of_calls(s, &s.there, &s.back, request, calls.fresh).ok_or(STUCK)?;
+        let back = message_of_calls(s, &s.back, &s.there, response, calls.fresh).ok_or(STUCK)?;
         spent = spent.plus(there).plus(back);
         met *=
             (1.0 - loss_of(&s.there, &s.packets(request), None)) * (1.0 - loss_of(&s.back, &s.packets(response), None));
@@ -106,9 +137,21 @@ pub(super) fn calls(s: &Situation<'_>, calls: &Calls<'_>) -> Result<Answer, Stri
     let n = real(calls.calls.len().max(1) as u64);
     let spent = spent.over(n);
     let service_s = s.waits_s(calls.service)? / n;
-    let served_s = spent.total_s + service_s;
+    let interval_s = calls.arrival.map(|argument| s.wait_s(argument)).transpose()?.flatten();
+    let paced = interval_s.is_some();
+    let all_s = f64::from(s.part.replicas) * busiest_s;
+    if let Some(interval_s) = interval_s {
+        uncovered::pairs_at_random(s, all_s / interval_s)?;
+        uncovered::idle_window(s, longest)?;
+    }
+    // Pairs that call one after the other keep what is busiest with a call busy all the time.
+    let shared_s = if paced { 0.0 } else { (all_s / n - spent.total_s - service_s).max(0.0) };
+    let served_s = spent.total_s + service_s + shared_s;
     let mut assumptions = s.assumptions();
-    let waiting_s = waiting_s(s, calls, served_s, &mut assumptions)?;
+    let (waiting_s, load) = waiting_s(s, calls, served_s, &mut assumptions)?;
+    let made = s.count(CountArgument::Count, 1).map_or(f64::INFINITY, real) * n;
+    let chance = interval::of_waits(made, load);
+    uncovered::few_calls(waiting_s / served_s, chance)?;
     let loss = 1.0 - libm::pow(met, 1.0 / n);
     let mut values = values(s, &spent);
     values.add("service", Some(service_s).filter(|t| *t > 0.0), Unit::Seconds, "mean of what the responder waits");
@@ -118,12 +161,22 @@ pub(super) fn calls(s: &Situation<'_>, calls: &Calls<'_>) -> Result<Answer, Stri
         Unit::Seconds,
         "Pollaczek and Khinchine, M/D/1",
     );
+    uncovered::turns(s, served_s, loss)?;
+    uncovered::behind_lost(s, paced, loss)?;
+    uncovered::other_pairs(s, [shared_s, served_s - shared_s], loss)?;
     lossy(s, loss, &mut values, &mut assumptions);
-    loaded(s, &mut values, &mut assumptions);
-    let parts = [("service", service_s), ("waiting", waiting_s)];
+    values.add(
+        "waiting for other pairs",
+        Some(shared_s).filter(|t| *t > 0.0),
+        Unit::Seconds,
+        "n D - the rest, Lazowska et al. 1984, chapter 5",
+    );
+    let parts = [("service", service_s), ("waiting", waiting_s + shared_s)];
+    let value = served_s + waiting_s;
     Ok(Answer {
         quantity: Quantity::Response,
-        value: served_s + waiting_s,
+        value,
+        interval: interval::of_turns(value, waiting_s, chance),
         limit: largest(&spent, &parts),
         values: values.0,
         assumptions,
@@ -131,10 +184,35 @@ pub(super) fn calls(s: &Situation<'_>, calls: &Calls<'_>) -> Result<Answer, Stri
     })
 }
 
-/// How long a call waits for those before it, when calls have intended moments.
-fn waiting_s(s: &Situation<'_>, calls: &Calls<'_>, served_s: f64, said: &mut Vec<String>) -> Result<f64, String> {
-    let Some(argument) = calls.arrival else { return Ok(0.0) };
-    let Some(interval_s) = s.wait_s(argument)? else { return Ok(0.0) };
+/// How long a call keeps that link or processor busy which it keeps busy longest, s.
+fn busy_s(s: &Situation<'_>, request: u64, response: u64) -> Option<f64> {
+    let mut busiest = 0.0_f64;
+    for (path, bytes) in [(&s.there, request), (&s.back, response)] {
+        let packets = s.packets(bytes);
+        for hop in &path.hops {
+            let last = hop.serialisation_s(packets.last_bytes)?;
+            let full = if packets.full > 0 { hop.serialisation_s(packets.full_bytes)? } else { 0.0 };
+            busiest = busiest.max(real(packets.full) * full + last);
+        }
+    }
+    let copies = |at: fn(&Path) -> &stackline_core::network::Interface, path: &Path, bytes: u64| {
+        let packets = s.packets(bytes);
+        real(packets.full) * copy_s(at(path), packets.full_bytes) + copy_s(at(path), packets.last_bytes)
+    };
+    let initiator = copies(|path| &path.sender, &s.there, request) + copies(|path| &path.receiver, &s.back, response);
+    let responder = copies(|path| &path.receiver, &s.there, request) + copies(|path| &path.sender, &s.back, response);
+    Some(busiest.max(initiator).max(responder))
+}
+
+/// How long a call waits for those before it, when calls have intended moments, and how much of the time one is under way.
+fn waiting_s(
+    s: &Situation<'_>,
+    calls: &Calls<'_>,
+    served_s: f64,
+    said: &mut Vec<String>,
+) -> Result<(f64, f64), String> {
+    let Some(argument) = calls.arrival else { return Ok((0.0, 0.0)) };
+    let Some(interval_s) = s.wait_s(argument)? else { return Ok((0.0, 0.0)) };
     let pass_s = served_s * real(calls.calls.len().max(1) as u64);
     let drawn = match argument {
         DelayArgument::Drawn(distribution) => Some(distribution),
@@ -148,14 +226,15 @@ fn waiting_s(s: &Situation<'_>, calls: &Calls<'_>, served_s: f64, said: &mut Vec
     match drawn {
         Some(Distribution::Exponential(_)) if calls.calls.len() == 1 => {
             said.push("calls come at random (exponential) and wait for those before them".to_string());
-            random_arrivals_wait_s(served_s, interval_s).ok_or_else(|| STUCK.to_string())
+            let wait_s = random_arrivals_wait_s(served_s, interval_s).ok_or_else(|| STUCK.to_string())?;
+            Ok((wait_s, pass_s / interval_s))
         }
-        Some(Distribution::Constant(_)) | None => Ok(0.0),
+        Some(Distribution::Constant(_)) | None => Ok((0.0, 0.0)),
         Some(other) => {
             said.push(alloc::format!(
                 "with intervals of {other} a call that waits for the one before is not in the form"
             ));
-            Ok(0.0)
+            Ok((0.0, 0.0))
         }
     }
 }
@@ -168,8 +247,8 @@ pub(super) fn exchange(
     waits: &[DelayArgument],
 ) -> Result<Answer, String> {
     let (there, back) = (s.size(there)?, s.size(back)?);
-    let out = message(s, &s.there, &s.back, there, false).ok_or(STUCK)?;
-    let spent = out.plus(message(s, &s.back, &s.there, back, false).ok_or(STUCK)?);
+    let out = message(s, &s.there, &s.back, there, None).ok_or(STUCK)?;
+    let spent = out.plus(message(s, &s.back, &s.there, back, None).ok_or(STUCK)?);
     let waits_s = s.waits_s(waits)?;
     let turn_s = spent.total_s + waits_s;
     if turn_s <= 0.0 {
@@ -179,12 +258,13 @@ pub(super) fn exchange(
         1.0 - (1.0 - loss_of(&s.there, &s.packets(there), None)) * (1.0 - loss_of(&s.back, &s.packets(back), None));
     let (mut values, mut assumptions) = (values(s, &spent), s.assumptions());
     values.add("one turn", turn_s, Unit::Seconds, "there, waits, back");
+    uncovered::turns(s, turn_s, loss)?;
     lossy(s, loss, &mut values, &mut assumptions);
-    loaded(s, &mut values, &mut assumptions);
     let value = f64::from(s.part.replicas) * 8.0 * real(there + back) / turn_s;
     let moved = Some((value * turn_s / 8.0, turn_s));
     let limit = largest(&spent, &[("pace", waits_s)]);
-    Ok(Answer { quantity: Quantity::Throughput, value, limit, values: values.0, assumptions, moved })
+    let interval = interval::of_turns(value, 0.0, 0.0);
+    Ok(Answer { quantity: Quantity::Throughput, value, interval, limit, values: values.0, assumptions, moved })
 }
 
 /// A loop of connections: the time of connect and disconnect.
@@ -207,10 +287,20 @@ pub(super) fn connects(s: &Situation<'_>, arrival: Option<&DelayArgument>) -> Re
     });
     let (there, back) = s.transport.connect.first().copied().unwrap_or_default();
     let loss = 1.0 - libm::pow((1.0 - s.there.loss_of(there, None)) * (1.0 - s.back.loss_of(back, None)), trips);
+    uncovered::turns(s, time_s, loss)?;
+    uncovered::connections(s, time_s)?;
     lossy(s, loss, &mut values, &mut assumptions);
-    loaded(s, &mut values, &mut assumptions);
     let limit = largest(&spent, &[]);
-    Ok(Answer { quantity: Quantity::Connect, value: time_s, limit, values: values.0, assumptions, moved: None })
+    let interval = interval::of_turns(time_s, 0.0, 0.0);
+    Ok(Answer {
+        quantity: Quantity::Connect,
+        value: time_s,
+        interval,
+        limit,
+        values: values.0,
+        assumptions,
+        moved: None,
+    })
 }
 
 fn values(s: &Situation<'_>, spent: &Spent) -> Values {
@@ -247,25 +337,4 @@ fn lossy(s: &Situation<'_>, loss: f64, values: &mut Values, said: &mut Vec<Strin
     } else {
         "a lost datagram ends in a lost call and is in no response time".to_string()
     });
-}
-
-/// Bulk transfers on the same way fill its queues.
-fn loaded(s: &Situation<'_>, values: &mut Values, said: &mut Vec<String>) {
-    if !s.there.hops.iter().chain(&s.back.hops).any(|hop| s.load.carries(hop)) {
-        return;
-    }
-    let packet = s.transport.segment_bytes + s.transport.header_bytes;
-    // A queue grows where packets come faster than they leave: at the bottleneck.
-    let full = |path: &Path| match path.bottleneck(packet).filter(|hop| s.load.carries(hop)) {
-        None => Some(0.0),
-        Some(hop) => pipe::queueing_delay_s(hop.queue_bytes?, hop.rate_bit_s?),
-    };
-    let wait_s = full(&s.there).zip(full(&s.back)).map(|(there, back)| there + back);
-    values.add(
-        "wait when the queues are full",
-        wait_s,
-        Unit::Seconds,
-        "8 B / rate at the bottleneck, where bulk transfers go over it",
-    );
-    said.push("the figure is with empty queues; transfers at the same time fill them".to_string());
 }

@@ -41,9 +41,17 @@ fn some() -> Vec<Predicted> {
     ];
     let assumptions = vec!["IPv4".to_owned(), "transfers at the same time share alike".to_owned()];
     let (quantity, limit) = (Quantity::Throughput, "rate");
-    let bulk = Answer { quantity, value: 94.1e6, limit, values, assumptions, moved: None };
+    let bulk = Answer { quantity, value: 94.1e6, interval: [90e6, 96e6], limit, values, assumptions, moved: None };
     let (quantity, limit, values) = (Quantity::Response, "propagation", vec![step("propagation", 0.02, Unit::Seconds)]);
-    let call = Answer { quantity, value: 0.020_03, limit, values, assumptions: vec!["IPv4".to_owned()], moved: None };
+    let call = Answer {
+        quantity,
+        value: 0.020_03,
+        interval: [0.019, 0.021],
+        limit,
+        values,
+        assumptions: vec!["IPv4".to_owned()],
+        moved: None,
+    };
     let statistics = Statistics::from_values(&[93.0e6, 94.0e6, 95.0e6]).unwrap();
     let measured = Measured { ratio: Some(statistics.mean / 94.1e6), statistics };
     vec![

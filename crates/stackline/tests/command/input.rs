@@ -126,11 +126,8 @@ fn the_live_world_makes_no_network() {
 fn a_prediction_needs_no_world() {
     let place = Place::new();
     let network = "network wan { host a, b; link a - b 10 Mbit/s 1 ms queue 50 kB; }";
-    let output = place.stackline(&[
-        "predict",
-        "-e",
-        &format!("{network}\n1 from a to b bulk_put 1000*100 over udp across wan;"),
-    ]);
+    let output =
+        place.stackline(&["predict", "-e", &format!("{network}\n1 from a to b bulk_put 1000*10 over udp across wan;")]);
     output.succeeds();
     assert_eq!(output.err, "");
     assert!(output.out.contains("no datagram finds a queue full"), "{}", output.out);

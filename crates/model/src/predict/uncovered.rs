@@ -1,0 +1,299 @@
+//! What no form covers: situations in which a figure would look sure and be wrong. Each is a sentence why. It computes no figure.
+
+use super::limits::Flow;
+use super::situation::Situation;
+use crate::path::{CHANGING_RATE, Path};
+use crate::transport::Congestion;
+use crate::{mean, pipe, real};
+use alloc::format;
+use alloc::string::String;
+
+/// Losses that go with less than this share of a figure are left out of it.
+const LITTLE: f64 = 0.04;
+/// From so many losses on a transfer has the window that a form of the long run gives it.
+const MANY: f64 = 30.0;
+/// A transfer that lasts so many round trips hardly shows what its beginning cost.
+const LONG: f64 = 60.0;
+/// What a loss at the end of a flight costs at least: Linux' least time-out.
+const LEAST_TIMEOUT_S: f64 = 0.2;
+
+/// Why no form covers a transfer that has that limit and takes so long.
+pub(super) fn transfer(flow: &Flow<'_>, binds: &str, elapsed_s: f64, rtt_s: f64) -> Result<(), String> {
+    changing(flow.s)?;
+    beside(flow.s, flow.data, elapsed_s / rtt_s)?;
+    if !flow.s.transport.stream {
+        return datagrams(flow);
+    }
+    way_back(flow.s, flow.data, flow.acks)?;
+    losses(flow)?;
+    if binds == "window" {
+        small_window(flow)?;
+    }
+    overrun(flow, elapsed_s / rtt_s)
+}
+
+/// Datagrams go as fast as they are handed over: what a queue cannot hold is lost.
+fn datagrams(flow: &Flow<'_>) -> Result<(), String> {
+    let packet = flow.packet().max(flow.piece());
+    let sent = flow.bytes.map(real).unwrap_or(f64::INFINITY) * f64::from(flow.s.part.replicas);
+    let narrow = flow.data.bottleneck(packet).and_then(|hop| Some((hop, hop.queue_bytes?)));
+    match narrow {
+        Some((hop, queue)) if sent > queue => Err(format!(
+            "datagrams come faster than {} passes them, and its queue of {} loses what it cannot hold",
+            name(hop),
+            stackline_core::units::size(queue as u64)
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Rates that change while it lasts.
+pub(super) fn changing(s: &Situation<'_>) -> Result<(), String> {
+    let changes = |path: &Path| path.left_out.contains(&CHANGING_RATE);
+    if changes(&s.there) || changes(&s.back) {
+        return Err("a rate on the way changes in time, and no form follows it".into());
+    }
+    Ok(())
+}
+
+/// Others on the same link.
+fn beside(s: &Situation<'_>, path: &Path, rounds: f64) -> Result<(), String> {
+    let packet = s.transport.segment_bytes + s.transport.header_bytes;
+    if let Some(host) = s.busy_with_others() {
+        return Err(format!("no form says how {host} shares its processor, which copies, with what others send"));
+    }
+    let back = if core::ptr::eq(path, &s.there) { &s.back } else { &s.there };
+    if let Some(hop) = back.hops.iter().find(|hop| s.load.carries(hop)) {
+        return Err(format!(
+            "acknowledgements wait behind what others send over {}, and no form says how long",
+            name(hop)
+        ));
+    }
+    let Some(hop) = path.bottleneck(packet).filter(|hop| s.load.on(hop) > s.part.replicas) else { return Ok(()) };
+    if rounds < LONG || !s.others_are_alike() {
+        return Err(format!("no form says how streams that are not alike, or short, share {}", name(hop)));
+    }
+    Ok(())
+}
+
+/// A way back that is too narrow for the acknowledgements.
+fn way_back(s: &Situation<'_>, data: &Path, acks: &Path) -> Result<(), String> {
+    let packet = s.transport.segment_bytes + s.transport.header_bytes;
+    let (Some(there), Some(back)) = (data.bottleneck(packet), acks.bottleneck(s.transport.ack_bytes)) else {
+        return Ok(());
+    };
+    let segments = there.serialisation_s(packet).unwrap_or(0.0);
+    let acks = back.serialisation_s(s.transport.ack_bytes).unwrap_or(0.0);
+    // At first each segment is acknowledged, later every second.
+    if s.transport.stream && acks > segments {
+        return Err(format!(
+            "acknowledgements wait for the way back: {} passes fewer of them than segments come",
+            name(back)
+        ));
+    }
+    Ok(())
+}
+
+/// Few losses: whether and when they come decides.
+fn losses(flow: &Flow<'_>) -> Result<(), String> {
+    let p = flow.loss();
+    if p <= 0.0 {
+        return Ok(());
+    }
+    let expected = flow.packets().map_or(f64::INFINITY, |packets| p * real(packets)) * f64::from(flow.s.part.replicas);
+    if expected < LITTLE {
+        return Ok(());
+    }
+    if flow.data.hops.iter().any(|hop| mean::in_bursts(&hop.losses)) {
+        return Err("no form says what bursts of loss cost a stream".into());
+    }
+    if expected < MANY {
+        return Err(format!("{expected:.1} losses are expected: where they fall decides, and no form says that"));
+    }
+    Ok(())
+}
+
+/// Windows of few segments wait for delayed acknowledgements.
+fn small_window(flow: &Flow<'_>) -> Result<(), String> {
+    const FEW: f64 = 10.0;
+    let segment = real(flow.s.transport.segment_bytes);
+    let Some(window) = flow.s.transport.window_bytes.filter(|window| *window < FEW * segment) else { return Ok(()) };
+    if flow.bytes.is_some_and(|bytes| real(bytes) <= window) {
+        return Ok(());
+    }
+    Err(format!(
+        "a window of {:.1} segments waits for acknowledgements that are delayed, and no form says how often",
+        window / segment
+    ))
+}
+
+/// A queue that the beginning overruns, or that is too small for the window in the long run.
+fn overrun(flow: &Flow<'_>, rounds: f64) -> Result<(), String> {
+    let (s, packet) = (flow.s, real(flow.packet()));
+    for (at, hop) in flow.data.hops.iter().enumerate() {
+        let (Some(queue), Some(rate)) = (hop.queue_bytes, hop.rate_bit_s) else { continue };
+        // What comes to it comes as fast as the links before let it, and in slow start twice as fast as it leaves.
+        let before = flow.data.hops[..at].iter().filter_map(|hop| hop.rate_bit_s).fold(f64::INFINITY, f64::min);
+        if before <= rate {
+            continue;
+        }
+        let flows = f64::from(s.part.replicas);
+        let most = flow.bytes.map_or(f64::INFINITY, |bytes| real(bytes.div_ceil(s.transport.segment_bytes))) * packet;
+        let window = s.transport.window_bytes.unwrap_or(f64::INFINITY) * packet / real(s.transport.segment_bytes);
+        let first = (real(s.transport.initial_segments) * packet).min(window).min(most) * flows;
+        let at_once = first * (1.0 - rate / before);
+        let product = pipe::bandwidth_delay_bytes(rate, flow.rtt_s()?);
+        // The largest window that slow start opens within the transfer holds half of what is sent in all.
+        let opened = (most / 2.0).min(window) * flows;
+        let opened = if opened > first { opened * (1.0 - rate / before.min(2.0 * rate)) } else { 0.0 };
+        // What is on its way beyond what the path holds stands in the queue.
+        let stands = (window.min(most) * flows - product).min(queue);
+        let needed = at_once.max(opened.min(product + queue + packet)).max(stands) + packet;
+        let size = stackline_core::units::size(queue as u64);
+        if needed > queue && rounds < LONG {
+            return Err(format!(
+                "slow start overruns the queue of {size} at {}, and no form says what that costs",
+                name(hop)
+            ));
+        }
+        if needed > queue && small(flow, product, queue) {
+            return Err(format!(
+                "the queue of {size} at {} is small for {} on the way: no form holds there",
+                name(hop),
+                stackline_core::units::size(product as u64)
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a queue is far from bridging a fall of the window.
+fn small(flow: &Flow<'_>, product: f64, queue: f64) -> bool {
+    let least = if flow.s.transport.congestion == Congestion::Reno { 0.8 } else { 0.4 };
+    queue < least * product || queue < 16.0 * real(flow.packet())
+}
+
+/// Messages that are sent at once, by all pairs, into a queue that cannot hold them.
+pub(super) fn messages(s: &Situation<'_>, [request, response]: [u64; 2]) -> Result<(), String> {
+    for (path, bytes) in [(&s.there, request), (&s.back, response)] {
+        let packets = s.packets(bytes);
+        let all = f64::from(s.part.replicas) * (real(packets.full * packets.full_bytes + packets.last_bytes));
+        if s.transport.stream && s.transport.window_bytes.is_some_and(|window| window < real(bytes)) {
+            return Err("messages are longer than the buffers written, and no form says how their windows move".into());
+        }
+        let acks = if core::ptr::eq(path, &s.there) { &s.back } else { &s.there };
+        if packets.full > 8 {
+            way_back(s, path, acks)?;
+        }
+        let most = packets.last_bytes.max(if packets.full > 0 { packets.full_bytes } else { 0 });
+        for (at, hop) in path.hops.iter().enumerate() {
+            let (Some(queue), Some(rate)) = (hop.queue_bytes, hop.rate_bit_s) else { continue };
+            let before = path.hops[..at].iter().filter_map(|hop| hop.rate_bit_s).fold(f64::INFINITY, f64::min);
+            if all * (1.0 - rate / before).max(0.0) + real(most) > queue && packets.full > 0 {
+                let size = stackline_core::units::size(queue as u64);
+                return Err(format!(
+                    "messages are longer than the queue of {size} at {} holds, and no form says what that costs",
+                    name(hop)
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Calls at moments of their own wait behind one that waits for a lost datagram.
+pub(super) fn behind_lost(s: &Situation<'_>, paced: bool, loss: f64) -> Result<(), String> {
+    if s.transport.stream || !paced || loss <= 0.0 {
+        return Ok(());
+    }
+    Err("calls wait behind one whose datagram was lost, and no form says how long".into())
+}
+
+/// A mean over so few calls that come at random, with waits of that share of their service, that chance decides.
+pub(super) fn few_calls(waits: f64, chance: f64) -> Result<(), String> {
+    if waits * chance <= 0.5 {
+        return Ok(());
+    }
+    Err("so few calls come at random that their mean is chance".into())
+}
+
+/// Calls that wait so long for those of other pairs, or come so often.
+pub(super) fn other_pairs(s: &Situation<'_>, [shared_s, alone_s]: [f64; 2], loss: f64) -> Result<(), String> {
+    if s.transport.stream && shared_s > LEAST_TIMEOUT_S / 2.0 && shared_s > 0.5 * alone_s {
+        return Err("calls of several pairs wait for each other longer than timers wait for them".into());
+    }
+    if !s.transport.stream && shared_s > 0.0 && loss > 0.0 {
+        return Err("a pair that waits for a lost datagram leaves the others alone, and no form says how often".into());
+    }
+    Ok(())
+}
+
+/// Messages longer than a first window, with pauses in which a window that was opened closes again (RFC 9293 section 3.8.6.2.1, RFC 2861).
+pub(super) fn idle_window(s: &Situation<'_>, longest: u64) -> Result<(), String> {
+    let first = s.transport.initial_segments.saturating_mul(s.transport.segment_bytes);
+    if s.transport.stream && longest > first {
+        return Err(
+            "a pause between calls closes the window again for messages of so many segments: no form says how often"
+                .into(),
+        );
+    }
+    Ok(())
+}
+
+/// Several pairs whose calls come at moments of their own, and keep what is busiest with them busy for that share of the time.
+pub(super) fn pairs_at_random(s: &Situation<'_>, busy: f64) -> Result<(), String> {
+    if s.part.replicas > 1 && busy > LITTLE {
+        return Err(
+            "calls of several pairs come at moments of their own: no form says how long they wait for each other"
+                .into(),
+        );
+    }
+    Ok(())
+}
+
+/// Connections whose links are still busy with the ones before, or with those of other pairs.
+pub(super) fn connections(s: &Situation<'_>, time_s: f64) -> Result<(), String> {
+    // SYN, ACK, the introduction, FIN; the same back.
+    const PACKETS: f64 = 4.0;
+    let each = |path: &Path| path.bottleneck(64).and_then(|hop| hop.serialisation_s(64)).unwrap_or(0.0);
+    let busy_s = PACKETS * each(&s.there).max(each(&s.back)) * f64::from(s.part.replicas);
+    if busy_s > 0.3 * time_s {
+        return Err("no form says how long connections wait for what closes the ones before".into());
+    }
+    Ok(())
+}
+
+/// Why no form covers turns of so long, of which that share meets a loss.
+pub(super) fn turns(s: &Situation<'_>, turn_s: f64, loss: f64) -> Result<(), String> {
+    changing(s)?;
+    for path in [&s.there, &s.back] {
+        // A queue grows where packets come faster than they leave: at the bottleneck.
+        let narrowest = path.bottleneck(s.transport.segment_bytes + s.transport.header_bytes).into_iter();
+        if let Some(hop) = narrowest.chain(&path.hops).find(|hop| s.load.carries(hop)) {
+            let most =
+                hop.queue_bytes.zip(hop.rate_bit_s).and_then(|(queue, rate)| pipe::queueing_delay_s(queue, rate));
+            let most =
+                most.map_or_else(String::new, |s| format!(", {} when it is full", stackline_core::units::time(s)));
+            return Err(format!(
+                "what others send waits in the queue at {}{most}: no form says how full it is",
+                name(hop)
+            ));
+        }
+    }
+    let timeout_s = LEAST_TIMEOUT_S.max(2.0 * turn_s);
+    if s.transport.stream && loss * timeout_s > LITTLE * turn_s {
+        return Err(format!(
+            "{} of the turns meet a loss and wait for a timer: a mean of so few is no figure",
+            percent(loss)
+        ));
+    }
+    Ok(())
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.2} %", 100.0 * share)
+}
+
+fn name(hop: &crate::Hop) -> String {
+    format!("{} -> {}", hop.ends.0, hop.ends.1)
+}
