@@ -27,5 +27,5 @@ pub use backend::RunContext;
 pub use make::{Outcome, make_runs};
 pub use recording::Traces;
 pub use run_writer::{Progress, RunWriter};
-pub use seeds::make_runs_of_seeds;
+pub use seeds::{make_runs_of_seeds, simulate};
 pub use worlds::recorders;

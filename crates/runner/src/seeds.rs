@@ -24,6 +24,36 @@ pub fn make_runs_of_seeds(
     interrupted: &AtomicBool,
     writer: &mut RunWriter<'_>,
 ) -> Result<(), Error> {
+    let first = *seeds.start();
+    of_seeds(plan, seeds, interrupted, |seed, made| keep(seed - first, made, writer))
+}
+
+/// The same, kept nowhere: `take` gets the records of each seed, in order, their runs numbered on from seed to seed.
+///
+/// # Errors
+/// The first [`Error`] in that order; what came before it was taken.
+pub fn simulate(
+    plan: &Plan,
+    seeds: RangeInclusive<u64>,
+    interrupted: &AtomicBool,
+    mut take: impl FnMut(Vec<RunRecord>),
+) -> Result<(), Error> {
+    let mut before = 0;
+    of_seeds(plan, seeds, interrupted, |_, made| {
+        let runs = u32::try_from(made.len()).unwrap_or(u32::MAX);
+        let mut records: Vec<RunRecord> = made.into_iter().flatten().collect();
+        records.iter_mut().for_each(|record| record.run += before);
+        before += runs;
+        take(records);
+    })
+}
+
+fn of_seeds(
+    plan: &Plan,
+    seeds: RangeInclusive<u64>,
+    interrupted: &AtomicBool,
+    take: impl FnMut(u64, Vec<Vec<RunRecord>>),
+) -> Result<(), Error> {
     let (first, last) = (*seeds.start(), *seeds.end());
     let next = AtomicU64::new(first);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -42,7 +72,7 @@ pub fn make_runs_of_seeds(
             });
         }
         drop(sender);
-        let result = in_order(first, receiver.iter(), |seed, made| keep(seed - first, made, writer));
+        let result = in_order(first, receiver.iter(), take);
         stop.store(true, Ordering::Relaxed);
         result?;
         if interrupted.load(Ordering::Relaxed) {

@@ -47,7 +47,9 @@ Examples:
   stackline predict wan.stackline --over 'tcp(receive_buffer = 64 KiB), udp'
   stackline predict wan.stackline --run stackline-runs/20260101-120000-wan
 
-Nothing is run. What no closed form covers is listed with its reason.";
+  stackline predict wan.stackline --simulate
+
+Nothing is run, but with --simulate. What no closed form covers is listed with its reason.";
 
 const AFTER_LIFELINES: &str = "\
 Examples:
@@ -259,6 +261,9 @@ pub(crate) struct Predict {
     /// A kept run (a directory, or its name under the runs directory) whose figures stand beside the predictions
     #[arg(long, value_name = "RUN")]
     pub(crate) run: Option<PathBuf>,
+    /// Simulate what no closed form covers: 19 runs of different seeds each, for at most 20 s
+    #[arg(long)]
+    pub(crate) simulate: bool,
 }
 
 #[derive(Args, Debug)]

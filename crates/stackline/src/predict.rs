@@ -1,4 +1,7 @@
-//! `stackline predict`: what closed forms say of a specification, beside a kept run where one is named. Runs nothing.
+//! `stackline predict`: what closed forms say of a specification, beside a kept run where one is named. Runs nothing, but with
+//! `--simulate` what no form covers.
+
+mod simulated;
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
@@ -23,11 +26,19 @@ pub(crate) fn predict(flags: &flags::Predict) -> Result {
         incomplete(run, "shown").iter().for_each(output::say);
         stackline_analyze::summarise(&run.plan, &run.records)
     });
-    let predictions = beside(stackline_model::predict(&plan), &summaries.unwrap_or_default());
+    let mut predictions = stackline_model::predict(&plan);
+    if flags.simulate {
+        simulated::fill(&source, &flags.text, &mut predictions)?;
+    }
+    let open = predictions.iter().any(|prediction| prediction.answer().is_none());
+    let predictions = beside(predictions, &summaries.unwrap_or_default());
     if flags.text.json {
         output::json(&stackline_report::prediction_json(&predictions), false)?;
     } else {
         output::print(&stackline_report::prediction(&predictions, run.is_some()))?;
+    }
+    if open && !flags.simulate {
+        output::say(&"hint: `stackline predict --simulate` simulates what no form covers");
     }
     Ok(Exit::Done)
 }

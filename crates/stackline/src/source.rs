@@ -5,7 +5,7 @@ use crate::exit::{Blame, Error, Result, already_shown};
 use crate::flags::Text;
 use crate::output;
 use stackline_core::catalogue::{Capabilities, StackTable};
-use stackline_core::plan::Plan;
+use stackline_core::plan::{Plan, World};
 use stackline_spec::{Available, Checked, Context, Overrides};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -95,6 +95,17 @@ impl Source {
             return Err(Error::input(message).hint("write one, such as `10 request_response 32*1000;`"));
         }
         self.report(checked, flags)
+    }
+
+    /// As it is carried out in the simulated world, whatever it says.
+    pub(crate) fn simulated(&self, flags: &Text) -> Result<Plan> {
+        let given = overrides(flags)?;
+        let checked = self.checked(&Overrides { world: Some(World::Simulated), ..given });
+        // What its own world warns of was shown.
+        match checked.plan {
+            Some(plan) => Ok(plan),
+            None => self.report(checked, flags).map(|(plan, _)| plan),
+        }
     }
 
     /// Its declarations alone; warnings are about measurements, so only errors are reported.

@@ -24,6 +24,7 @@ mod losses;
 mod net;
 mod network;
 mod outputs;
+mod predicted;
 mod reading;
 mod recorded;
 mod report;
