@@ -9,14 +9,19 @@
 //! | `scenario` | what is drawn, and from which ranges |
 //! | `text` | a scenario as a specification |
 //! | `change` | what can be taken away, and which findings name it |
+//! | `space` | specifications drawn over the whole space of the language, to be predicted |
+//! | `dice` | random numbers in ranges |
 //! | `judge` | what is true by removal, and whether findings say so |
 //! | `calibration` | how often what was said with some confidence was right |
 
 pub mod calibration;
 pub mod change;
+mod dice;
 pub mod judge;
 pub mod scenario;
+pub mod space;
 mod text;
 
 pub use change::Change;
 pub use scenario::Scenario;
+pub use space::Question;

@@ -2,9 +2,8 @@
 //! Draws only; it knows neither how it is written nor what it does.
 
 use crate::change::Change;
-use rand_core::Rng;
+use crate::dice::Dice;
 use serde::Serialize;
-use stackline_core::random::{Generator, Seed};
 
 /// A measurement across a network `a - l - r - b`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -99,37 +98,11 @@ pub struct Load {
     pub shares: bool,
 }
 
-/// A source of random numbers in ranges.
-struct Dice(Generator);
-
-impl Dice {
-    fn unit(&mut self) -> f64 {
-        (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    fn between(&mut self, from: f64, to: f64) -> f64 {
-        from + (to - from) * self.unit()
-    }
-
-    /// Every factor is as likely as every other of the same size.
-    fn log(&mut self, from: f64, to: f64) -> f64 {
-        (from.ln() + (to / from).ln() * self.unit()).exp()
-    }
-
-    fn chance(&mut self, probability: f64) -> bool {
-        self.unit() < probability
-    }
-
-    fn one<T: Copy>(&mut self, of: &[T]) -> Option<T> {
-        of.get((self.unit() * of.len() as f64) as usize).copied()
-    }
-}
-
 impl Scenario {
     /// The scenario of a seed.
     #[must_use]
     pub fn draw(seed: u64) -> Self {
-        let mut dice = Dice(Seed::root(seed).child("truth").generator());
+        let mut dice = Dice::of(seed, "truth");
         let mut scenario = Self::healthy(seed, &mut dice);
         let planted = match dice.unit() {
             u if u < 0.2 => 0,

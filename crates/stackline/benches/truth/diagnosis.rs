@@ -1,14 +1,12 @@
 //! Findings of random specifications beside what is true by removal.
 
 use crate::runs::Place;
+use crate::seeds;
 use stackline_truth::calibration::Reliability;
 use stackline_truth::judge::{CAUSE, Said, Truth, Verdict};
 use stackline_truth::{Change, Scenario};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 use std::time::Instant;
 
 /// One specification, judged.
@@ -23,26 +21,7 @@ pub(crate) struct All(Vec<(u64, Result<Judged, String>)>);
 
 /// Judges the specifications of seeds from `from` on, until one of the limits is reached.
 pub(crate) fn judge(from: u64, count: u64, until: Instant) -> All {
-    let next = AtomicU64::new(0);
-    let all: Mutex<Vec<(u64, Result<Judged, String>)>> = Mutex::default();
-    let work = || {
-        let place = Place::new();
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            if number >= count || Instant::now() > until {
-                return;
-            }
-            let judged = one(&place, from + number);
-            if let Ok(mut all) = all.lock() {
-                all.push((from + number, judged));
-            }
-        }
-    };
-    let threads = thread::available_parallelism().map_or(1, usize::from);
-    thread::scope(|scope| (0..threads).for_each(|_| _ = scope.spawn(work)));
-    let mut all = all.into_inner().unwrap_or_default();
-    all.sort_by_key(|(seed, _)| *seed);
-    All(all)
+    All(seeds::each(from, count, until, one))
 }
 
 impl All {

@@ -1,14 +1,22 @@
 //! Runs a scenario with the command itself, and asks it for the diagnosis.
 
 use serde_json::Value;
-use stackline_truth::Scenario;
 use stackline_truth::judge::Said;
+use stackline_truth::{Question, Scenario};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A program that measures, and where it keeps its runs.
 pub(crate) struct Place(tempfile::TempDir);
+
+/// What was predicted, and what came of it.
+pub(crate) struct Asked {
+    pub(crate) predicted: Option<f64>,
+    pub(crate) interval: Vec<f64>,
+    /// One a run.
+    pub(crate) figures: Vec<f64>,
+}
 
 impl Place {
     pub(crate) fn new() -> Self {
@@ -49,6 +57,28 @@ impl Place {
         let seconds = elapsed_s(&run);
         let _ = fs::remove_dir_all(run);
         Ok((seconds?, findings))
+    }
+
+    /// What is predicted of a question, and the figures of its runs.
+    pub(crate) fn predicted(&self, question: &Question, simulate: bool) -> Result<Asked, String> {
+        let output = self.stackline(&["run", "--json", "-e", &question.text])?;
+        let run: Value = serde_json::from_slice(&output).map_err(|error| error.to_string())?;
+        let more: &[&str] = if simulate { &["--simulate"] } else { &[] };
+        let output = self.stackline(&[&["predict", "--json", "-e", question.text.as_str()], more].concat())?;
+        let predicted: Value = serde_json::from_slice(&output).map_err(|error| error.to_string())?;
+        let _ = run["run"].as_str().map(fs::remove_dir_all);
+        let (summary, prediction) = (&run["measurements"][0], &predicted["predictions"][0]);
+        let figures = match prediction["metric"].as_str() {
+            Some("response") => &summary["run_values"]["response_s"],
+            Some("connect") => &summary["run_values"]["connect_s"],
+            _ => &summary["run_values"]["throughput_bit_s"],
+        };
+        let numbers = |value: &Value| value.as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
+        Ok(Asked {
+            predicted: prediction["predicted"].as_f64(),
+            interval: numbers(&prediction["interval"]),
+            figures: numbers(figures),
+        })
     }
 
     fn run(&self, scenario: &Scenario, trace: bool) -> Result<PathBuf, String> {
