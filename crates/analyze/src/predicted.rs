@@ -1,6 +1,6 @@
 //! Predictions beside what was measured. The forms are `model`'s; here each finds its measurement in a run.
 
-use crate::statistics::Statistics;
+use crate::statistics::{Statistics, real};
 use crate::summary::{Metric, Summary};
 pub use stackline_model::prediction::{Answer, Outcome, Prediction, Quantity, Unit, Value};
 
@@ -38,11 +38,10 @@ const fn metric(quantity: Quantity) -> Metric {
     }
 }
 
-/// What simulated runs say of a part that no form covers: the median of the runs, and the least and the greatest of them. Of n runs
-/// that are alike the next lies between these two in `(n - 1) / (n + 1)` of the cases: nine of ten with 19. `None` where nothing of it
-/// was measured.
+/// What simulated runs say of a part that no form covers, which took `wanted` of them: the median, and where nine of ten further ones
+/// lie. `None` where nothing of it was measured, or so little that chance may decide.
 #[must_use]
-pub fn by_simulation(reason: &str, summary: &Summary) -> Option<Outcome> {
+pub fn by_simulation(reason: &str, summary: &Summary, wanted: u64) -> Option<Outcome> {
     let quantities = [
         (Quantity::Response, summary.response_s.is_some()),
         (Quantity::Connect, summary.connect_s.is_some()),
@@ -51,25 +50,36 @@ pub fn by_simulation(reason: &str, summary: &Summary) -> Option<Outcome> {
     let (quantity, _) = quantities.into_iter().find(|(_, is)| *is)?;
     let statistics = Statistics::from_values(summary.values(metric(quantity)))?;
     let spread = statistics.sd.filter(|_| statistics.mean > 0.0).map_or(0.0, |sd| sd / statistics.mean);
+    if statistics.n < wanted.min(2) || (statistics.n < wanted && spread > EQUAL) {
+        return None;
+    }
+    let value = statistics.median;
     let values = vec![
         Value {
             name: "simulated runs",
-            value: crate::statistics::real(statistics.n),
+            value: real(statistics.n),
             unit: Unit::Count,
-            source: "the median of their figures, their least and their greatest",
+            source: "of different seeds; the figure is their median",
         },
         Value { name: "standard deviation", value: spread, unit: Unit::Share, source: "of one run, over the mean" },
     ];
     Some(Outcome::Predicted(Answer {
         quantity,
-        value: statistics.median,
-        interval: [statistics.min, statistics.max],
+        value,
+        interval: [statistics.min.min(value * (1.0 - LEFT_OUT)), statistics.max.max(value * (1.0 + LEFT_OUT))],
         limit: SIMULATED,
         values,
         assumptions: vec![format!("simulated, because no form covers it: {reason}")],
         moved: None,
     }))
 }
+
+/// So many runs that the next one lies between the least and the greatest of them in nine of ten cases, `(n - 1) / (n + 1)`.
+pub const RUNS: u64 = 19;
+/// Runs that differ by less are taken for equal: fewer of them say as much.
+const EQUAL: f64 = 0.002;
+/// What a simulated run leaves out of a real one.
+const LEFT_OUT: f64 = 0.03;
 
 /// What stands in the place of a limit where a figure comes from simulated runs: `diagnose` names limits of runs.
 pub const SIMULATED: &str = "simulated";

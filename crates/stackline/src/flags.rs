@@ -49,7 +49,8 @@ Examples:
 
   stackline predict wan.stackline --simulate
 
-Nothing is run, but with --simulate. What no closed form covers is listed with its reason.";
+Nothing is measured. What no closed form covers is simulated, 19 runs of different seeds, if that
+takes no more than two seconds in all; else it is open, with its reason.";
 
 const AFTER_LIFELINES: &str = "\
 Examples:
@@ -261,9 +262,12 @@ pub(crate) struct Predict {
     /// A kept run (a directory, or its name under the runs directory) whose figures stand beside the predictions
     #[arg(long, value_name = "RUN")]
     pub(crate) run: Option<PathBuf>,
-    /// Simulate what no closed form covers: 19 runs of different seeds each, for at most 20 s
+    /// Take a minute to simulate what no closed form covers; without it two seconds
     #[arg(long)]
     pub(crate) simulate: bool,
+    /// Closed forms alone: nothing is simulated
+    #[arg(long, conflicts_with = "simulate")]
+    pub(crate) forms: bool,
 }
 
 #[derive(Args, Debug)]

@@ -1,5 +1,5 @@
-//! `stackline predict`: what closed forms say of a specification, beside a kept run where one is named. Runs nothing, but with
-//! `--simulate` what no form covers.
+//! `stackline predict`: what closed forms say of a specification, beside a kept run where one is named. What no form covers is
+//! simulated as far as a moment allows; nothing is measured.
 
 mod simulated;
 
@@ -10,6 +10,12 @@ use crate::output;
 use crate::source::Source;
 use stackline_analyze::predicted::beside;
 use stackline_runs::Run;
+use std::time::Duration;
+
+/// As long as nobody minds to wait for what no form covers.
+const MOMENT: Duration = Duration::from_secs(2);
+/// With `--simulate`.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Predicts every measurement that crosses a network.
 pub(crate) fn predict(flags: &flags::Predict) -> Result {
@@ -27,8 +33,8 @@ pub(crate) fn predict(flags: &flags::Predict) -> Result {
         stackline_analyze::summarise(&run.plan, &run.records)
     });
     let mut predictions = stackline_model::predict(&plan);
-    if flags.simulate {
-        simulated::fill(&source, &flags.text, &mut predictions)?;
+    if !flags.forms {
+        simulated::fill(&source, &flags.text, &mut predictions, if flags.simulate { PATIENCE } else { MOMENT });
     }
     let open = predictions.iter().any(|prediction| prediction.answer().is_none());
     let predictions = beside(predictions, &summaries.unwrap_or_default());
@@ -38,7 +44,7 @@ pub(crate) fn predict(flags: &flags::Predict) -> Result {
         output::print(&stackline_report::prediction(&predictions, run.is_some()))?;
     }
     if open && !flags.simulate {
-        output::say(&"hint: `stackline predict --simulate` simulates what no form covers");
+        output::say(&"hint: `stackline predict --simulate` takes more time to simulate what no form covers");
     }
     Ok(Exit::Done)
 }

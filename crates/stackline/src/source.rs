@@ -6,7 +6,7 @@ use crate::flags::Text;
 use crate::output;
 use stackline_core::catalogue::{Capabilities, StackTable};
 use stackline_core::plan::{Plan, World};
-use stackline_spec::{Available, Checked, Context, Overrides};
+use stackline_spec::{Available, Checked, Context, Overrides, Severity};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -97,15 +97,11 @@ impl Source {
         self.report(checked, flags)
     }
 
-    /// As it is carried out in the simulated world, whatever it says.
+    /// As it is carried out in the simulated world, whatever it says; else its first mistake there, which nobody is shown.
     pub(crate) fn simulated(&self, flags: &Text) -> Result<Plan> {
-        let given = overrides(flags)?;
-        let checked = self.checked(&Overrides { world: Some(World::Simulated), ..given });
-        // What its own world warns of was shown.
-        match checked.plan {
-            Some(plan) => Ok(plan),
-            None => self.report(checked, flags).map(|(plan, _)| plan),
-        }
+        let checked = self.checked(&Overrides { world: Some(World::Simulated), ..overrides(flags)? });
+        let mistake = checked.diagnostics.into_iter().find(|diagnostic| diagnostic.severity == Severity::Error);
+        checked.plan.ok_or_else(|| Error::input(mistake.map_or_else(String::new, |mistake| mistake.message)))
     }
 
     /// Its declarations alone; warnings are about measurements, so only errors are reported.

@@ -14,6 +14,7 @@ const LEFT_OUT: f64 = 0.1;
 pub(super) fn of_transfer(flow: &Flow<'_>, limit: &str, value: f64, elapsed_s: Option<f64>) -> [f64; 2] {
     let (below, above) = match limit {
         "loss" => (0.15, 0.15),
+        "host" => (0.2, 0.1),
         "window" => (0.15, 0.05),
         "slow start" | "round trips" => (0.08, 0.08),
         _ => (0.06, 0.04),

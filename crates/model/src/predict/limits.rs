@@ -13,6 +13,9 @@ use stackline_core::program::DelayArgument;
 /// Below this average window, in segments, duplicate acknowledgements are too few for fast retransmission to be the rule.
 pub(super) const FEW_SEGMENTS: f64 = 10.0;
 
+/// Acknowledgements that a host copies for each segment: one at first, one for two later.
+const ACKS_A_SEGMENT: f64 = 0.6;
+
 /// The long-run limits of one flow, in bit/s of payload.
 pub(super) struct Limits {
     pub(super) named: Vec<(&'static str, Option<f64>)>,
@@ -127,7 +130,12 @@ impl Flow<'_> {
     pub(super) fn host(&self) -> Option<f64> {
         let packets = self.s.packets(self.piece());
         let copies = |interface| {
-            real(packets.full) * copy_s(interface, packets.full_bytes) + copy_s(interface, packets.last_bytes)
+            let acks = if self.s.transport.stream {
+                ACKS_A_SEGMENT * copy_s(interface, self.s.transport.ack_bytes)
+            } else {
+                0.0
+            };
+            real(packets.full) * copy_s(interface, packets.full_bytes) + copy_s(interface, packets.last_bytes) + acks
         };
         let (mut sender, receiver) = (copies(&self.data.sender), copies(&self.data.receiver));
         if let Some(first) = self.data.hops.first().filter(|_| self.data.sender.single_buffered && sender > 0.0) {

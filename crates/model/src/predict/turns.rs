@@ -161,7 +161,7 @@ pub(super) fn calls(s: &Situation<'_>, calls: &Calls<'_>) -> Result<Answer, Stri
         Unit::Seconds,
         "Pollaczek and Khinchine, M/D/1",
     );
-    uncovered::turns(s, served_s, loss)?;
+    uncovered::turns(s, served_s, loss, calls.fresh)?;
     uncovered::behind_lost(s, paced, loss)?;
     uncovered::other_pairs(s, [shared_s, served_s - shared_s], loss)?;
     lossy(s, loss, &mut values, &mut assumptions);
@@ -258,7 +258,7 @@ pub(super) fn exchange(
         1.0 - (1.0 - loss_of(&s.there, &s.packets(there), None)) * (1.0 - loss_of(&s.back, &s.packets(back), None));
     let (mut values, mut assumptions) = (values(s, &spent), s.assumptions());
     values.add("one turn", turn_s, Unit::Seconds, "there, waits, back");
-    uncovered::turns(s, turn_s, loss)?;
+    uncovered::turns(s, turn_s, loss, false)?;
     lossy(s, loss, &mut values, &mut assumptions);
     let value = f64::from(s.part.replicas) * 8.0 * real(there + back) / turn_s;
     let moved = Some((value * turn_s / 8.0, turn_s));
@@ -287,7 +287,7 @@ pub(super) fn connects(s: &Situation<'_>, arrival: Option<&DelayArgument>) -> Re
     });
     let (there, back) = s.transport.connect.first().copied().unwrap_or_default();
     let loss = 1.0 - libm::pow((1.0 - s.there.loss_of(there, None)) * (1.0 - s.back.loss_of(back, None)), trips);
-    uncovered::turns(s, time_s, loss)?;
+    uncovered::turns(s, time_s, loss, true)?;
     uncovered::connections(s, time_s)?;
     lossy(s, loss, &mut values, &mut assumptions);
     let limit = largest(&spent, &[]);

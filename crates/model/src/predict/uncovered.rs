@@ -16,10 +16,13 @@ const MANY: f64 = 30.0;
 const LONG: f64 = 60.0;
 /// What a loss at the end of a flight costs at least: Linux' least time-out.
 const LEAST_TIMEOUT_S: f64 = 0.2;
+/// How long the first packets are waited for (RFC 6298, section 2.1).
+const FIRST_TIMEOUT_S: f64 = 1.0;
 
 /// Why no form covers a transfer that has that limit and takes so long.
 pub(super) fn transfer(flow: &Flow<'_>, binds: &str, elapsed_s: f64, rtt_s: f64) -> Result<(), String> {
     changing(flow.s)?;
+    slow_packets(flow.s, flow.data, flow.bytes.unwrap_or(u64::MAX))?;
     beside(flow.s, flow.data, elapsed_s / rtt_s)?;
     if !flow.s.transport.stream {
         return datagrams(flow);
@@ -28,6 +31,7 @@ pub(super) fn transfer(flow: &Flow<'_>, binds: &str, elapsed_s: f64, rtt_s: f64)
     losses(flow)?;
     if binds == "window" {
         small_window(flow)?;
+        send_buffer(flow)?;
     }
     overrun(flow, elapsed_s / rtt_s)
 }
@@ -52,6 +56,32 @@ pub(super) fn changing(s: &Situation<'_>) -> Result<(), String> {
     let changes = |path: &Path| path.left_out.contains(&CHANGING_RATE);
     if changes(&s.there) || changes(&s.back) {
         return Err("a rate on the way changes in time, and no form follows it".into());
+    }
+    Ok(())
+}
+
+/// What is sent at once takes longer to leave than timers wait for it: it is sent again for nothing.
+fn slow_packets(s: &Situation<'_>, path: &Path, bytes: u64) -> Result<(), String> {
+    let packet = s.transport.segment_bytes + s.transport.header_bytes;
+    let Some(hop) = path.bottleneck(packet).filter(|_| s.transport.stream) else { return Ok(()) };
+    let packets = bytes.div_ceil(s.transport.segment_bytes.max(1)).min(s.transport.initial_segments);
+    let seconds = real(packets) * hop.serialisation_s(packet).unwrap_or(0.0) * f64::from(s.part.replicas);
+    if seconds > FIRST_TIMEOUT_S {
+        return Err(format!(
+            "the first packets take {} at {}, longer than timers wait",
+            stackline_core::units::time(seconds),
+            name(hop)
+        ));
+    }
+    Ok(())
+}
+
+/// A send buffer is filled again when a part of it is free, not with each acknowledgement.
+fn send_buffer(flow: &Flow<'_>) -> Result<(), String> {
+    let stack = &flow.s.part.stack;
+    let others = ["window", "receive_buffer"].into_iter().filter_map(|name| stack.number(name)).min();
+    if stack.number("send_buffer").is_some_and(|bytes| others.is_none_or(|others| bytes < others)) {
+        return Err("the send buffer limits: it is filled when a part of it is free, and no form says how much".into());
     }
     Ok(())
 }
@@ -176,6 +206,7 @@ fn small(flow: &Flow<'_>, product: f64, queue: f64) -> bool {
 /// Messages that are sent at once, by all pairs, into a queue that cannot hold them.
 pub(super) fn messages(s: &Situation<'_>, [request, response]: [u64; 2]) -> Result<(), String> {
     for (path, bytes) in [(&s.there, request), (&s.back, response)] {
+        slow_packets(s, path, bytes)?;
         let packets = s.packets(bytes);
         let all = f64::from(s.part.replicas) * (real(packets.full * packets.full_bytes + packets.last_bytes));
         if s.transport.stream && s.transport.window_bytes.is_some_and(|window| window < real(bytes)) {
@@ -263,8 +294,8 @@ pub(super) fn connections(s: &Situation<'_>, time_s: f64) -> Result<(), String> 
     Ok(())
 }
 
-/// Why no form covers turns of so long, of which that share meets a loss.
-pub(super) fn turns(s: &Situation<'_>, turn_s: f64, loss: f64) -> Result<(), String> {
+/// Why no form covers turns of so long, of which that share meets a loss, and which may open a connection each.
+pub(super) fn turns(s: &Situation<'_>, turn_s: f64, loss: f64, opens: bool) -> Result<(), String> {
     changing(s)?;
     for path in [&s.there, &s.back] {
         // A queue grows where packets come faster than they leave: at the bottleneck.
@@ -280,7 +311,7 @@ pub(super) fn turns(s: &Situation<'_>, turn_s: f64, loss: f64) -> Result<(), Str
             ));
         }
     }
-    let timeout_s = LEAST_TIMEOUT_S.max(2.0 * turn_s);
+    let timeout_s = if opens { FIRST_TIMEOUT_S } else { LEAST_TIMEOUT_S }.max(2.0 * turn_s);
     if s.transport.stream && loss * timeout_s > LITTLE * turn_s {
         return Err(format!(
             "{} of the turns meet a loss and wait for a timer: a mean of so few is no figure",

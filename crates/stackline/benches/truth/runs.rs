@@ -63,7 +63,7 @@ impl Place {
     pub(crate) fn predicted(&self, question: &Question, simulate: bool) -> Result<Asked, String> {
         let output = self.stackline(&["run", "--json", "-e", &question.text])?;
         let run: Value = serde_json::from_slice(&output).map_err(|error| error.to_string())?;
-        let more: &[&str] = if simulate { &["--simulate"] } else { &[] };
+        let more: &[&str] = if simulate { &[] } else { &["--forms"] };
         let output = self.stackline(&[&["predict", "--json", "-e", question.text.as_str()], more].concat())?;
         let predicted: Value = serde_json::from_slice(&output).map_err(|error| error.to_string())?;
         let _ = run["run"].as_str().map(fs::remove_dir_all);

@@ -17,17 +17,18 @@ fn predictions(place: &Place, more: &[&str]) -> Vec<Value> {
 }
 
 #[test]
-fn what_no_form_covers_is_open_until_it_is_simulated() {
+fn what_no_form_covers_is_simulated() {
     let place = Place::new();
-    let said = place.stackline(&["predict", "-e", TEXT]);
+    let said = place.stackline(&["predict", "--forms", "-e", TEXT]);
     said.succeeds().hints("predict --simulate");
     assert!(said.out.contains("overruns the queue of 8000 B at r -> b"), "{}", said.out);
 
-    let [open, calls] = &predictions(&place, &[])[..] else { panic!("two measurements") };
+    let [open, calls] = &predictions(&place, &["--forms"])[..] else { panic!("two measurements") };
     assert!(open["predicted"].is_null() && open["interval"].is_null(), "{open}");
-    let [simulated, same] = &predictions(&place, &["--simulate"])[..] else { panic!("two measurements") };
+    let [simulated, same] = &predictions(&place, &[])[..] else { panic!("two measurements") };
     assert_eq!(same, calls, "what a form covers is not simulated");
     assert_eq!(simulated["limit"], "simulated");
+    assert!(simulated["assumptions"][0].as_str().unwrap().contains("overruns the queue"), "{simulated}");
 
     // As `run` has it, whose runs have other seeds.
     let run = place.stackline(&["run", "--json", "--in", "simulated", "-e", TEXT]);
@@ -41,8 +42,13 @@ fn what_no_form_covers_is_open_until_it_is_simulated() {
 #[test]
 fn what_cannot_be_simulated_stays_open() {
     let place = Place::new();
-    let text = "network wan { host a, b; link a - b 10 Mbit/s 1 ms loss 100%; } 1 from a to b rr 32*10 over tcp across wan in simulated;";
-    let output = place.stackline(&["predict", "--simulate", "-e", text]);
-    output.succeeds();
-    assert!(output.out.contains("not covered") && output.out.contains("simulated: seed"), "{}", output.out);
+    let network = "network wan { host a, b; link a - b 10 Mbit/s 1 ms loss 100%; }";
+    for (what, why) in [
+        ("rr 32*10 over tcp across wan in simulated", "simulated: seed"),
+        ("bulk_put 1 KiB*10 over tcp(congestion = bbr) across wan in emulated", "simulated: "),
+    ] {
+        let output = place.stackline(&["predict", "-e", &format!("{network} 1 from a to b {what};")]);
+        output.succeeds();
+        assert!(output.out.contains("not covered") && output.out.contains(why), "{}", output.out);
+    }
 }
