@@ -134,19 +134,25 @@ impl Flow<'_> {
         Ok(Sending { time_s: grown_s + settled + rest, grown_s })
     }
 
-    /// Units that leave as they are handed over, each a segment of its own, fill the first window with less than full segments.
+    /// Units that leave as they are handed over, each in segments of its own, fill the first window with less than full segments.
     fn first_pieces(&self, transfer: Transfer) -> Option<Sent> {
-        let segments = transfer.initial_segments;
-        let piece = self.unit / self.unit.div_ceil(transfer.segment_bytes.max(1)).max(1);
-        let small = self.s.part.stack.flag("nodelay") && piece < transfer.segment_bytes;
-        let first = segments.saturating_mul(piece);
-        if !small || segments == u64::MAX || transfer.bytes <= first {
+        let (segments, full) = (transfer.initial_segments, transfer.segment_bytes.max(1));
+        let each = self.unit.div_ceil(full).max(1);
+        let small = self.s.part.stack.flag("nodelay") && self.unit < each * full && segments < u64::MAX;
+        if !small {
             return send(&transfer);
         }
-        let rest = Transfer { bytes: transfer.bytes - first, initial_segments: 2 * segments, ..transfer };
-        let sent = send(&rest)?;
-        let first_s = transfer.rate_bit_s.map_or(0.0, |rate| 8.0 * real(first) / rate).max(transfer.rtt_s);
-        Some(Sent { time_s: sent.time_s + first_s, rounds: sent.rounds + 1, ..sent })
+        let first = (segments / each).saturating_mul(self.unit) + segments % each * full;
+        let (first, rest) = (first.min(transfer.bytes), transfer.bytes.saturating_sub(first));
+        // Each has a header of its own.
+        let packets = first.div_ceil(self.unit.max(1)).saturating_mul(each).min(segments);
+        let wire = real(first + packets * self.s.transport.header_bytes) * real(full) / real(self.packet());
+        let first_s = transfer.rate_bit_s.map_or(0.0, |rate| 8.0 * wire / rate);
+        if rest == 0 {
+            return Some(Sent { time_s: first_s, ..send(&Transfer { bytes: first, ..transfer })? });
+        }
+        let sent = send(&Transfer { bytes: rest, initial_segments: 2 * segments, ..transfer })?;
+        Some(Sent { time_s: sent.time_s + first_s.max(transfer.rtt_s), rounds: sent.rounds + 1, ..sent })
     }
 
     /// Flows of this part that nobody else shares the bottleneck with.
