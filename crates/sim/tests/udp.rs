@@ -107,3 +107,12 @@ fn senders_that_fill_their_host_s_queue_together_go_on_in_time() {
     assert!((550..700).contains(&record.responder.received_units), "{record:?}");
     assert!(record.responder.lost.unwrap() > 0);
 }
+
+#[test]
+fn a_connection_over_a_long_way_takes_two_round_trips() {
+    let far = "network far { host a, b; link a - b unlimited 300 ms; }\n";
+    let outcome = run(&format!("{far}1 from a to b connect_disconnect 1*20 over udp across far in simulated;"));
+    let connects = &outcome.records[0].connects;
+    // HELLO and BYE are each answered.
+    assert_eq!((connects.n(), connects.sum / 20), (20, 1_200_000_000));
+}

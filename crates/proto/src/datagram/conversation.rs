@@ -13,11 +13,15 @@ use stackline_core::time::{Duration, Instant};
 /// As many calls may be lost in a row before the next is taken for a stranger's.
 const MOST_CALLS_LOST: u64 = 1 << 16;
 
+/// A peer that took so long to answer gets so many times as long for its next answer.
+const PATIENCE_TRIPS: u64 = 4;
+
 /// Control that is repeated until it is answered.
 #[derive(Debug)]
 struct Request {
     kind: Control,
     value: u64,
+    begun: Instant,
     give_up: Instant,
     /// When it leaves again, and how long after that.
     next: Instant,
@@ -82,6 +86,8 @@ pub struct Conversation {
     end_sent: bool,
     closed: bool,
     request: Option<Request>,
+    /// How long the peer took at most to answer.
+    slowest_answer: Duration,
 }
 
 impl Conversation {
@@ -119,7 +125,8 @@ impl Conversation {
         self.request = Some(Request {
             kind,
             value,
-            give_up: now + patience,
+            begun: now,
+            give_up: now + Duration(patience.0.max(PATIENCE_TRIPS * self.slowest_answer.0)),
             next: now,
             repeat: FIRST_REPEAT,
             sent: false,
@@ -134,6 +141,7 @@ impl Conversation {
         let answered = self.is_answered();
         let Some(request) = &mut self.request else { return Step::Answered };
         if request.sent && answered {
+            self.slowest_answer = self.slowest_answer.max(now.since(request.begun));
             self.end_sent |= request.kind == Control::End;
             self.request = None;
             return Step::Answered;
@@ -441,6 +449,22 @@ mod tests {
         assert!((FAREWELL.0..FAREWELL.0 + LAST_REPEAT.0).contains(&given_up));
         let (_, given_up) = alone(Control::End);
         assert!((LAST_PATIENCE.0..LAST_PATIENCE.0 + LAST_REPEAT.0).contains(&given_up));
+    }
+
+    #[test]
+    fn a_far_peer_gets_the_time_for_its_farewell() {
+        let mut end = asking(Control::Hello);
+        end.handle_control(Control::Hello as u8 | ANSWER, 0);
+        let far = Instant(600_000_000);
+        assert_eq!(end.poll(far), Step::Answered);
+        end.request(far, Control::Bye);
+        let given_up = loop {
+            let now = end.deadline().unwrap();
+            if end.poll(now) == Step::GivenUp {
+                break now;
+            }
+        };
+        assert!(given_up.since(far).0 >= 4 * 600_000_000, "{given_up:?}");
     }
 
     #[test]
