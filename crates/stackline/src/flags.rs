@@ -52,6 +52,14 @@ Examples:
 Nothing is measured. What no closed form covers is simulated, 19 runs of different seeds, if that
 takes no more than two seconds in all; else it is open, with its reason.";
 
+const AFTER_GENERATE: &str = "\
+Examples:
+  stackline truth generate labelled --count 20 --capture
+  STACKLINE_RUNS=labelled stackline diagnose last
+
+Networks, transfers, calls and planted causes are drawn; what a cause costs is found by taking it away
+and simulating again. docs/JSON.md describes truth.json.";
+
 const AFTER_LIFELINES: &str = "\
 Examples:
   stackline run examples/first.stackline --trace
@@ -158,6 +166,8 @@ pub(crate) enum Command {
     /// Reproduce a paper's tables and figures: printed, formula, simulated, measured on this machine
     #[command(after_help = AFTER_REPRODUCE)]
     Reproduce(Reproduce),
+    /// Make simulated runs whose limiting causes are known, for testing what names them
+    Truth(Truth),
     /// Print what a shell needs to complete commands and flags
     #[command(after_help = AFTER_COMPLETIONS)]
     Completions(Completions),
@@ -467,6 +477,34 @@ pub(crate) struct Query {
 fn precision(text: &str) -> Result<f64, String> {
     let percent = text.strip_suffix('%').unwrap_or(text).trim().parse().ok();
     percent.filter(|percent| (0.1..=50.0).contains(percent)).ok_or_else(|| "a number from 0.1 to 50".to_owned())
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Truth {
+    #[command(subcommand)]
+    pub(crate) command: TruthCommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum TruthCommand {
+    /// Write labelled runs: events, specification, and truth.json with what each cause costs
+    #[command(after_help = AFTER_GENERATE)]
+    Generate(Generate),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Generate {
+    /// Where the runs go; made when it is not there
+    pub(crate) directory: PathBuf,
+    /// The first seed; each seed is one run, always the same
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    pub(crate) from: u64,
+    /// How many seeds
+    #[arg(long, value_name = "NUMBER", default_value_t = 100)]
+    pub(crate) count: usize,
+    /// Keep the packets of every port as well, as pcapng
+    #[arg(long)]
+    pub(crate) capture: bool,
 }
 
 #[derive(Args, Debug)]

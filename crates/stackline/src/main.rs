@@ -26,6 +26,7 @@ mod run;
 mod show;
 mod source;
 mod text;
+mod truth;
 mod watch;
 
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         Command::Predict(flags) => predict::predict(&flags),
         Command::Stacks(flags) => text::stacks(&flags),
         Command::Keywords(flags) => keywords::keywords(&flags),
+        Command::Truth(flags) => truth::truth(&flags),
         Command::Agent(flags) => agent::agent(&flags),
         Command::Compare(flags) => compare::compare(&flags),
         Command::Diagnose(flags) => diagnose::diagnose(&flags),

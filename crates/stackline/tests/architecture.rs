@@ -33,7 +33,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "stackline",
         &[
             "core", "spec", "net", "proto", "model", "sim", "emu", "monitor", "live", "events", "runs", "runner",
-            "analyze", "exchange", "report", "papers",
+            "analyze", "exchange", "report", "papers", "truth",
         ],
     ),
 ];

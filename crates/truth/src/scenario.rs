@@ -43,6 +43,7 @@ pub struct Link {
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Work {
     /// Data units one way.
     Transfer {

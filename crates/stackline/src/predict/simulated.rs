@@ -17,7 +17,7 @@ pub(super) fn fill(source: &Source, flags: &Text, predictions: &mut [Prediction]
     let open = |prediction: &&Prediction| prediction.answer().is_none() && prediction.network.is_some();
     let mut indices: Vec<usize> = predictions.iter().filter(open).map(|prediction| prediction.measurement).collect();
     indices.dedup();
-    let plan = if indices.is_empty() { None } else { Some(source.simulated(flags)) };
+    let plan = if indices.is_empty() { None } else { Some(source.simulated_as(flags)) };
     let until = Instant::now() + time;
     for index in indices {
         let found = match &plan {

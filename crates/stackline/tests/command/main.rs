@@ -35,5 +35,6 @@ mod spims;
 mod ssh;
 mod together;
 mod traces;
+mod truth;
 mod watch;
 mod worlds;

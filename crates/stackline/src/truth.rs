@@ -1,0 +1,153 @@
+//! `stackline truth generate`: simulated runs whose causes are known, with their events, for testing whatever names causes. What costs
+//! time is found by taking each possible cause away and simulating again; nothing is taken from findings.
+
+use crate::exit::{Blame, Error, Exit, Result};
+use crate::flags::{Generate, Truth as Flags, TruthCommand};
+use crate::output;
+use crate::run::listen_for_ctrl_c;
+use indicatif::ProgressBar;
+use serde_json::{Value, json};
+use stackline_core::plan::Plan;
+use stackline_core::record::RunRecord;
+use stackline_core::schedule::ScheduledRun;
+use stackline_live::launch::Launcher;
+use stackline_runner::{Progress, RunContext, RunWriter, Traces, make_runs, simulate};
+use stackline_runs::{RunDirectory, replace_with};
+use stackline_truth::judge::{CAUSE, NONE, Truth};
+use stackline_truth::{Change, Scenario};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
+
+/// The file of a run that says what is true of it.
+const LABEL: &str = "truth.json";
+
+/// The main job.
+pub(crate) fn truth(flags: &Flags) -> Result {
+    match &flags.command {
+        TruthCommand::Generate(flags) => generate(flags),
+    }
+}
+
+/// Makes so many labelled runs, one seed after the other; those that were done before an interruption stay.
+fn generate(flags: &Generate) -> Result {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    listen_for_ctrl_c([&interrupted])?;
+    let mut made = 0;
+    // It draws itself on a terminal alone.
+    let bar = ProgressBar::new(flags.count as u64);
+    for seed in (flags.from..).take(flags.count) {
+        bar.inc(1);
+        let scenario = Scenario::draw(seed);
+        let label = match label(&scenario, &interrupted) {
+            Ok(label) => label,
+            // Such as a connection that gives up after too many losses: there is nothing to label.
+            Err(error) if error.blame == Blame::Measurement => {
+                output::say(&format_args!("seed {seed} is left out: {}", error.message));
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        keep(&scenario, &label, flags, &interrupted)?;
+        made += 1;
+    }
+    bar.finish_and_clear();
+    output::print(&format!("{made} runs are in {}, each with a {LABEL}\n", flags.directory.display()))?;
+    Ok(Exit::Done)
+}
+
+/// What is true of a scenario: what it is made of, and what each change saves.
+fn label(scenario: &Scenario, interrupted: &AtomicBool) -> Result<Value> {
+    let first = measured(scenario, interrupted)?;
+    let took_s = seconds(&first);
+    let mut without = BTreeMap::new();
+    for change in Change::ALL {
+        if let Some(other) = change.without(scenario) {
+            without.insert(change, seconds(&measured(&other, interrupted)?));
+        }
+    }
+    let truth = Truth::of(took_s, &without);
+    let spent = [&first.initiator, &first.responder].map(|side| {
+        let (start, stop) = side.transport?;
+        Some(stop.spent?.since(start.spent?))
+    });
+    Ok(json!({
+        "stackline": env!("CARGO_PKG_VERSION"),
+        "seed": scenario.seed,
+        "scenario": scenario,
+        "took_s": took_s,
+        "without_s": without,
+        "saves": truth.saves,
+        "causes": truth.causes(),
+        "cause_from": CAUSE,
+        "no_cause_below": NONE,
+        "spent": { "initiator": spent[0], "responder": spent[1] },
+    }))
+}
+
+fn seconds(record: &RunRecord) -> f64 {
+    record.elapsed_ns as f64 / 1e9
+}
+
+/// The measured part of a scenario, simulated once and kept nowhere.
+fn measured(scenario: &Scenario, interrupted: &AtomicBool) -> Result<RunRecord> {
+    let (plan, mut records) = (plan(scenario)?, Vec::new());
+    simulate(&plan, plan.seed..=plan.seed, interrupted, |some| records.extend(some))?;
+    let of_it = records.into_iter().find(|record| record.part == 0);
+    of_it.ok_or_else(|| Error::new(Blame::Interrupted, "interrupted"))
+}
+
+fn plan(scenario: &Scenario) -> Result<Plan> {
+    crate::source::Source::made("drawn", scenario.to_string()).simulated()
+}
+
+/// The run itself, with its events, and its label beside them.
+fn keep(scenario: &Scenario, label: &Value, flags: &Generate, interrupted: &Arc<AtomicBool>) -> Result<()> {
+    let plan = plan(scenario)?;
+    let mut directory = RunDirectory::create(&flags.directory, &format!("truth-{}", scenario.seed), SystemTime::now())?;
+    directory.write_specification(&scenario.to_string())?;
+    directory.write_plan(&plan)?;
+    let path = directory.path().to_path_buf();
+    write_label(&path, label)?;
+    let program =
+        std::env::current_exe().map_err(|e| Error::environment(format!("this program cannot find itself: {e}")))?;
+    let capture = if flags.capture { vec!["all".to_owned()] } else { Vec::new() };
+    let context = RunContext {
+        plan: &plan,
+        launcher: Launcher::new(program, None),
+        interrupted,
+        signalled: interrupted,
+        traces: Traces { directory: path, trace: true, capture },
+        twice: false,
+    };
+    let mut writer = RunWriter::new(&plan, directory, Box::new(Quiet));
+    let failed = make_runs(&context, &mut writer).failed;
+    let (_, unkept) = writer.finish(failed.is_none(), failed.as_ref().map(|fault| fault.message.as_str()));
+    match failed.or(unkept.map(Error::from)) {
+        None if interrupted.load(Ordering::Relaxed) => Err(Error::new(Blame::Interrupted, "interrupted")),
+        None => Ok(()),
+        Some(fault) => Err(fault),
+    }
+}
+
+fn write_label(run: &Path, label: &Value) -> Result<()> {
+    let text = format!("{label:#}\n");
+    replace_with(&run.join(LABEL), text.as_bytes()).map_err(Error::from)
+}
+
+/// Runs of a moment need no bar.
+struct Quiet;
+
+impl Progress for Quiet {
+    fn begin(&mut self, _scheduled: &ScheduledRun<'_>) {}
+
+    fn advance(&mut self) {}
+
+    fn warn(&mut self, words: &str) {
+        output::say(&words);
+    }
+
+    fn finish(&mut self) {}
+}
