@@ -106,6 +106,8 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     /// # Errors
     /// See [`crate::carry_out`].
     pub(crate) fn carry_out(mut self) -> Result<(Outcome, T)> {
+        // A run may be over before it looks again.
+        self.not_interrupted()?;
         self.begin_part(0)?;
         self.settle()?;
         while self.stage != Stage::Done {
@@ -175,11 +177,18 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         }
     }
 
+    fn not_interrupted(&self) -> Result<()> {
+        match self.scene.interrupted {
+            Some(flag) if flag.load(Ordering::Relaxed) => Err(Error::new(Blame::Interrupted, "interrupted")),
+            _ => Ok(()),
+        }
+    }
+
     fn not_for_ever(&self, at: Instant) -> Result<()> {
         // Looked at now and then: a thousand events take about a millisecond.
         let looks = (self.events + self.steps).is_multiple_of(1024);
-        if looks && self.scene.interrupted.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
-            return Err(Error::new(Blame::Interrupted, "interrupted"));
+        if looks {
+            self.not_interrupted()?;
         }
         if self.steps > self.scene.limits.steps_an_instant {
             return Err(Error::measurement(format!("time stands still at {at} s"))

@@ -72,6 +72,18 @@ fn an_interruption_of_a_simulated_run() {
 }
 
 #[test]
+fn an_interruption_of_many_short_simulated_runs() {
+    let text = format!("{} 100000 from a to b rr 32*5 over tcp across n in simulated", pair(""));
+    for more in [&[][..], &["--trace"], &["--seeds", "1..3"]] {
+        let place = Place::new();
+        let started = place.start(&mut place.command(&[&["run", "-e", &text], more].concat()));
+        until("it has begun", || (!place.runs().is_empty()).then_some(()));
+        started.process().signal(Signal::SIGTERM);
+        started.finish().fails(130, &["interrupted"]);
+    }
+}
+
+#[test]
 fn an_interruption_within_a_long_run() {
     let waits = "procedure idle { initiator { ConnectRequest; StartMeasurement; Delay(constant(1000)); StopMeasurement; \
                  DisconnectRequest; } responder { AwaitConnectIndication; AwaitDisconnectIndication; } } 1 idle 1*1";
