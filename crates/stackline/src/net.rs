@@ -31,10 +31,8 @@ pub(crate) fn net(flags: &flags::Net) -> Result {
 
 /// Prints networks.
 fn show(flags: &flags::NetShow) -> Result {
-    let text = flags.text();
-    let source = Source::of(&text)?;
-    let networks = source.declarations(&text)?.networks;
-    let chosen = chosen(&networks, flags.network.as_deref(), &source)?;
+    let networks = shown(flags)?;
+    let chosen: Vec<&Network> = networks.iter().collect();
     if let Some(path) = &flags.svg {
         draw(&chosen, path)?;
     }
@@ -47,6 +45,22 @@ fn show(flags: &flags::NetShow) -> Result {
         output::print(&shown.join("\n"))?;
     }
     Ok(Exit::Done)
+}
+
+/// The networks that are meant: of a specification, or the one of that name that is up, as it is now.
+fn shown(flags: &flags::NetShow) -> Result<Vec<Network>> {
+    let text = flags.text();
+    let up = up::by_name(&text)?.map(|(_, description)| description.network);
+    if let (Some(network), Some(name)) = (&up, &flags.network) {
+        let message = format!("--network {name} is of no use: the network {} is up already", network.name);
+        return Err(Error::input(message).hint("leave --network out, or name the specification"));
+    }
+    if let Some(network) = up {
+        return Ok(vec![network]);
+    }
+    let source = Source::of(&text)?;
+    let networks = source.declarations(&text)?.networks;
+    Ok(chosen(&networks, flags.network.as_deref(), &source)?.into_iter().cloned().collect())
 }
 
 /// Writes a picture of the one network there is.

@@ -16,10 +16,10 @@ pub(crate) struct Net {
 #[derive(Debug, Subcommand)]
 pub(crate) enum NetCommand {
     /// Print networks: hosts, links, and the path between each two hosts
-    #[command(override_usage = "stackline net show [OPTIONS] <SPEC | -e TEXT>")]
+    #[command(override_usage = "stackline net show [OPTIONS] <SPEC | NETWORK | -e TEXT>")]
     Show(NetShow),
     /// Run any program on a host of an emulated network
-    #[command(override_usage = "stackline net exec [OPTIONS] <SPEC | -e TEXT> <HOST> -- <COMMAND>...", after_help = AFTER_EXEC)]
+    #[command(override_usage = "stackline net exec [OPTIONS] <SPEC | NETWORK | -e TEXT> <HOST> -- <COMMAND>...", after_help = AFTER_EXEC)]
     Exec(NetExec),
     /// Make an emulated network and keep it until `net down`
     #[command(override_usage = "stackline net up [OPTIONS] <SPEC | -e TEXT> [NETWORK]", after_help = AFTER_UP)]
@@ -35,7 +35,7 @@ pub(crate) enum NetCommand {
 
 #[derive(Args, Debug)]
 pub(crate) struct NetShow {
-    /// The specification that declares it: a file, or - for standard input
+    /// The specification that declares it (a file, or - for standard input), or the name of a network that is up
     #[arg(required_unless_present = "expression", conflicts_with = "expression")]
     pub(crate) spec: Option<PathBuf>,
     /// The specification itself
@@ -65,16 +65,18 @@ Examples:
   stackline net exec wan.stackline khons -- ping -c 3 udjat
   stackline net exec wan.stackline udjat -- python3 -m http.server 80
   stackline net exec wan.stackline khons -- bash
+  stackline net exec wan khons -- bash          # wan is up: made by `net up`, or by the above
 
 Programs that name the same network share it. It exists as long as one of them runs; nothing is
-left when the last has ended, unless `stackline net up` keeps it. They run as you, with your files, the network's names in /etc/hosts
-and rights over their host's own network.
+left when the last has ended, unless `stackline net up` keeps it. They run as you, with your files,
+the network's names in /etc/hosts and rights over their host's own network.
 Exit codes: the program's; 128+N when signal N ended it; 127 when there is no such program, 126 when
 it cannot be started.";
 
 #[derive(Args, Debug)]
 pub(crate) struct NetExec {
-    /// The specification that declares the network (a file, or - for standard input), and the host
+    /// The specification that declares the network (a file, or - for standard input) or the name of
+    /// one that is up, and the host
     #[arg(value_name = "SPEC> <HOST", required = true, num_args = 1..=2)]
     words: Vec<PathBuf>,
     /// The specification itself
@@ -123,7 +125,7 @@ impl NetExec {
 const AFTER_UP: &str = "\
 Examples:
   stackline net up wan.stackline
-  stackline net exec wan.stackline khons -- ping -c 3 udjat
+  stackline net exec wan khons -- ping -c 3 udjat
   stackline net set wan khons-edge --loss 2%
   stackline net down wan
 

@@ -14,22 +14,11 @@ use stackline_emu::server::{self, ClientChannel};
 /// Runs a program on a host of a network that is there as long as somebody runs a program on it.
 pub(super) fn exec(flags: &flags::NetExec) -> Result {
     let (text, host) = flags.text()?;
-    let source = Source::of(&text)?;
-    let plan = source.declarations(&text)?;
-    let network = holding(&plan.networks, host, flags.network.as_deref(), &source)?;
-    stackline_emu::CAPABILITIES.accepts(network).map_err(emulated_only)?;
-    let seed = Seed::root(flags.seed.unwrap_or(plan.seed)).child("network").child(&network.name);
-    let program = std::env::current_exe()
-        .map_err(|error| Error::environment(format!("this program's own file cannot be found: {error}")))?;
-    let mut emulation = if flags.join {
-        up::joined(&network.name)?.0
-    } else {
-        let second = up::is_second(network, &flags.options())?;
-        let made =
-            Emulation::shared(&program, &network.name, network, seed, &flags.options()).map_err(emulated_only)?;
-        second.iter().for_each(output::say);
-        made
+    let (mut emulation, network) = match up::by_name(&text)? {
+        Some((emulation, up)) => (emulation, as_it_is(flags, up.network)?),
+        None => declared(flags, &text, host)?,
     };
+    let network = &network;
     let entered = emulation.host(host).ok_or_else(|| unknown(host, &[network]))?;
     let guest =
         HostProgram { host: entered, hosts: emulation.hosts(), command: &flags.command, lease: emulation.lease() };
@@ -46,6 +35,36 @@ pub(super) fn exec(flags: &flags::NetExec) -> Result {
         ));
     }
     Ok(Exit::Program(u8::try_from(code).unwrap_or(u8::MAX)))
+}
+
+/// A network that is up is entered as it is: what chooses or makes one has no place.
+fn as_it_is(flags: &flags::NetExec, network: Network) -> Result<Network> {
+    let extra = match (flags.seed, &flags.network) {
+        (Some(_), _) => "--seed",
+        (None, Some(other)) if *other != network.name => "--network",
+        _ => return Ok(network),
+    };
+    let message = format!("{extra} is of no use: the network {} is up already", network.name);
+    let hint = format!("leave {extra} out, or name the specification instead of the network");
+    Err(Error::input(message).hint(hint))
+}
+
+/// The network that a specification declares: made, or joined where it is up.
+fn declared(flags: &flags::NetExec, text: &flags::Text, host: &str) -> Result<(Emulation, Network)> {
+    let source = Source::of(text)?;
+    let plan = source.declarations(text)?;
+    let network = holding(&plan.networks, host, flags.network.as_deref(), &source)?;
+    stackline_emu::CAPABILITIES.accepts(network).map_err(emulated_only)?;
+    if flags.join {
+        return Ok((up::joined(&network.name)?.0, network.clone()));
+    }
+    let seed = Seed::root(flags.seed.unwrap_or(plan.seed)).child("network").child(&network.name);
+    let program = std::env::current_exe()
+        .map_err(|error| Error::environment(format!("this program's own file cannot be found: {error}")))?;
+    let second = up::is_second(network, &flags.options())?;
+    let made = Emulation::shared(&program, &network.name, network, seed, &flags.options()).map_err(emulated_only)?;
+    second.iter().for_each(output::say);
+    Ok((made, network.clone()))
 }
 
 /// A program cannot run in the simulated world, so no hint may send it there.

@@ -163,6 +163,27 @@ pub(super) fn joined(word: &str) -> Result<(Emulation, Description)> {
     }
 }
 
+/// The network that is up, where a word that stands for a specification is no file but the name of one.
+pub(super) fn by_name(text: &Text) -> Result<Option<(Emulation, Description)>> {
+    let Some(word) = text.spec.as_deref().filter(|path| *path != Path::new("-") && !path.exists()) else {
+        return Ok(None);
+    };
+    let word = word.to_string_lossy();
+    let up = client::up()?;
+    if up.iter().any(|network| network.is_named(&word)) {
+        return joined(&word).map(Some);
+    }
+    if word.contains(['/', '.', '*', ';', ' ']) {
+        return Ok(None); // It is a file's name, or a text: who reads it says what is wrong.
+    }
+    let near = stackline_spec::nearest(&word, up.iter().map(|network| network.name.as_str()));
+    let hint = near.map_or_else(
+        || "`stackline net list` shows what is up, `stackline net up SPEC` makes one".to_string(),
+        |near| format!("did you mean `{near}`?"),
+    );
+    Err(Error::input(format!("{word} is neither a file nor the name of a network that is up")).hint(hint))
+}
+
 /// Those of the networks that are up which go by that name, or which a specification of that name declares.
 fn named(up: &[UpNetwork], word: &str) -> Result<Vec<UpNetwork>> {
     let by = |names: &[&str]| -> Vec<UpNetwork> {
@@ -193,8 +214,8 @@ pub(super) fn is_second(network: &Network, options: &Options) -> Result<Option<S
     }
     let name = quoted(&network.name);
     Ok(Some(format!(
-        "note: a network named {} is up already, made of another text, so this is a second one; `net exec --join` joins \
-         the first, `stackline net down {name}` or the end of its programs ends it",
+        "note: a network named {} is up already, made of another text, so this is a second one; `net exec {name} HOST` \
+         joins the first, `stackline net down {name}` or the end of its programs ends it",
         network.name
     )))
 }

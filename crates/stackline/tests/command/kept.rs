@@ -98,7 +98,8 @@ fn another_text_of_that_name_is_a_second_network() {
     net.write("200 Mbit/s");
     let second = here(&[]);
     assert_ne!(first.stdout, second.stdout);
-    for words in ["so this is a second one", "--join", &format!("net down {}", net.name)] {
+    for words in ["so this is a second one", &format!("net exec {} HOST", net.name), &format!("net down {}", net.name)]
+    {
         assert!(said(&second).contains(words), "no `{words}` in {}", said(&second));
     }
     let joined = here(&["--join"]);
@@ -107,6 +108,30 @@ fn another_text_of_that_name_is_a_second_network() {
     net.stackline(&["net", "down", &net.name]).succeeds();
     let lost = here(&["--join"]);
     assert_eq!(lost.status.code(), Some(2), "{}", said(&lost));
+}
+
+#[test]
+fn a_network_that_is_up_goes_by_its_name() {
+    let Some(net) = Kept::up("named", "100 Mbit/s") else { return };
+    let on = |word: &str, more: &[&str]| {
+        let words = [&["net", "exec"], more, &[word, "khons", "--", "readlink", "/proc/self/ns/net"]].concat();
+        net.stackline(&words)
+    };
+    let by_file = on("net.stackline", &[]);
+    net.write("200 Mbit/s");
+    let by_name = on(&net.name, &[]);
+    assert_eq!((by_name.succeeds().out.as_str(), by_name.err.as_str()), (by_file.succeeds().out.as_str(), ""));
+    net.stackline(&["net", "set", &net.name, "khons-s", "--delay", "7 ms"]).succeeds();
+    let shown = net.stackline(&["net", "show", &net.name]);
+    assert!(shown.succeeds().out.contains("100 Mbit/s") && shown.out.contains("7.00 ms"), "{}", shown.out);
+
+    on(&net.name, &["--seed", "7"]).fails(2, &["--seed is of no use", "is up already"]).hints("leave --seed out");
+    on(&net.name, &["--network", "x"]).fails(2, &["--network is of no use"]).hints("leave --network out");
+    on(&format!("{}x", net.name), &[]).fails(2, &["neither a file nor the name"]).hints(&net.name);
+    on("nothing.stackline", &[]).fails(2, &["nothing.stackline cannot be read"]).hints("name a file");
+    net.stackline(&["net", "exec", &net.name, "nobody", "--", "true"]).fails(2, &["has no host nobody"]).hints("khons");
+    net.stackline(&["net", "down", &net.name]).succeeds();
+    net.stackline(&["net", "show", &net.name]).fails(2, &["neither a file nor"]).hints("net up SPEC");
 }
 
 #[test]
