@@ -383,12 +383,13 @@ pub fn find(keyword: &str) -> Option<&'static Entry> {
     ENTRIES.iter().find(|entry| entry.keyword == keyword)
 }
 
-/// What an event with a keyword says became of data beside its way; for keywords of others it follows from their names.
+/// What an event with a keyword says became of data beside its way; for keywords of others it follows from their names. One
+/// end of a span is none: what has a beginning and an end is a part of the way.
 #[must_use]
 pub fn fate(keyword: &str) -> Option<Fate> {
     match find(keyword) {
         Some(entry) => entry.fate,
-        None if is_monitor(keyword) => None,
+        None if is_monitor(keyword) || keyword.ends_with("_START") || keyword.ends_with("_END") => None,
         None if keyword.contains("RETRANS") => Some(Fate::SentAgain),
         None if keyword.contains("FLUSH") => Some(Fate::Flushed),
         None if keyword.contains("DROP") => Some(Fate::Dropped),
@@ -431,7 +432,9 @@ mod tests {
             assert_eq!(fate(keyword), Some(Fate::Dropped), "{keyword}");
         }
         assert_eq!((fate("APP_LOST"), fate("SERVER_FLUSH")), (Some(Fate::GivenUp), Some(Fate::Flushed)));
-        for keyword in ["EVENTS_LOST", "NETSTAT_TCP", "NETSTAT_RETRANSSEGS", "NET_MARK", "READ"] {
+        for keyword in
+            ["EVENTS_LOST", "NETSTAT_TCP", "NETSTAT_RETRANSSEGS", "NET_MARK", "READ", "DROP_TABLE_START", "FLUSH_END"]
+        {
             assert_eq!(fate(keyword), None, "{keyword}");
         }
         // A new row for such a thing needs its fate.

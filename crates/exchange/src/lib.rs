@@ -20,7 +20,7 @@ pub mod otlp;
 pub mod perfetto;
 pub mod qlog;
 
-use stackline_events::Table;
+use stackline_events::{Table, catalogue};
 use std::fmt;
 
 /// As many mistakes are kept in words; all are counted.
@@ -67,8 +67,22 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+/// The keyword of another program's event with that name, and its end (`_START`) where a span has two.
+///
+/// It is never one of our own, with the fields these have: then, and where its other end is one, it begins with `OTHER_`. It is a
+/// monitor's only where it is written as one: `VMSTAT_USER_TIME` is, `cpu.start` is not.
+pub(crate) fn keyword_of_others(names: &[&str], end: &str) -> String {
+    const ENDS: [&str; 3] = ["_START", "_END", "_STOP"];
+    let keyword = keyword_of(names) + end;
+    let is_ours = |keyword: &str| catalogue::find(keyword).is_some();
+    let stem = ENDS.iter().find_map(|end| keyword.strip_suffix(end));
+    let has_our_end = stem.is_some_and(|stem| ENDS.iter().any(|end| is_ours(&format!("{stem}{end}"))));
+    let monitors = catalogue::is_monitor(&keyword) && names.join("_") != keyword;
+    if is_ours(&keyword) || has_our_end || monitors { format!("OTHER_{keyword}") } else { keyword }
+}
+
 /// A keyword of names of any kind: `checkout`, `GET /cart` becomes `CHECKOUT_GET_CART`.
-pub(crate) fn keyword_of(names: &[&str]) -> String {
+fn keyword_of(names: &[&str]) -> String {
     let mut keyword = String::new();
     for c in names.join("_").chars().take(200) {
         if c.is_ascii_alphanumeric() {
@@ -79,4 +93,24 @@ pub(crate) fn keyword_of(names: &[&str]) -> String {
     }
     let keyword = keyword.trim_end_matches('_');
     if keyword.is_empty() { "SPAN".to_owned() } else { keyword.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_of_others_is_one_of_our_own() {
+        for entry in catalogue::ENTRIES {
+            let keyword = keyword_of_others(&[&entry.keyword.to_lowercase().replace('_', ".")], "");
+            assert!(catalogue::find(&keyword).is_none() && !catalogue::is_monitor(&keyword), "{keyword}");
+            assert!(catalogue::find(&keyword_of_others(&[entry.keyword], "")).is_none(), "{}", entry.keyword);
+        }
+        let both = |names: &[&str]| ["_START", "_END"].map(|end| keyword_of_others(names, end));
+        assert_eq!(both(&["app"]), ["OTHER_APP_START", "OTHER_APP_END"]);
+        assert_eq!(both(&["run"]), ["OTHER_RUN_START", "OTHER_RUN_END"]);
+        assert_eq!(both(&["cpu"]), ["OTHER_CPU_START", "OTHER_CPU_END"]);
+        assert_eq!(both(&["app", "get"]), ["APP_GET_START", "APP_GET_END"]);
+        assert_eq!(keyword_of_others(&["VMSTAT_USER_TIME"], ""), "VMSTAT_USER_TIME");
+    }
 }

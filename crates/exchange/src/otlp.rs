@@ -280,18 +280,18 @@ fn import_span(span: &Span, host: &str, service: &str, imported: &mut Imported) 
         return;
     }
     let ids = [&span.trace_id, &span.span_id, &span.parent_span_id].map(|id| hex_of(id));
-    let keyword = crate::keyword_of(&[service, &span.name]);
+    let keyword = |name: &str, end: &str| crate::keyword_of_others(&[service, name], end);
     let mut put = |keyword: &str, at_ns: u64, attributes: &[KeyValue]| {
         let named = attributes.iter().filter_map(|a| Some(format!("{}={}", a.key, shown(a)?)));
         let data: Vec<String> = ids.iter().cloned().chain([span.name.clone()]).chain(named).collect();
         let values: Vec<Value<'_>> = data.iter().map(|field| Value::of(field)).collect();
         imported.table.push(keyword, host, at_ns, &values);
     };
-    put(&format!("{keyword}_START"), span.start_time_unix_nano, &span.attributes);
+    put(&keyword(&span.name, "_START"), span.start_time_unix_nano, &span.attributes);
     for event in &span.events {
-        put(&crate::keyword_of(&[service, &event.name]), event.time_unix_nano, &event.attributes);
+        put(&keyword(&event.name, ""), event.time_unix_nano, &event.attributes);
     }
-    put(&format!("{keyword}_END"), span.end_time_unix_nano, &[]);
+    put(&keyword(&span.name, "_END"), span.end_time_unix_nano, &[]);
 }
 
 fn shown(attribute: &KeyValue) -> Option<String> {

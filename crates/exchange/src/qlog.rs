@@ -4,7 +4,7 @@
 //! range; everything else becomes an event of its own name with its data as JSON. Times relative to a reference become ns
 //! since 1970; qlog has them as floating-point milliseconds, so they are exact to some hundred ns at best.
 
-use crate::{Error, Imported, keyword_of, moment};
+use crate::{Error, Imported, keyword_of_others, moment};
 use serde_json::Value as Json;
 use stackline_events::Value;
 
@@ -122,7 +122,7 @@ impl Reader {
     }
 
     fn other(&self, name: &str, at_ns: u64, data: &Json, imported: &mut Imported) {
-        let keyword = keyword_of(&["QLOG", name]);
+        let keyword = keyword_of_others(&["QLOG", name], "");
         let mut text = if data.is_null() { String::new() } else { data.to_string() };
         while text.len() > LONGEST_DATA || !text.is_char_boundary(text.len()) {
             text.pop();

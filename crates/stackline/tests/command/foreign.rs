@@ -232,6 +232,23 @@ fn lines_of_netlogger_come_in_by_either_form() {
 }
 
 #[test]
+fn a_start_and_an_end_of_any_name_are_a_lifeline() {
+    let place = Place::new();
+    for name in ["app", "cpu", "drop", "net.send", "run", "job"] {
+        let line = |end: &str, s: u32| format!("ts=2010-04-19T18:26:0{s}Z event={name}.{end} id=7 host=a\n");
+        place.write("bp.log", line("start", 1) + &line("end", 3));
+        place.stackline(&["import", "bp.log", "--name", name]).succeeds();
+        let json = place.stackline(&["lifelines", name, "--json"]).json();
+        let segments = json["segments"].as_array().unwrap();
+        assert_eq!(segments.len(), 1, "{name}: {json}");
+        assert_eq!(segments[0]["ns"]["median_ns"], 2e9, "{name}");
+        place.stackline(&["report", name, "--svg", "lines.svg"]).succeeds();
+        let picture = fs::read_to_string(place.path("lines.svg")).unwrap();
+        assert!(picture.contains("_START</text>") && picture.contains("_END</text>"), "{name}: {picture}");
+    }
+}
+
+#[test]
 fn a_log_without_events_leaves_no_run_and_known_forms_are_named() {
     let place = Place::new();
     let logs = [
