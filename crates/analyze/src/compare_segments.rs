@@ -5,6 +5,7 @@
 
 use crate::compare::Verdict;
 use crate::lifelines::{Lifelines, Line, Point};
+use crate::names::segment_name;
 use crate::segments::{Stretch, stretches, took};
 use serde::Serialize;
 
@@ -22,6 +23,8 @@ pub struct Median {
 /// A segment in both traces.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SegmentComparison {
+    /// What it is called, as among lifelines; without a place.
+    pub name: String,
     /// Where it begins; `None` from the first to the last point of the units that arrived.
     pub from: Option<Point>,
     /// Where it ends.
@@ -47,7 +50,7 @@ pub fn compare_segments(a: &Lifelines, b: &Lifelines) -> Vec<SegmentComparison> 
     let (first, second) = (named(a), named(b));
     let with_hosts = first.iter().any(|one| second.iter().any(|other| is_same(one, other, true)));
     let mut left: Vec<Option<&Named>> = second.iter().map(Some).collect();
-    let whole = SegmentComparison { from: None, to: None, connections: false, ..pair(whole(a), whole(b)) };
+    let whole = pair(whole(a), whole(b));
     let mut found = if whole.a.is_none() && whole.b.is_none() { Vec::new() } else { vec![whole] };
     for one in &first {
         let same = left.iter_mut().find(|other| other.is_some_and(|other| is_same(one, other, with_hosts)));
@@ -69,8 +72,9 @@ struct Named {
 
 impl Named {
     fn beside(&self, compared: SegmentComparison) -> SegmentComparison {
+        let name = segment_name(&self.from, &self.to);
         let (from, to) = (Some(self.from.clone()), Some(self.to.clone()));
-        SegmentComparison { from, to, connections: self.connections, ..compared }
+        SegmentComparison { name, from, to, connections: self.connections, ..compared }
     }
 }
 
@@ -124,7 +128,8 @@ fn pair(a: Option<Median>, b: Option<Median>) -> SegmentComparison {
         Some((_, high)) if high < 1.0 => Verdict::Faster,
         Some(_) => Verdict::NoDifferenceSeen,
     };
-    SegmentComparison { from: None, to: None, connections: false, a, b, ratio, ci95, verdict }
+    let name = "first to last".to_owned();
+    SegmentComparison { name, from: None, to: None, connections: false, a, b, ratio, ci95, verdict }
 }
 
 fn interval(a: &Median, b: &Median) -> Option<(f64, f64)> {

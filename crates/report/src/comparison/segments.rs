@@ -6,27 +6,33 @@ use crate::lifelines::label;
 use serde_json::{Value, json as object};
 use stackline_analyze::Verdict;
 use stackline_analyze::compare_segments::{Median, SegmentComparison};
+use stackline_analyze::names::segment_label;
 use stackline_core::units;
 
-const ALIGN: [Align; 5] = [Align::Right, Align::Left, Align::Right, Align::Left, Align::Left];
+const ALIGN: [Align; 6] = [Align::Left, Align::Right, Align::Left, Align::Right, Align::Left, Align::Left];
 
-/// The segments: where each lies, then both medians, their ratio with its 95 % interval, and what that allows to claim.
+/// The segments, called as among lifelines, below the point where each begins if that is not the end of the one before; both
+/// medians, their ratio with its 95 % interval, and what that allows to claim.
 #[must_use]
 pub fn segment_comparison(segments: &[SegmentComparison]) -> String {
-    let rows: Vec<Vec<String>> = segments.iter().map(row).collect();
-    let widths = widths(&rows);
-    let mut text = "medians of the time of units\n".to_owned();
-    for (segment, row) in segments.iter().zip(&rows) {
-        text += &format!("{}\n  {}\n", name(segment), line(row, &widths, &ALIGN));
+    let mut rows = vec![vec!["medians of the time of units".to_owned()]];
+    let mut last = None;
+    for segment in segments {
+        let begins = segment.from.as_ref().filter(|from| last != Some(*from));
+        rows.extend(begins.map(|from| vec![label(from)]));
+        last = segment.to.as_ref();
+        rows.push(row(segment));
     }
-    text + "An interval holds what varies from unit to unit of each; what changed otherwise is not in it.\n"
+    let widths = widths(&rows);
+    let lines: String = rows.iter().map(|row| line(row, &widths, &ALIGN) + "\n").collect();
+    lines + "An interval holds what varies from unit to unit of each; what changed otherwise is not in it.\n"
 }
 
 fn name(segment: &SegmentComparison) -> String {
     let of = if segment.connections { "connections: " } else { "" };
     match (&segment.from, &segment.to) {
-        (Some(from), Some(to)) => format!("{of}{} to {}", label(from), label(to)),
-        _ => "first to last point, of those that came".to_owned(),
+        (Some(from), Some(to)) => format!("  {of}{}", segment_label(from, to)),
+        _ => "first to last, of those that came".to_owned(),
     }
 }
 
@@ -44,7 +50,7 @@ fn row(segment: &SegmentComparison) -> Vec<String> {
         (.., Verdict::NoDifferenceSeen) => "no difference seen",
         _ => "cannot tell: few units, or times below zero",
     };
-    vec![time(&segment.a), format!("-> {}", time(&segment.b)), ratio, interval, verdict.to_owned()]
+    vec![name(segment), time(&segment.a), format!("-> {}", time(&segment.b)), ratio, interval, verdict.to_owned()]
 }
 
 /// The same as JSON (docs/JSON.md).
@@ -59,12 +65,13 @@ mod tests {
     use stackline_analyze::lifelines::Point;
 
     #[test]
-    fn a_line_says_where_and_a_line_how_much() {
+    fn a_segment_is_called_as_among_lifelines() {
         let point = |keyword: &str, host: &str| {
             Some(Point { keyword: keyword.into(), host: host.into(), place: String::new() })
         };
         let median = |ns: f64| Some(Median { n: 40, median_ns: ns, ci95_ns: Some((ns * 0.9, ns * 1.1)) });
         let slower = SegmentComparison {
+            name: "to COME".into(),
             from: point("GO", "client"),
             to: point("COME", "server"),
             connections: false,
@@ -78,10 +85,10 @@ mod tests {
             SegmentComparison { b: None, ratio: None, ci95: None, verdict: Verdict::CannotTell, ..slower.clone() };
         let text = segment_comparison(&[slower, gone]);
         let expected = "medians of the time of units
-GO client to COME server
-  1.00 ms  -> 2.00 ms  x 2.000  (95 %: 1.800..2.200)  slower
-GO client to COME server
-  1.00 ms  -> -              -                        only in the first
+GO client
+  to COME server              1.00 ms  -> 2.00 ms  x 2.000  (95 %: 1.800..2.200)  slower
+GO client
+  to COME server              1.00 ms  -> -              -                        only in the first
 ";
         assert!(text.starts_with(expected), "{text}");
     }
