@@ -1,5 +1,6 @@
 //! The command line: every command and flag, its help and its form. Nothing here touches the machine.
 
+mod client;
 mod exchange;
 mod manual;
 mod net;
@@ -13,6 +14,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub(crate) use client::{Client, Language};
 pub(crate) use exchange::{Export, Import};
 pub(crate) use manual::{Completions, Man};
 pub(crate) use net::{Net, NetCommand, NetDown, NetExec, NetList, NetSet, NetShow, NetUp};
@@ -137,6 +139,9 @@ pub(crate) enum Command {
     Stacks(Stacks),
     /// List the keywords of events with their fields
     Keywords(Keywords),
+    /// Print the source with which a program in C or Python emits events
+    #[command(after_help = client::AFTER)]
+    Client(Client),
     /// Compare two runs: ratios with their intervals
     Compare(Compare),
     /// Report what limits a run, with confidence, evidence, and what to try

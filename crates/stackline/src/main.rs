@@ -3,6 +3,7 @@
 //! stdout carries results, stderr words and progress. Exit codes: see [`exit`].
 
 mod agent;
+mod client;
 mod compare;
 mod diagnose;
 mod diagnostics;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         Command::Stacks(flags) => text::stacks(&flags),
         Command::Keywords(flags) => keywords::keywords(&flags),
         Command::Truth(flags) => truth::truth(&flags),
+        Command::Client(flags) => client::client(&flags),
         Command::Agent(flags) => agent::agent(&flags),
         Command::Compare(flags) => compare::compare(&flags),
         Command::Diagnose(flags) => diagnose::diagnose(&flags),

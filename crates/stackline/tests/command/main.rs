@@ -6,6 +6,7 @@
 mod support;
 
 mod blasts;
+mod client;
 mod composers;
 mod death;
 mod documents;

@@ -1,0 +1,28 @@
+//! Flags of `client`.
+
+use clap::{Args, ValueEnum};
+
+pub(super) const AFTER: &str = "\
+Examples:
+  stackline client c > stackline_events.h          # the whole client: include it, compile with -pthread
+  stackline client c --example > example.c
+  cc -pthread -o example example.c && STACKLINE_EVENTS=text:app.log ./example
+  stackline import app.log && stackline lifelines last
+
+  stackline client python > stackline_events.py    # the whole client: import it";
+
+#[derive(Args, Debug)]
+pub(crate) struct Client {
+    /// The language of the program
+    pub(crate) language: Language,
+    /// Print a program that uses the client instead
+    #[arg(long)]
+    pub(crate) example: bool,
+}
+
+/// A language that events are emitted from.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Language {
+    C,
+    Python,
+}
