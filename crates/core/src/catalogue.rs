@@ -123,6 +123,9 @@ pub struct StackTable {
     pub one_host: bool,
     /// Whether file ends work over it.
     pub files: bool,
+    /// Whether its packets can be marked (ECN), and it reacts to marks.
+    #[serde(skip)]
+    pub ecn: bool,
     /// Its options.
     pub options: &'static [OptionTable],
     /// Its mapping.
@@ -167,6 +170,7 @@ impl StackTable {
         one_way: false,
         one_host: false,
         files: true,
+        ecn: false,
         options: &[],
         mapping: &[],
         exclusive: &[],

@@ -8,6 +8,7 @@ use stackline_core::catalogue::{FlowControl, OptionTable, StackFacts, StackTable
 
 const TABLE: StackTable = StackTable {
     name: "mptcp",
+    ecn: true,
     summary: "the kernel's Multipath TCP (RFC 8684)",
     // MPTCP sockets take no MSG_ZEROCOPY.
     options: OPTIONS,

@@ -24,6 +24,7 @@ const LARGEST_MSS: u64 = 32_767;
 
 const TABLE: StackTable = StackTable {
     name: "tcp",
+    ecn: true,
     summary: "the kernel's TCP over IPv4 or IPv6",
     options: OPTIONS,
     mapping: MAPPING,

@@ -5,6 +5,7 @@
 
 mod defaults;
 mod destination;
+mod doubts;
 mod ending;
 pub(crate) mod evaluate;
 mod expand;
@@ -347,6 +348,7 @@ impl Checker<'_> {
         if !self.overrides.declarations_only {
             note = defaults::networks_and_hosts(&mut self.plan, self.context.worlds);
             self.judge(tree);
+            self.doubts(tree);
         }
         (self.plan, note)
     }

@@ -83,12 +83,39 @@ fn what_changes_in_time_is_shown() {
 }
 
 #[test]
-fn a_network_that_a_text_does_not_cross_is_no_warning() {
-    for measured in ["1 rr 32*10", "1 from khons to udjat rr 32*10 across wan"] {
-        let text = format!("{TEXT} {measured};");
-        for command in ["check", "predict", "plan"] {
-            let quiet = Place::new().stackline(&[command, "-e", &text]);
-            assert_eq!(quiet.succeeds().err, "", "{command} {measured}");
-        }
-    }
+fn a_network_that_no_measurement_crosses_is_a_warning_whose_hint_works() {
+    let place = Place::new();
+    let said = |text: &str| place.stackline(&["check", "-e", &format!("{TEXT} {text};")]).succeeds().err.clone();
+    let both = said("1 rr 32*10");
+    assert!(both.contains("no measurement crosses the networks near, wan") && both.contains("across near"), "{both}");
+    let one = said("1 from khons to udjat rr 32*10 across wan");
+    assert!(
+        one.contains("crosses the network `near`") && one.contains("1 from a to b rr 32*1000 across near;"),
+        "{one}"
+    );
+    assert_eq!(said("1 from khons to udjat rr 32*10 across wan; 1 from a to b rr 32*1000 across near"), "");
+    // What no text crosses may be shown, and programs may run on it.
+    assert_eq!(place.stackline(&["net", "show", "-e", &format!("{TEXT} 1 rr 32*10")]).succeeds().err, "");
+    // The only network there is needs no name where the world has to have one.
+    let only = "network n { host a, b; link a - b 1 Gbit/s 50 us; } 1 rr 32*10";
+    assert_eq!(place.stackline(&["check", "-e", only, "--in", "simulated"]).succeeds().err, "");
+}
+
+#[test]
+fn marks_for_a_stack_that_takes_none_are_a_warning() {
+    let place = Place::new();
+    let said = |queue: &str, more: &[&str]| {
+        let text = format!(
+            "network n {{ host a, b; switch s {{ queue 64 KiB {queue}; }} link a - s 100 Mbit/s 1 ms; link s - b 10 Mbit/s 1 ms; }}
+            2 from a to b bulk_put 16 KiB*4 over tcp, quic across n in simulated;"
+        );
+        place.stackline(&[&["check", "-e", &text], more].concat()).succeeds().err.clone()
+    };
+    let tcp = said("codel ecn", &[]);
+    assert_eq!(tcp.matches("takes no part in ECN in the simulated world").count(), 1, "{tcp}");
+    assert!(tcp.contains("`tcp`") && tcp.contains("marks take effect with `over quic`, `--in emulated`"), "{tcp}");
+    // Both ways of the hint.
+    assert_eq!(said("codel ecn", &["--over", "quic"]), "");
+    assert_eq!(said("codel ecn", &["--in", "emulated", "--over", "tcp"]), "");
+    assert_eq!(said("codel", &[]), "");
 }

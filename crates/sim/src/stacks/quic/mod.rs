@@ -124,6 +124,7 @@ pub(super) const TABLE: StackTable = StackTable {
     least_mtu: |stack| stack.number("mtu").unwrap_or(terms::LEAST_MTU) + terms::HEADERS,
     // Its `retransmits` are packets found lost: what was in them is sent again in others.
     unreported: (&["rtt_var_s", "bytes_acked"], "quinn-proto does not report it"),
+    ecn: true,
     facts: StackFacts { form: ClosedForm::Quic, ..StackTable::RELIABLE.facts },
     ..StackTable::RELIABLE
 };
