@@ -2,7 +2,7 @@
 
 use super::account::{Account, States};
 use super::endpoints::{self, Outside, Wait};
-use super::finding::{Evidence, Finding};
+use super::finding::{Evidence, Finding, counted};
 use super::losses::{Losses, Place};
 use super::measurement::Measurement;
 use super::part::{Part, other};
@@ -90,8 +90,8 @@ impl<'c> Context<'c> {
             return finding;
         }
         let what = format!(
-            "{} waits for bytes that were sent again, {} in all, the longest {}",
-            stalls.waits,
+            "{} for bytes that were sent again, {} in all, the longest {}",
+            counted(stalls.waits, "wait"),
             units::time(stalls.seconds),
             units::time(stalls.longest_s)
         );

@@ -69,6 +69,11 @@ impl Finding {
     }
 }
 
+/// `1 segment`, `2 segments`.
+pub(crate) fn counted(n: u64, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
 /// A share in words: `12 %`.
 pub(crate) fn percent(share: f64) -> String {
     format!("{:.0} %", 100.0 * share)

@@ -22,6 +22,8 @@ pub(super) struct Watched<'c> {
     pub(super) retransmits: i64,
     pub(super) acked_bytes: i64,
     pub(super) segment_bytes: i64,
+    /// The longest round trip that its kernel reports.
+    pub(super) round_trip_ns: i64,
 }
 
 /// Whether the run has events and no measurement: otherwise the findings about measurements say more.
@@ -46,6 +48,7 @@ pub(super) fn watched<'c>(log: &Log<'c>) -> Vec<Watched<'c>> {
         one.retransmits += number("retransmits");
         one.acked_bytes += number("acked_bytes");
         one.segment_bytes = one.segment_bytes.max(number("mss_bytes"));
+        one.round_trip_ns = one.round_trip_ns.max(number("rtt_ns"));
     }
     by_ends.into_values().collect()
 }

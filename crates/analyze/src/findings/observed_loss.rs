@@ -1,6 +1,6 @@
 //! Segments of any program that were sent again, by a monitor or a capture.
 
-use super::finding::{Finding, LEAST};
+use super::finding::{Finding, LEAST, counted};
 use super::kind::{Find, Kind};
 use super::log::Log;
 use super::observed::{captured, is_observed, watched, worst};
@@ -8,7 +8,7 @@ use stackline_core::units;
 
 pub(super) const KIND: Kind = Kind {
     name: "observed_loss",
-    meaning: "of connections that were watched or captured: more than 0.1 % of segments, and five, or 1 % were sent again; its share is ten times theirs, at most 1",
+    meaning: "of connections that were watched or captured: more than 0.1 % of segments, and five, or 1 % were sent again; its share is a round trip for each, at least 0.05, at most 1",
     find: &[Find::Run(find)],
 };
 
@@ -20,34 +20,58 @@ const MUCH: f64 = 0.01;
 /// The data of a segment, where it is not known.
 const SEGMENT: f64 = 1448.0;
 
+/// A connection, and what was sent again on it.
+struct Resent<'c> {
+    ends: (&'c str, &'c str),
+    again: u64,
+    /// New bytes, and those of a segment.
+    bytes: u64,
+    segment: f64,
+    round_trip_ns: u64,
+    time_ns: f64,
+    rows: Vec<u32>,
+}
+
 fn find(log: &Log<'_>) -> Option<Finding> {
     if !is_observed(log) {
         return None;
     }
-    let of_monitors = watched(log).into_iter().map(|one| {
-        let segment = if one.segment_bytes > 0 { one.segment_bytes as f64 } else { SEGMENT };
-        resent(one.local, one.remote, (one.retransmits as f64, one.acked_bytes as f64, segment), one.rows)
+    let (watched, captured) = (watched(log), captured(log));
+    let of_monitors = watched.iter().map(|one| Resent {
+        ends: (one.local, one.remote),
+        again: one.retransmits.unsigned_abs(),
+        bytes: one.acked_bytes.unsigned_abs(),
+        segment: if one.segment_bytes > 0 { one.segment_bytes as f64 } else { SEGMENT },
+        round_trip_ns: one.round_trip_ns.unsigned_abs(),
+        time_ns: one.time_ns,
+        rows: one.rows.clone(),
     });
-    let of_captures = captured(log).into_iter().map(|(row, one)| {
-        let (again, bytes) = (one.again.iter().sum::<u64>() as f64, one.bytes.iter().sum::<u64>() as f64);
-        resent(&one.initiator, &one.responder, (again, bytes, SEGMENT), vec![row])
+    let of_captures = captured.iter().map(|(row, one)| Resent {
+        ends: (&one.initiator, &one.responder),
+        again: one.again.iter().sum(),
+        bytes: one.bytes.iter().sum(),
+        segment: SEGMENT,
+        // Seen from the place of the capture, each side's acknowledgements take their part of it.
+        round_trip_ns: one.handshake_ns.unwrap_or_else(|| one.ack_ns.iter().flatten().sum()),
+        time_ns: one.duration_ns as f64,
+        rows: vec![*row],
     });
-    let found = worst(&KIND, log, of_monitors.chain(of_captures).flatten())?;
+    let found = worst(&KIND, log, of_monitors.chain(of_captures).filter_map(|one| resent(&one)))?;
     Some(found.attempt("find where packets are lost: full queues, a bad link, or reordering that looks like loss"))
 }
 
-/// A connection of which more than a little was sent again.
-fn resent(
-    from: &str,
-    to: &str,
-    (again, bytes, segment): (f64, f64, f64),
-    rows: Vec<u32>,
-) -> Option<(f64, String, String, Vec<u32>)> {
-    let rate = again / (bytes / segment + again).max(1.0);
-    let of = units::size(bytes as u64);
+/// A connection of which more than a little was sent again. What that costs, packets do not show; a round trip each is what it takes
+/// to notice and mend a loss.
+fn resent(one: &Resent<'_>) -> Option<(f64, String, String, Vec<u32>)> {
+    let again = one.again as f64;
+    let rate = again / (one.bytes as f64 / one.segment + again).max(1.0);
+    let trips = again * one.round_trip_ns as f64 / one.time_ns.max(1.0);
     (rate >= MUCH || again >= SOME && rate >= LITTLE).then(|| {
-        let sentence = format!("{again} segments between {from} and {to} were sent again, beside {of} that were new");
-        let figures = format!("{from} > {to}: {again} segments again");
-        ((10.0 * rate).clamp(LEAST, 1.0), sentence, figures, rows)
+        let (from, to) = one.ends;
+        let segments = counted(one.again, "segment");
+        let were = if one.again == 1 { "was" } else { "were" };
+        let of = units::size(one.bytes);
+        let sentence = format!("{segments} between {from} and {to} {were} sent again, beside {of} that were new");
+        (trips.clamp(LEAST, 1.0), sentence, format!("{from} > {to}: {segments} again"), one.rows.clone())
     })
 }

@@ -1,7 +1,7 @@
 //! Stalls explained by a retransmission of the bytes that were waited for, where it is not known who dropped them.
 
 use super::context::Context;
-use super::finding::{Finding, LEAST, percent};
+use super::finding::{Finding, LEAST, counted, percent};
 use super::kind::{Find, Kind};
 use stackline_core::units;
 
@@ -18,15 +18,18 @@ fn find(context: &Context<'_>) -> Option<Finding> {
         return None;
     }
     let each = stalls.seconds / stalls.waits as f64;
+    let waits = match stalls.waits {
+        1 => "1 wait holds a retransmission of its own bytes and takes".to_owned(),
+        n => format!("{n} waits hold a retransmission of their own bytes and take"),
+    };
     let sentence = format!(
-        "{} waits hold a retransmission of their own bytes and take {} longer than usual, {} of the time; the longest {}",
-        stalls.waits,
+        "{waits} {} longer than usual, {} of the time; the longest {}",
         units::time(each),
         percent(losses.stalled),
         units::time(stalls.longest_s)
     );
     let finding = KIND.finding(context, losses.stalled, stalls.confidence, sentence);
-    let what = format!("{} retransmissions within waits for their bytes", stalls.rows.len());
+    let what = format!("{} within waits for their bytes", counted(stalls.rows.len() as u64, "retransmission"));
     Some(
         finding
             .because(context.measurement.log.evidence(what, &stalls.rows))

@@ -75,6 +75,28 @@ fn a_capture_shows_who_was_waited_for() {
 }
 
 #[test]
+fn a_segment_that_was_sent_again_takes_a_round_trip_of_the_time() {
+    let said = |again: i64, round_trip_ms: u64| {
+        let events = connection(again, 0, 0, "");
+        let mut values: Vec<Value<'_>> = (0..16).map(|field| events.value(0, field)).collect();
+        (values[4], values[7]) = (Value::from(round_trip_ms * MS), Value::Number(12_000));
+        let mut one = Table::default();
+        one.push("TCP_CONNECTION", "khons", SECOND, &values);
+        let found = diagnose(&input(&observed(one, Some("capture"))));
+        (found[0].share, found[0].sentence.clone())
+    };
+    let (share, sentence) = said(1, 200);
+    assert!((share - 0.1).abs() < 1e-9, "200 ms of 2 s, not {share}");
+    assert!(
+        sentence.starts_with("1 segment between") && sentence.contains(" was sent again, beside 12.0 kB"),
+        "{sentence}"
+    );
+    let (share, sentence) = said(4, 200);
+    assert!((share - 0.4).abs() < 1e-9 && sentence.starts_with("4 segments between"), "{share} {sentence}");
+    assert_eq!((said(1, 1).0, said(40, 200).0), (0.05, 1.0));
+}
+
+#[test]
 fn what_was_looked_for_is_said_once_nothing_was_measured() {
     for (given, expected, words) in [
         (observed(watched(0, 0, 0), None), Origin::Watch, "unread data"),
