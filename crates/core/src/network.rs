@@ -206,6 +206,15 @@ impl Rate {
         matches!(self, Self::Schedule(_) | Self::Trace(_))
     }
 
+    /// The mean in bit/s from the beginning to a time; `None` when no time is spent on it.
+    #[must_use]
+    pub fn mean_until_bit_s(&self, end: Duration) -> Option<f64> {
+        match self {
+            Self::Schedule(schedule) => Some(schedule.mean_until(end, |rate| *rate)),
+            _ => self.mean_bit_s(),
+        }
+    }
+
     /// The mean in bit/s in the long run; `None` when no time is spent on it.
     #[must_use]
     pub fn mean_bit_s(&self) -> Option<f64> {

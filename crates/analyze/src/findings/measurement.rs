@@ -9,9 +9,10 @@ use stackline_core::network::Network;
 use stackline_core::plan;
 use stackline_core::program::Side;
 use stackline_core::record::RunRecord;
+use stackline_core::time::Duration;
 use stackline_core::trace::{Flow, RunSpan};
 use stackline_model::Path;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A measurement with what is known of its counted runs.
 #[derive(Debug)]
@@ -49,10 +50,12 @@ impl<'c> Measurement<'c> {
             span_s: spans(records()),
             flows: input.index.flows.iter().filter(|flow| flow.measurement == index && !flow.warmup).collect(),
         };
+        let runs = records().map(|record| record.run).collect::<BTreeSet<_>>().len() as u64;
+        let run = Duration::from_seconds(measurement.span_s / real(runs.max(1)));
         for (at, plan) in plan.parts.iter().enumerate() {
             let records: Vec<&RunRecord> = records().filter(|record| record.part == at).collect();
             let part = Part::of(network, at, plan, records);
-            measurement.cross(&part);
+            measurement.cross(&part, run);
             if !plan.background && part.elapsed_s > 0.0 {
                 measurement.parts.push(part);
             }
@@ -64,8 +67,8 @@ impl<'c> Measurement<'c> {
         (!measurement.parts.is_empty() && measurement.span_s > 0.0).then_some(measurement)
     }
 
-    /// Adds the ports of a part's ways, each once.
-    fn cross(&mut self, part: &Part<'_>) {
+    /// Adds the ports of a part's ways, each once; a run takes so long.
+    fn cross(&mut self, part: &Part<'_>, run: Duration) {
         let (Some(network), Some((there, back))) = (self.network, &part.paths) else { return };
         let ways = match part.work {
             Work::Bulk(Side::Initiator) => vec![(there, true), (back, false)],
@@ -77,7 +80,7 @@ impl<'c> Measurement<'c> {
                 let name = path::name(&way.hops[at]);
                 let known = self.ports.iter().position(|port| port.name == name);
                 let known = known.unwrap_or_else(|| {
-                    self.ports.push(Port::new(network, way, at));
+                    self.ports.push(Port::new(network, way, at, run));
                     self.ports.len() - 1
                 });
                 if data {
@@ -119,10 +122,17 @@ impl<'c> Measurement<'c> {
         ways.into_iter().any(|(there, back)| path::has(there, port) || path::has(back, port))
     }
 
-    /// The fullest port that measured data goes over, of those at their own rate.
+    /// The fullest port that measured data goes over, of those at their own rate: of several that are equally full the first on the
+    /// way, where packets wait.
     pub(crate) fn fullest(&self) -> Option<&Port> {
-        let carrying = self.ports.iter().filter(|port| port.packets > 0 && !port.paced && self.is_crossed(port));
-        carrying.max_by(|a, b| a.busy_s().total_cmp(&b.busy_s()))
+        self.fullest_ports().next()
+    }
+
+    /// All of them that are equally full.
+    pub(crate) fn fullest_ports(&self) -> impl Iterator<Item = &Port> {
+        let carrying = || self.ports.iter().filter(|port| port.packets > 0 && !port.paced && self.is_crossed(port));
+        let most = carrying().map(Port::busy_s).fold(0.0, f64::max);
+        carrying().filter(move |port| port.busy_s() >= EQUALLY * most)
     }
 
     /// How full the fullest of the ports on a part's data path is; `None` where no network is modelled.
@@ -254,6 +264,8 @@ impl<'c> Measurement<'c> {
     }
 }
 
+/// From this part of the fullest one's use on, a port is as full.
+const EQUALLY: f64 = 0.98;
 /// Headers of IP and TCP with time stamps, bytes.
 const HEADERS: f64 = 52.0;
 

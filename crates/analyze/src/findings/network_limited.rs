@@ -1,7 +1,7 @@
 //! Network-limited: a link is full.
 
 use super::context::Context;
-use super::finding::{Evidence, Finding, LEAST, percent};
+use super::finding::{Evidence, Finding, LEAST, counted, percent};
 use super::kind::{Find, Kind};
 use super::measurement::Measurement;
 use super::part::{Part, Work};
@@ -48,17 +48,19 @@ fn full(context: &Context<'_>) -> Option<Finding> {
             percent(share)
         )
     } else {
-        format!(
-            "the link {} is full: {} of {} are used, by {} {}",
-            port.name,
-            percent(busy),
-            port.rate(),
-            port.streams,
-            if port.streams == 1 { "stream" } else { "streams" }
-        )
+        let streams = counted(u64::from(port.streams), "stream");
+        format!("the link {} is full: {} of {} are used, by {streams}", port.name, percent(busy), port.rate())
     };
+    let equal: Vec<&str> = measurement.fullest_ports().skip(1).map(|port| port.name.as_str()).collect();
+    let sentence =
+        if calls || equal.is_empty() { sentence } else { format!("{sentence}; as full: {}", equal.join(", ")) };
     let finding = KIND.finding(context, share, 0.95, sentence).because(carried(measurement, port));
-    let finding = if calls { finding.attempt(shorter_queue(port)) } else { finding.attempt(faster_link(port)) };
+    let cure = match equal[..] {
+        _ if calls => shorter_queue(port),
+        [] => faster_link(port),
+        _ => format!("faster links {} and {}, all of them, or fewer bytes", port.name, equal.join(", ")),
+    };
+    let finding = finding.attempt(cure);
     Some(finding.attempt("other traffic over it at another time, or over another path"))
 }
 

@@ -4,6 +4,7 @@
 use crate::statistics::real;
 use stackline_core::network::Network;
 use stackline_core::record::PortRecord;
+use stackline_core::time::Duration;
 use stackline_model::overhead::charged_bytes;
 use stackline_model::path::{Hop, Path};
 use std::collections::BTreeMap;
@@ -44,12 +45,14 @@ pub(crate) struct Port {
     pub(crate) streams: u32,
     /// Whether its host paces below the rate of the link.
     pub(crate) paced: bool,
+    /// Whether its rate changes in time; the one above is then the mean of a run.
+    pub(crate) varies: bool,
 }
 
 impl Port {
-    /// One hop of a path, before anything went over it.
-    pub(crate) fn new(network: &Network, path: &Path, at: usize) -> Self {
-        let hop = path.hops[at].clone();
+    /// One hop of a path, before anything went over it in runs of that length.
+    pub(crate) fn new(network: &Network, path: &Path, at: usize, run: Duration) -> Self {
+        let mut hop = path.hops[at].clone();
         let (name, first) = (name(&hop), at == 0);
         let pace = network.host(&hop.ends.0).and_then(|host| host.interface.pace_bit_s);
         let link = network.links.iter().find(|link| {
@@ -61,7 +64,12 @@ impl Port {
             _ => true,
         };
         let paced = first && pace.is_some_and(slower);
-        Self { name, hop, bytes: 0, packets: 0, drops: BTreeMap::new(), streams: 0, paced }
+        let varying = link.filter(|link| !paced && link.rate.changes());
+        if let Some(link) = varying {
+            hop.rate_bit_s = link.rate.mean_until_bit_s(run);
+        }
+        let varies = varying.is_some();
+        Self { name, hop, bytes: 0, packets: 0, drops: BTreeMap::new(), streams: 0, paced, varies }
     }
 
     /// Adds what a run recorded there.
@@ -110,7 +118,8 @@ impl Port {
 
     /// Its rate in words.
     pub(crate) fn rate(&self) -> String {
-        self.hop.rate_bit_s.map_or_else(|| "unlimited".into(), stackline_core::units::rate)
+        let rate = self.hop.rate_bit_s.map_or_else(|| "unlimited".into(), stackline_core::units::rate);
+        if self.varies { rate + " on average" } else { rate }
     }
 }
 

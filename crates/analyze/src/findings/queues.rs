@@ -93,6 +93,10 @@ fn coincidences<'s>(steps: impl Iterator<Item = &'s BTreeSet<i64>>) -> (u64, f64
 /// What can be done about a queue.
 pub(crate) fn tries(context: &Context<'_>, finding: Finding, place: &Place) -> Finding {
     let port = &context.measurement.ports[place.port];
+    // What the mean rate would need, or be paced at, is wrong most of the time.
+    if port.varies {
+        return finding.attempt(format!("a longer queue before {}: its rate changes in time", port.name));
+    }
     let needed = context.measurement.parts.iter().filter_map(Part::bandwidth_delay_bytes).fold(0.0, f64::max);
     let finding = if needed > 0.0 {
         let more = format!(

@@ -11,7 +11,7 @@ use crate::testing::{over, plan};
 use calls::paced;
 use ends::writer;
 use stackline_core::distribution::Distribution;
-use stackline_core::network::Network;
+use stackline_core::network::{Network, Rate, RateSchedule};
 use stackline_core::plan::{Part, Plan};
 use stackline_core::program::{Call, DelayArgument, Step};
 use stackline_core::record::{
@@ -190,6 +190,41 @@ fn only_a_full_link_limits() {
 }
 
 #[test]
+fn of_equally_full_links_the_first_is_named_and_all_are_to_be_faster() {
+    let equal = |mbit_s: f64| {
+        used(0.95).with(|given| {
+            let first = given.plan.networks[0].links.iter_mut().find(|link| link.ends.0 == "a0").unwrap();
+            first.rate = Rate::Constant(mbit_s * 1e6);
+            let ports = &mut given.records[0].network.as_mut().unwrap().ports;
+            ports.push(PortRecord { name: "a0>s".into(), ..ports[0].clone() });
+        })
+    };
+    let found = equal(100.0).found().remove(0);
+    assert!(
+        found.sentence.starts_with("the link a0>s is full") && found.sentence.ends_with("; as full: s>b"),
+        "{found:?}"
+    );
+    assert!(found.tries[0].starts_with("faster links a0>s and s>b, all of them"), "{found:?}");
+    let found = equal(120.0).found().remove(0);
+    assert!(found.sentence.starts_with("the link s>b is full") && !found.sentence.contains("as full"), "{found:?}");
+}
+
+#[test]
+fn a_rate_that_changes_is_judged_by_what_it_was_during_the_run() {
+    // 100 Mbit/s for 9 s and 10 Mbit/s from then on: 91 Mbit/s over 10 s.
+    let steps = vec![(Duration::ZERO, 1e8), (Duration::from_seconds(9.0), 1e7)];
+    let varying = |share: f64| {
+        used(share).with(|given| {
+            let link = given.plan.networks[0].links.iter_mut().find(|link| link.ends.1 == "b").unwrap();
+            link.rate = Rate::Schedule(RateSchedule { steps: steps.clone(), period: None });
+        })
+    };
+    assert!(!varying(0.5).kinds().contains(&"network_limited"), "{:?}", varying(0.5).kinds());
+    let found = varying(0.9).found().remove(0);
+    assert!(found.sentence.contains("99 % of 91.0 Mbit/s on average are used"), "{found:?}");
+}
+
+#[test]
 fn healthy_runs_leave_no_time_unexplained() {
     assert_eq!(used(0.8).all(), ["unexplained"]);
     let sentence = &used(0.8).found()[0].sentence;
@@ -243,7 +278,15 @@ fn a_buffer_below_a_packet_for_each_stream_is_undersized() {
         bulk(streams, 10.0, 50_000_000 / streams as u64, Some(queue))
             .with(|given| given.port().for_each(|port| _ = port.drops.insert("queue full".into(), 200)))
     };
-    assert_eq!(drops(1, 20_000).kinds(), ["queue_drop"]);
+    let fixed = drops(1, 20_000);
+    assert_eq!(fixed.kinds(), ["queue_drop"]);
+    assert!(fixed.found()[0].tries.iter().any(|what| what.contains("`pace`")), "{:?}", fixed.found());
+    // No figure is made of the mean of a rate that changes.
+    let varying = drops(1, 20_000).with(|given| {
+        let link = given.plan.networks[0].links.iter_mut().find(|link| link.ends.1 == "b").unwrap();
+        link.rate = Rate::Schedule(RateSchedule { steps: vec![(Duration::ZERO, 1e8)], period: None });
+    });
+    assert_eq!(varying.found()[0].tries, ["a longer queue before s>b: its rate changes in time"]);
     assert_eq!(drops(4, 5_999).kinds(), ["undersized_buffer"]);
     assert_eq!(drops(4, 6_000).kinds(), ["queue_drop"]);
     let sentence = &drops(4, 4_500).found()[0].sentence;

@@ -31,19 +31,16 @@ fn find(context: &Context<'_>) -> Option<Finding> {
     finding.evidence.extend(queues::synchronised(context, place).map(|losses| losses.evidence));
     let fits = holds / packet.max(1);
     let small = holds / u64::from(port.streams.max(1));
-    Some(
-        context
-            .with_stalls(finding)
-            .attempt(format!(
-                "a buffer of at least {} (now {} fits {fits} such streams)",
-                units::size(needs),
-                units::size(holds)
-            ))
-            .attempt(format!("packets of at most {} (`mtu {small}` on the links)", units::size(small)))
-            .attempt(format!(
-                "each sender paced to 1/{} of the link (`pace {}`)",
-                port.streams,
-                port.hop.rate_bit_s.map_or_else(|| "...".into(), |rate| units::rate(rate / f64::from(port.streams)))
-            )),
-    )
+    let finding = context
+        .with_stalls(finding)
+        .attempt(format!(
+            "a buffer of at least {} (now {} fits {fits} such streams)",
+            units::size(needs),
+            units::size(holds)
+        ))
+        .attempt(format!("packets of at most {} (`mtu {small}` on the links)", units::size(small)));
+    // A pace below a rate that changes wastes it, one above it does not help.
+    let pace = port.hop.rate_bit_s.filter(|_| !port.varies).map(|rate| units::rate(rate / f64::from(port.streams)));
+    let paced = pace.map(|pace| format!("each sender paced to 1/{} of the link (`pace {pace}`)", port.streams));
+    Some(paced.into_iter().fold(finding, Finding::attempt))
 }

@@ -30,6 +30,17 @@ impl<T> Schedule<T> {
         self.steps.get(self.step_at(now)).map(|(_, value)| value)
     }
 
+    /// The mean from the beginning to a time; where it begins again, that in the long run.
+    pub fn mean_until(&self, end: Duration, value: impl Fn(&T) -> f64) -> f64 {
+        if self.period.is_some() || end.0 == 0 {
+            return self.mean(value);
+        }
+        let ends = self.steps.iter().skip(1).map(|(at, _)| *at).chain([end]);
+        let steps = self.steps.iter().zip(ends);
+        steps.map(|((at, v), to)| value(v) * (to.min(end).seconds() - at.seconds()).max(0.0)).sum::<f64>()
+            / end.seconds()
+    }
+
     /// The mean in the long run. Without a period the last value goes on for ever, so it is all there is.
     pub fn mean(&self, value: impl Fn(&T) -> f64) -> f64 {
         let Some(period) = self.period else { return self.steps.last().map_or(0.0, |(_, last)| value(last)) };
@@ -53,6 +64,8 @@ mod tests {
         assert_eq!(read(&once), [1.0, 1.0, 4.0, 4.0, 4.0, 4.0].map(Some));
         assert_eq!(read(&again), [1.0, 1.0, 4.0, 4.0, 1.0, 4.0].map(Some));
         assert!((once.mean(|v| *v) - 4.0).abs() < 1e-12 && (again.mean(|v| *v) - 3.0).abs() < 1e-12);
+        let until = [0, 10, 20, 5].map(|end| once.mean_until(Duration(end), |v| *v));
+        assert_eq!(until, [4.0, 1.0, 2.5, 1.0]);
         assert_eq!(Schedule::<f64>::default().at(Instant(5)), None);
     }
 }
