@@ -1,6 +1,6 @@
 //! What follows from a network and the way between two of its hosts: rate, delay, largest packet, bytes on their way.
 
-use stackline_core::network::{Link, Network, Queue, Rate, Schedule};
+use stackline_core::network::{DeliveryTrace, Link, Network, Queue, Rate, Schedule};
 use stackline_core::time::Duration;
 use stackline_core::units;
 
@@ -82,12 +82,27 @@ pub(crate) fn schedules(link: &Link) -> Vec<String> {
     if let Rate::Schedule(rates) = &link.rate {
         all.push(format!("rate: {}", steps(rates, |rate| units::rate(*rate))));
     }
+    if let Rate::Trace(trace) = &link.rate {
+        all.push(format!("rate: {}", outage(trace)));
+    }
     all.extend(link.delays.as_ref().map(|delays| format!("delay: {}", steps(delays, Duration::to_string))));
     if let stackline_core::network::Loss::Schedule(losses) = &link.loss {
         let one = |step: &_| Some(loss(step)).filter(|text| !text.is_empty()).unwrap_or_else(|| "none".to_owned());
         all.push(format!("loss: {}", steps(losses, one)));
     }
     all
+}
+
+/// How long a trace is, and when nothing leaves for the longest time.
+fn outage(trace: &DeliveryTrace) -> String {
+    let moments = &trace.opportunities_ms;
+    let pauses = std::iter::once(0).chain(moments.iter().copied()).zip(moments);
+    let longest =
+        pauses.map(|(from, to)| (to - from, from)).max_by_key(|(pause, from)| (*pause, std::cmp::Reverse(*from)));
+    let (pause, from) = longest.unwrap_or_default();
+    let time = |ms: u32| Duration::from_seconds(f64::from(ms) / 1e3);
+    let length = time(moments.last().copied().unwrap_or(0));
+    format!("{} repeats every {length}; nothing leaves for {} from {} on", trace.file, time(pause), time(from))
 }
 
 /// Steps that are printed; the others are counted.

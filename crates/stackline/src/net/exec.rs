@@ -29,9 +29,12 @@ pub(super) fn exec(flags: &flags::NetExec) -> Result {
     }
     if report.for_no_host() > 0 {
         output::say(&format_args!(
-            "note: network {}: {} packets were for no host of it; multicast, broadcast and other networks are not carried",
+            "note: network {}: {} for no host of it; multicast, broadcast and other networks are not carried",
             network.name,
-            report.for_no_host()
+            match report.for_no_host() {
+                1 => "1 packet was".to_owned(),
+                many => format!("{many} packets were"),
+            }
         ));
     }
     Ok(Exit::Program(u8::try_from(code).unwrap_or(u8::MAX)))

@@ -83,6 +83,15 @@ fn what_changes_in_time_is_shown() {
 }
 
 #[test]
+fn the_longest_outage_of_a_trace_is_shown() {
+    let place = Place::new();
+    place.write("up", "100\n150\n2150\n2200\n4200\n");
+    let shown = place.stackline(&["net", "show", "-e", "network n { host a, b; link a - b trace \"up\" 1 ms; }"]);
+    let line = "a - b rate: up repeats every 4.20 s; nothing leaves for 2.00 s from 150 ms on";
+    assert!(shown.succeeds().out.contains(line), "{}", shown.out);
+}
+
+#[test]
 fn a_network_that_no_measurement_crosses_is_a_warning_whose_hint_works() {
     let place = Place::new();
     let said = |text: &str| place.stackline(&["check", "-e", &format!("{TEXT} {text};")]).succeeds().err.clone();
