@@ -21,6 +21,8 @@ pub struct Header {
     pub wake_up: Option<WakeUp>,
     /// Whether everything planned was done.
     pub complete: bool,
+    /// Whether it is still running.
+    pub running: bool,
     /// Why not, where that is known.
     pub reason: Option<String>,
 }
@@ -35,6 +37,7 @@ pub fn json(header: &Header, summaries: &[Summary], percentiles: &[Percentile]) 
         "world": header.world.to_string(),
         "wake_up": header.wake_up.map(|w| object!({"same_core_s": w.same_core_s, "other_core_s": w.other_core_s})),
         "complete": header.complete,
+        "running": header.running,
         "reason": header.reason,
         "measurements": summaries.iter().map(|summary| measurement(summary, percentiles)).collect::<Vec<_>>(),
     })

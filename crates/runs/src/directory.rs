@@ -1,13 +1,14 @@
 //! Writing a run directory while a run goes on, so that whatever kills it, what was done is there.
 //!
 //! `status.json` has "incomplete" from the first moment; every record is journaled as soon as it is there; only
-//! [`RunDirectory::finish`] writes `results.parquet` and marks the run complete.
+//! [`RunDirectory::finish`] writes `results.parquet` and marks the run complete. The journal is locked as long as its process
+//! lives: that is how a run that goes on is told from one that was killed.
 
 use crate::{Error, Status, files, replace_with, results, utc};
 use serde::Serialize;
 use stackline_core::plan::Plan;
 use stackline_core::record::RunRecord;
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -37,6 +38,8 @@ impl RunDirectory {
         status.write(&path)?;
         let journal = OpenOptions::new().create_new(true).append(true).open(path.join(files::JOURNAL));
         let journal = journal.map_err(|cause| Error::writing(&path.join(files::JOURNAL), &cause))?;
+        // On a file system without locks a run that goes on cannot be told from a killed one, and is kept all the same.
+        let _ = journal.try_lock();
         Ok(Self { path, status, journal, plan: None })
     }
 
@@ -143,6 +146,12 @@ impl RunDirectory {
         let text = serde_json::to_string_pretty(value).map_err(|cause| Error::writing(&path, &cause))?;
         replace_with(&path, format!("{text}\n").as_bytes())
     }
+}
+
+/// Whether the process that writes that run directory lives.
+pub(crate) fn is_being_written(run: &Path) -> bool {
+    let journal = File::open(run.join(files::JOURNAL));
+    journal.is_ok_and(|journal| matches!(journal.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 /// Makes the directory of that name, or the first free one with a number behind it.

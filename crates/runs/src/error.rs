@@ -42,6 +42,15 @@ impl Error {
         Self::new(format!("cannot read {}", path.display()), hint).because(cause)
     }
 
+    /// Nothing can be read of a run that another process has begun.
+    pub(crate) fn unfinished(run: &Path) -> Self {
+        let message = format!(
+            "the run at {} is incomplete: it is still being written, and nothing of it is kept yet",
+            run.display()
+        );
+        Self::new(message, "wait until the command that makes it has ended, then try again")
+    }
+
     pub(crate) fn damaged(path: &Path) -> Self {
         let hint = "restore it, or run the specification again; nothing that is computed from it could be relied on";
         Self::new(

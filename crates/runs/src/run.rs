@@ -1,10 +1,11 @@
 //! Reading a run directory back, complete or not.
 
+use crate::directory::is_being_written;
 use crate::events::event_files;
 use crate::{Error, Status, files, replace_with, results};
 use stackline_core::plan::Plan;
 use stackline_core::record::RunRecord;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,8 +27,10 @@ pub struct Run {
     pub records: Vec<RunRecord>,
     /// Whether everything planned was done.
     pub complete: bool,
-    /// Why not, where the run could record it.
+    /// Why not, where the run could record it, or that it is still running and how far it is.
     pub reason: Option<String>,
+    /// Whether the process that writes it lives.
+    pub running: bool,
 }
 
 impl Run {
@@ -77,19 +80,33 @@ pub fn names(root: &Path) -> Vec<String> {
 
 fn open_under(root: &Path, path: &Path) -> Result<Run, Error> {
     let path = find(root, path)?;
+    // Before the status: a run that ends in between is complete then, and not killed.
+    let running = is_being_written(&path);
     let status = Status::read(&path)?;
     status.check(&path)?;
     let (plan, environment) = (plan(&path)?, environment(&path)?);
     let specification = optional(&path.join(files::SPECIFICATION))?.unwrap_or_default();
     let records = records(&path)?;
     let Status { complete, reason, started, .. } = status;
-    Ok(Run { path, specification, started, plan, environment, records, complete, reason })
+    let running = running && !complete && reason.is_none();
+    let reason = reason.or_else(|| running.then(|| how_far(&plan, &records)));
+    Ok(Run { path, specification, started, plan, environment, records, complete, reason, running })
+}
+
+/// That a run is still running, and what of it is done. Several seeds make more runs than the plan has.
+fn how_far(plan: &Plan, records: &[RunRecord]) -> String {
+    let counted = records.iter().filter(|record| !record.warmup);
+    let done = counted.map(|record| (record.measurement, record.run)).collect::<BTreeSet<_>>().len();
+    let all: usize = plan.measurements.iter().map(|measurement| measurement.runs as usize).sum();
+    let of = if done > all { String::new() } else { format!(" of {all}") };
+    format!("it is still running: {done}{of} runs are done")
 }
 
 fn with_events_under(root: &Path, path: &Path) -> Result<Run, Error> {
     let imported = candidates(root, path)
         .find(|candidate| candidate.join(files::EVENTS).is_dir() && !candidate.join(files::PLAN).is_file());
     let Some(path) = imported else { return open_under(root, path) };
+    let running = is_being_written(&path);
     let status = path.join(files::STATUS).is_file().then(|| Status::read(&path)).transpose()?;
     status.iter().try_for_each(|status| status.check(&path))?;
     if status.as_ref().is_some_and(|status| !status.complete) && event_files(&path).is_err() {
@@ -98,8 +115,10 @@ fn with_events_under(root: &Path, path: &Path) -> Result<Run, Error> {
     let plan = Plan { seed: 0, hosts: BTreeMap::new(), networks: Vec::new(), measurements: Vec::new() };
     let (complete, reason, started) =
         status.map_or_else(|| (true, None, String::new()), |status| (status.complete, status.reason, status.started));
+    let running = running && !complete;
+    let reason = reason.or_else(|| running.then(|| "it is still being written".to_owned()));
     let (specification, environment) = (String::new(), serde_json::Value::Null);
-    Ok(Run { path, specification, started, plan, environment, records: Vec::new(), complete, reason })
+    Ok(Run { path, specification, started, plan, environment, records: Vec::new(), complete, reason, running })
 }
 
 /// Where a run of that name may lie.
@@ -178,6 +197,9 @@ fn plan(run: &Path) -> Result<Plan, Error> {
         if run.join(files::EVENTS).is_dir() {
             return without_anything(run);
         }
+        if is_being_written(run) {
+            return Error::unfinished(run);
+        }
         let message = format!("the run at {} was ended before its plan was kept", run.display());
         Error::new(message, "nothing was measured in it; run the specification again")
     })?;
@@ -186,6 +208,9 @@ fn plan(run: &Path) -> Result<Plan, Error> {
 
 /// That an import, or what watches a machine, had kept nothing when it was killed.
 fn without_anything(run: &Path) -> Error {
+    if is_being_written(run) {
+        return Error::unfinished(run);
+    }
     let message = format!("the run at {} is incomplete: it was ended before its events were kept", run.display());
     Error::new(message, "nothing is in it; import the logs, or watch, again")
 }

@@ -1,4 +1,4 @@
-//! How far a command's runs are: a bar on a terminal, elsewhere a line on stderr every minute.
+//! How far a command's runs are: a bar on a terminal, elsewhere a line on stderr after ten seconds and then every minute.
 
 use crate::output;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
@@ -7,41 +7,57 @@ use stackline_core::schedule::ScheduledRun;
 use stackline_runner::Progress;
 use std::fmt::Write;
 use std::io::{IsTerminal, stderr};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often a line is written where there is no terminal.
-const MINUTE: Duration = Duration::from_secs(60);
+/// When the first line is written where there is no terminal: by then one wonders.
+const FIRST: Duration = Duration::from_secs(10);
+/// How often one is written after it.
+const EACH: Duration = Duration::from_secs(60);
 
 /// A bar with the measurement beside it.
 pub(crate) struct Bar {
     bar: ProgressBar,
-    /// When the last line was written, or the runs began.
-    last: Instant,
+    /// Dropped, it ends the lines.
+    lines: Option<Sender<()>>,
 }
 
 impl Bar {
-    /// Of all counted runs of a plan.
-    pub(crate) fn new(plan: &Plan) -> Self {
+    /// Of all counted runs of a plan, each made under so many seeds.
+    pub(crate) fn new(plan: &Plan, seeds: u64) -> Self {
         let runs: u64 = plan.measurements.iter().map(|m| u64::from(m.runs)).sum();
         let target = if stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(Some(runs), target);
+        let bar = ProgressBar::with_draw_target(Some(runs.saturating_mul(seeds)), target);
         if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} runs{left}  {wide_msg}") {
             bar.set_style(style.with_key("left", |state: &ProgressState, out: &mut dyn Write| {
                 // A text that cannot be written is a bar without it.
                 let _ = out.write_str(&left(state.pos(), state.eta()));
             }));
         }
-        Self { bar, last: Instant::now() }
+        let lines = bar.is_hidden().then(|| say_lines(bar.clone(), [FIRST, EACH]));
+        Self { bar, lines }
     }
+}
 
-    /// Where nobody sees the bar.
-    fn line(&mut self) {
-        if self.bar.is_hidden() && self.last.elapsed() >= MINUTE {
-            self.last = Instant::now();
-            let (done, all) = (self.bar.position(), self.bar.length().unwrap_or(0));
-            output::say(&format_args!("{done} of {all} runs are done{}", left(done, self.bar.eta())));
+/// Writes a line after the first time and then after each second one, however long a run takes, until the sender is dropped.
+fn say_lines(bar: ProgressBar, [first, each]: [Duration; 2]) -> Sender<()> {
+    let (ended, wait) = channel();
+    thread::spawn(move || {
+        let (begun, mut next) = (Instant::now(), first);
+        while wait.recv_timeout(next) == Err(RecvTimeoutError::Timeout) {
+            next = each;
+            output::say(&line(&bar, begun.elapsed()));
         }
-    }
+    });
+    ended
+}
+
+/// How far it is, and what is being done.
+fn line(bar: &ProgressBar, since: Duration) -> String {
+    let (done, all, now) = (bar.position(), bar.length().unwrap_or(0), bar.message());
+    let now = if now.is_empty() { String::new() } else { format!("; now: {now}") };
+    format!("{done} of {all} runs are done after {}{}{now}", HumanDuration(since), left(done, bar.eta()))
 }
 
 /// The time left; nothing until a run is done, since before that nobody can know.
@@ -57,7 +73,6 @@ impl Progress for Bar {
 
     fn advance(&mut self) {
         self.bar.inc(1);
-        self.line();
     }
 
     fn warn(&mut self, words: &str) {
@@ -65,6 +80,7 @@ impl Progress for Bar {
     }
 
     fn finish(&mut self) {
+        self.lines = None;
         self.bar.finish_and_clear();
     }
 }
@@ -77,5 +93,13 @@ mod tests {
     fn the_time_left_is_not_known_before_a_run_is_done() {
         assert_eq!(left(0, Duration::ZERO), "");
         assert_eq!(left(1, Duration::from_secs(90)), ", about 2 minutes left");
+    }
+
+    #[test]
+    fn a_line_says_what_is_done_and_what_is_going_on() {
+        let bar = ProgressBar::with_draw_target(Some(3), ProgressDrawTarget::hidden());
+        assert_eq!(line(&bar, Duration::from_secs(10)), "0 of 3 runs are done after 10 seconds");
+        bar.set_message("3 bulk_put");
+        assert_eq!(line(&bar, Duration::from_secs(60)), "0 of 3 runs are done after 1 minute; now: 3 bulk_put");
     }
 }

@@ -40,7 +40,8 @@ pub(crate) fn run(flags: &flags::Run) -> Result {
     let signalled = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&interrupted, &signalled])?;
     let directory = open(flags, &source, &plan)?;
-    let mut writer = RunWriter::new(&plan, directory, Box::new(Bar::new(&plan)));
+    let seeds = flags.seeds.as_ref().map_or(1, |Seeds(seeds)| (seeds.end() - seeds.start()).saturating_add(1));
+    let mut writer = RunWriter::new(&plan, directory, Box::new(Bar::new(&plan, seeds)));
     let path = writer.path().display().to_string();
     let (failed, known) = carry_out(flags, &plan, (&interrupted, &signalled), &mut writer);
     // Who is refused has nothing to keep.
@@ -59,6 +60,7 @@ pub(crate) fn run(flags: &flags::Run) -> Result {
         world: plan.measurements.first().map_or(World::Live, |measurement| measurement.world),
         wake_up: known.wake_up,
         complete: failed.is_none() && unkept.is_none(),
+        running: false,
         reason,
     };
     notes.extend(known.notes);

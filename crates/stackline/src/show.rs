@@ -41,6 +41,7 @@ pub(crate) fn header(run: &Run) -> Header {
         world: run.plan.measurements.first().map_or(World::Live, |measurement| measurement.world),
         wake_up: wake_up(run),
         complete: run.complete,
+        running: run.running,
         reason: run.reason.clone(),
     }
 }

@@ -13,6 +13,7 @@ fn header() -> Header {
         world: World::Live,
         wake_up: Some(WakeUp { same_core_s: Some(1.5e-6), other_core_s: None }),
         complete: true,
+        running: false,
         reason: None,
     }
 }

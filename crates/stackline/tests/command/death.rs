@@ -188,6 +188,32 @@ fn every_command_says_that_a_traced_run_was_killed() {
     }
 }
 
+#[test]
+fn every_command_says_that_a_run_is_still_running_and_how_far_it_is() {
+    let place = Place::new();
+    // A tenth of a second each.
+    let text = "100000 rr 32*10 constant(10 ms) over tcp";
+    for trace in [&["--trace"][..], &[]] {
+        let started = place.start(&mut place.command(&[&["run", "-e", text], trace].concat()));
+        started.has_kept(2);
+        for (words, output) in answers(&place) {
+            let said = format!("{}{}", output.out, output.err);
+            let untraced = trace.is_empty() && ["lifelines", "export"].iter().any(|word| words.starts_with(word));
+            assert!(untraced || said.contains("it is still running: "), "{words}: {said}");
+            assert!(untraced || said.contains(" of 100000 runs are done"), "{words}: {said}");
+            assert!(!said.contains("killed"), "{words}: {said}");
+        }
+        let shown = answer(&place, &["show", "--json"]).json();
+        assert_eq!((&shown["complete"], &shown["running"]), (&false.into(), &true.into()));
+        assert!(shown["measurements"][0]["runs"].as_u64().is_some_and(|runs| runs >= 2));
+        started.process().signal(Signal::SIGKILL);
+        started.finish();
+        let killed = place.stackline(&["show", "--json"]).json();
+        assert_eq!((&killed["running"], &killed["reason"]), (&false.into(), &serde_json::Value::Null));
+        fs::remove_dir_all(place.kept().0).unwrap();
+    }
+}
+
 /// What each command that reads a run says of the only one.
 fn answers(place: &Place) -> Vec<(String, Finished)> {
     let run = place.kept().0;
@@ -201,7 +227,14 @@ fn answers(place: &Place) -> Vec<(String, Finished)> {
         &["report", run],
         &["open", run],
     ];
-    commands.into_iter().map(|words| (words.join(" "), place.stackline(words))).collect()
+    commands.into_iter().map(|words| (words.join(" "), answer(place, words))).collect()
+}
+
+/// What a command says beside others that go on.
+fn answer(place: &Place, words: &[&str]) -> Finished {
+    let output = place.command(words).output().unwrap();
+    let [out, err] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    Finished { status: output.status, out, err }
 }
 
 #[test]
@@ -234,6 +267,9 @@ fn every_command_says_that_an_import_was_killed() {
     nix::unistd::mkfifo(&place.path("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
     let started = place.start(&mut place.command(&["import", "--as", "text", "pipe"]));
     until("it has begun", || place.runs().iter().any(|run| run.join("events").is_dir()).then_some(()));
+    for (_, output) in answers(&place) {
+        output.fails(3, &["is incomplete: it is still being written"]).hints("wait");
+    }
     started.process().signal(Signal::SIGKILL);
     started.finish();
     for (_, output) in answers(&place) {
