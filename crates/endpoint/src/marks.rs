@@ -1,5 +1,5 @@
-//! Times at the marks of one endpoint: since its clock started, and from each mark to the next one it passes. A mark in a
-//! repeat is followed by itself: that time is the time of a pass.
+//! Times at the marks of one endpoint: since its clock started, from each mark to the next one it passes, and of a mark in a
+//! repeat from pass to pass, whatever marks lie between.
 
 use crate::times::Times;
 use stackline_core::record::Histogram;
@@ -10,8 +10,10 @@ use stackline_core::time::{Duration, Instant};
 pub(crate) struct Marks {
     /// Since the start, by mark.
     since_start: Vec<Times>,
-    /// From one to the next, by both; taken when they first follow each other.
+    /// From one to the next, by both, and from one to itself; taken when they first follow each other.
     between: Vec<Option<Times>>,
+    /// When each was passed last.
+    passed: Vec<Option<Instant>>,
     /// The one passed last, and when.
     last: Option<(usize, Instant)>,
 }
@@ -22,6 +24,7 @@ impl Marks {
         if self.since_start.len() < marks {
             self.since_start = (0..marks).map(|_| times()).collect();
             self.between = (0..marks * marks).map(|_| None).collect();
+            self.passed = vec![None; marks];
         }
     }
 
@@ -37,8 +40,10 @@ impl Marks {
         let marks = self.since_start.len();
         let Some(mine) = self.since_start.get_mut(mark) else { return };
         mine.record(since);
-        if let Some((before, at)) = self.last.replace((mark, now)) {
-            self.between[before * marks + mark].get_or_insert_with(times).record(between(at));
+        let other = self.last.replace((mark, now)).filter(|(before, _)| *before != mark);
+        let same = self.passed[mark].replace(now).map(|at| (mark, at));
+        for (before, at) in other.into_iter().chain(same) {
+            self.between[before * marks + mark].get_or_insert_with(&times).record(between(at));
         }
     }
 
@@ -48,5 +53,28 @@ impl Marks {
         let between = pairs.zip(self.between).filter_map(|(name, times)| Some((name, times?.finish())));
         let since = names.iter().cloned().zip(self.since_start.into_iter().map(Times::finish));
         since.filter(|(_, times)| times.n() > 0).chain(between).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passes_are_timed_also_where_other_marks_lie_between() {
+        let mut marks = Marks::default();
+        marks.make_room(2, || Times::new(8));
+        for (mark, at) in [(0, 5), (1, 7), (0, 15), (1, 18), (0, 30)] {
+            let now = Instant(at);
+            marks.pass(mark, now, Duration(at), |before| Duration(at - before.0), || Times::new(8));
+        }
+        let found = marks.finish(&["a".into(), "b".into()]);
+        let times = |name: &str| {
+            let (_, found) = found.iter().find(|(mark, _)| mark == name).unwrap();
+            found.counts.iter().map(|(ns, _)| *ns).collect::<Vec<_>>()
+        };
+        assert_eq!((times("a"), times("b")), (vec![5, 15, 30], vec![7, 18]));
+        assert_eq!((times("a -> b"), times("b -> a")), (vec![2, 3], vec![8, 12]));
+        assert_eq!((times("a -> a"), times("b -> b")), (vec![10, 15], vec![11]));
     }
 }

@@ -139,12 +139,14 @@ fn placement(summary: &Summary) -> Vec<String> {
 pub(crate) fn results(summary: &Summary) -> Vec<String> {
     let calls = summary.response_s.filter(|_| summary.throughput_bit_s.is_some());
     let calls = calls.iter().map(|s| times("response times", "call", s));
-    transactions(summary)
-        .into_iter()
-        .chain(fairness(summary))
-        .chain(calls)
-        .chain(summary.marks.iter().map(|(name, s)| times(&mark(name), "time", s)))
-        .collect()
+    transactions(summary).into_iter().chain(fairness(summary)).chain(calls).chain(marks(summary)).collect()
+}
+
+/// Times at marks. How far from the start a mark lies that is passed again and again says nothing of a pass: that stays in the JSON.
+fn marks(summary: &Summary) -> impl Iterator<Item = String> {
+    let again = |name: &str| summary.marks.contains_key(&format!("{name} -> {name}"));
+    let shown = summary.marks.iter().filter(move |(name, _)| !again(name));
+    shown.map(|(name, s)| times(&mark(name), "time", s))
 }
 
 /// How equally parts share; the row itself has their sum.
@@ -165,13 +167,13 @@ fn transactions(summary: &Summary) -> Option<String> {
     Some(format!("transactions (connect, calls, disconnect): mean {each}{waits}{connect}; {rate}"))
 }
 
-/// `from the start to mark a`, and `from mark a to mark b` of the time between two that follow each other.
+/// `from the start to mark a`, `from mark a to mark b` of the time between two that follow each other, and the time of a pass.
 fn mark(name: &str) -> String {
     let pair = name.split_once(" -> ");
     pair.map_or_else(
         || format!("from the start to mark {name}"),
         |(from, to)| match from == to {
-            true => format!("from mark {from} to the next"),
+            true => format!("a pass, from mark {from} to mark {from} again"),
             false => format!("from mark {from} to mark {to}"),
         },
     )

@@ -113,11 +113,14 @@ fn rows_that_count_different_things_say_what() {
 #[test]
 fn marks_say_from_where_they_count() {
     let times = summaries()[1].response_s.unwrap();
-    let marks = ["a", "a -> b", "a -> a"].map(|name| (name.to_owned(), times)).into();
+    let marks = ["once", "a", "b", "a -> b", "a -> a"].map(|name| (name.to_owned(), times)).into();
     let text = table(&[Summary { marks, ..summaries().remove(1) }], &TableOptions::default());
-    for said in ["from the start to mark a: mean", "from mark a to mark b: mean", "from mark a to the next: mean"] {
+    for said in ["the start to mark once: mean", "mark a to mark b: mean", "a pass, from mark a to mark a again: mean"]
+    {
         assert!(text.contains(said), "no `{said}` in {text}");
     }
+    // Passed again and again, it has no one time from the start.
+    assert!(text.contains("the start to mark b") && !text.contains("the start to mark a:"), "{text}");
 }
 
 #[test]
