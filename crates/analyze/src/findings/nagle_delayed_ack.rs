@@ -4,8 +4,10 @@
 use super::context::Context;
 use super::finding::{Finding, LEAST, percent};
 use super::kind::{Find, Kind};
-use super::part::{Part, Work};
+use super::part::{Part, Work, side_of};
 use crate::statistics::real;
+use stackline_core::program::{self, Call, Side, Step};
+use stackline_core::record::SideRecord;
 use stackline_core::units;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -127,29 +129,110 @@ fn streams(context: &Context<'_>) -> BTreeMap<i64, Vec<(i64, i64, u32)>> {
     streams
 }
 
-/// Without segments: response times as long as a delayed acknowledgement makes them.
+/// Without segments: times as long as a delayed acknowledgement makes them.
 fn by_times(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
-    if part.work != Work::Calls || !context.measurement.rows("TCP_SEGMENT").is_empty() {
+    if !context.measurement.rows("TCP_SEGMENT").is_empty() {
         return None;
     }
     let (delay, trip) = (terms(part)?, part.round_trip_s()?);
-    let calls = part.calls();
-    let near = |value: u64| ((real(value) / 1e9 - trip - delay) / delay).abs() <= NEAR;
-    let times: u64 = calls.counts.iter().filter(|(value, _)| near(*value)).map(|(_, n)| n).sum();
-    let share = real(times) * delay / (real(calls.sum) / 1e9) * part.weight;
     // A service that takes so long would look the same.
-    let served = context.outside_share(part.index, stackline_core::program::Side::Responder);
-    if share < LEAST || trip > delay / 2.0 || served > 0.5 {
+    let served = context.outside_share(part.index, Side::Responder);
+    if trip > delay / 2.0 || served > 0.5 {
         return None;
     }
-    let sentence = format!(
-        "{times} of {} calls take {} more than the round trip of {}, as long as an acknowledgement is delayed, and Nagle's algorithm is on: it holds the end of a request back",
-        calls.n(),
-        units::time(delay),
-        units::time(trip)
-    );
-    let figure = format!("{times} calls within {} of {}", percent(NEAR), units::time(delay + trip));
+    let (waits, sentence) = match part.work {
+        Work::Calls => of_calls(part, delay, trip)?,
+        _ => of_turns(part, delay, trip)?,
+    };
+    let share = waits.share * part.weight;
+    if share < LEAST {
+        return None;
+    }
+    let figure = format!("{} {} of about {}", waits.times, waits.what, units::time(delay + trip));
     Some(tries(KIND.finding(context, share, 0.7, sentence).because(context.measurement.figure(figure))))
+}
+
+/// What waited so long, how often, and the share of the time.
+struct Waits {
+    what: &'static str,
+    times: u64,
+    share: f64,
+}
+
+/// Whether a time is a round trip and a delayed acknowledgement, which may come one or two ticks of a slow clock late.
+fn near(time_s: f64, delay: f64, trip: f64) -> bool {
+    (-NEAR..=2.0 * NEAR).contains(&((time_s - trip - delay) / delay))
+}
+
+/// Calls by their response times. Those of callers who fell behind hold the wait for the calls before them, so their mean is
+/// judged without it.
+fn of_calls(part: &Part<'_>, delay: f64, trip: f64) -> Option<(Waits, String)> {
+    let calls = part.calls();
+    let late: u64 = part.records.iter().map(|record| record.lateness.sum).sum();
+    let own_s = real(calls.sum.saturating_sub(late)) / 1e9;
+    let behind = 2 * late > calls.sum;
+    let mean_s = own_s / real(calls.n().max(1));
+    let each = || calls.counts.iter().filter(|(value, _)| near(real(*value) / 1e9, delay, trip)).map(|(_, n)| n).sum();
+    let times = if behind { if near(mean_s, delay, trip) { calls.n() } else { 0 } } else { each() };
+    let basis_s = if behind { own_s } else { real(calls.sum) / 1e9 };
+    let (n, more, trip) = (calls.n(), units::time(delay), units::time(trip));
+    let take = if behind { "take on average, without their caller's backlog," } else { "take" };
+    let sentence = format!(
+        "{times} of {n} calls {take} {more} more than the round trip of {trip}, as long as an acknowledgement is delayed, and Nagle's algorithm is on: it holds the end of a request back"
+    );
+    Some((Waits { what: "calls", times, share: (real(times) * delay / basis_s).min(1.0) }, sentence))
+}
+
+/// Data units of which one side writes several before it reads: each such turn ends a delayed acknowledgement later. Pauses that
+/// the specification asks for look the same.
+fn of_turns(part: &Part<'_>, delay: f64, trip: f64) -> Option<(Waits, String)> {
+    let sides = [Side::Initiator, Side::Responder];
+    let pauses = |call: &Call| matches!(call, Call::Delay(_) | Call::Pace(_));
+    let segment = real(part.segment_bytes()?);
+    let is_large = |side: &SideRecord| side.sent_units > 0 && real(side.sent_bytes) >= segment * real(side.sent_units);
+    let large = part.records.iter().any(|record| is_large(&record.initiator) || is_large(&record.responder));
+    let busy = part.computed(Side::Initiator) + part.computed(Side::Responder);
+    if large || busy > 0.5 || sides.iter().any(|side| program::any(part.plan.procedure.side(*side), &pauses)) {
+        return None;
+    }
+    let (mut times, mut host) = (0, Side::Initiator);
+    for side in sides {
+        let (held, reads) = held_turns(part.plan.procedure.side(side));
+        let received: u64 = part.records.iter().map(|record| side_of(record, side).received_units).sum();
+        let turns = (received * held).checked_div(reads).unwrap_or(0);
+        (times, host) = (times + turns, if turns > 0 && times == 0 { side } else { host });
+    }
+    let each_s = part.pairs_s() / real(times.max(1));
+    if !near(each_s, delay, trip) {
+        return None;
+    }
+    let (each, host) = (units::time(each_s), part.host(host));
+    let sentence = format!(
+        "{times} times {host} writes several data units before it reads, and each time takes {each}, as long as an acknowledgement is delayed: Nagle's algorithm holds all but the first back until that is acknowledged"
+    );
+    Some((Waits { what: "turns", times, share: (delay / each_s).min(1.0) }, sentence))
+}
+
+/// How many reads of a side's innermost repeat lie behind several writes, and how many there are.
+fn held_turns(steps: &[Step]) -> (u64, u64) {
+    let (mut writes, mut held, mut reads) = (0, 0, 0);
+    for step in steps {
+        match step {
+            Step::Repeat(_, body) => {
+                let inner = held_turns(body);
+                (held, reads) = (held + inner.0, reads + inner.1);
+            }
+            Step::Call(Call::DataRequest(_)) => writes += 1,
+            Step::Call(Call::AwaitDataIndication(_)) => {
+                reads += 1;
+                held += u64::from(writes > 1);
+                writes = 0;
+            }
+            Step::Call(_) => {}
+        }
+    }
+    // What is written behind the last read of a pass waits for the first of the next.
+    (held + u64::from(writes > 1 && reads > 0), reads)
 }
 
 fn tries(finding: Finding) -> Finding {

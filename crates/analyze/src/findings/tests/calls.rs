@@ -1,6 +1,7 @@
 //! Calls: chains of them, and what Nagle's algorithm and delayed acknowledgements cost them.
 
 use super::*;
+use stackline_core::program::{CountArgument, SizeArgument};
 
 #[test]
 fn long_chains_of_calls_without_a_pace_are_serial() {
@@ -44,6 +45,50 @@ fn waits_of_40_ms_with_nagle_on_are_delayed_acknowledgements() {
     let off = paced(&[(42, 100)])
         .with(|given| drop(given.records[0].initiator.settings.insert("nodelay".into(), "on".into())));
     assert_eq!(off.kinds(), NOTHING);
+}
+
+#[test]
+fn callers_who_fell_behind_are_judged_by_the_calls_themselves() {
+    // Each 42 ms, made so late that its response time is a second.
+    let late = |own_ms: u64| {
+        paced(&[(1000, 100)]).with(|given| {
+            let lateness = (1000 - own_ms) * 1_000_000;
+            let record = &mut given.records[0];
+            record.lateness.counts = vec![(lateness, 100)];
+            record.lateness.sum = 100 * lateness;
+            (record.elapsed_ns, record.span_ns) = (100 * own_ms * 1_000_000, 100 * own_ms * 1_000_000);
+        })
+    };
+    assert_eq!(late(42).kinds(), ["nagle_delayed_ack"]);
+    assert_eq!(late(90).kinds(), NOTHING);
+}
+
+#[test]
+fn several_data_units_before_a_reading_show_nagle_without_calls() {
+    let units = |writes: usize, ms: u64, bytes: u64| {
+        bulk(1, 1.0, 1, None).with(|given| {
+            let unit = |call: fn(SizeArgument) -> Call| Step::Call(call(SizeArgument::Bytes(bytes)));
+            let pass = [vec![unit(Call::DataRequest); writes], vec![unit(Call::AwaitDataIndication)]].concat();
+            given.plan.networks = vec![network(100.0, 1, 1)];
+            given.part().procedure.initiator = vec![Step::Repeat(CountArgument::Times(100), pass)];
+            given.part().procedure.responder = Vec::new();
+            let record = &mut given.records[0];
+            (record.elapsed_ns, record.span_ns) = (ms * 100_000_000, ms * 100_000_000);
+            (record.initiator.sent_units, record.initiator.received_units) = (100 * writes as u64, 100);
+            record.initiator.sent_bytes = 100 * writes as u64 * bytes;
+            (record.responder.sent_units, record.responder.sent_bytes) = (100, 100 * bytes);
+        })
+    };
+    let found = units(2, 46, 100).found();
+    assert_eq!(found[0].kind, "nagle_delayed_ack");
+    assert!(found[0].sentence.starts_with("100 times a0 writes several data units"), "{}", found[0].sentence);
+    let held = |given: &Given| given.kinds().contains(&"nagle_delayed_ack");
+    assert!(!held(&units(1, 46, 100)), "one data unit and its answer");
+    assert!(!held(&units(2, 90, 100)) && !held(&units(2, 20, 100)), "other times");
+    assert!(!held(&units(2, 46, 60_000)), "large data units");
+    let off =
+        units(2, 46, 100).with(|given| drop(given.records[0].initiator.settings.insert("nodelay".into(), "on".into())));
+    assert!(!held(&off), "nothing is held back");
 }
 
 #[test]
