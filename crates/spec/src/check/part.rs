@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use stackline_core::catalogue::StackTable;
 use stackline_core::distribution::Distribution;
 use stackline_core::plan::{self, Access, Composer, Count, Data, Part, Size, Stack, Via};
-use stackline_core::program::{Call, CountArgument, Procedure, Side, SizeArgument, Step};
+use stackline_core::program::{Call, CountArgument, DelayArgument, Procedure, Side, SizeArgument, Step};
 
 const MOST_REPLICAS: u64 = 10_000;
 const MOST_UNITS: u64 = 1_000_000_000_000;
@@ -275,7 +275,26 @@ impl Checker<'_> {
                 self.report.keep(result)
             })
             .collect();
-        drawn.into_iter().collect()
+        let timings: Vec<Distribution> = drawn.into_iter().collect::<Option<_>>()?;
+        self.paced_at_once(item, procedure, &timings);
+        Some(timings)
+    }
+
+    /// A pace without a wait: every moment is the clock's start, so each operation counts the time of all before it.
+    fn paced_at_once(&mut self, item: &PartItem, procedure: &Procedure, timings: &[Distribution]) {
+        let calls = [Side::Initiator, Side::Responder].map(|side| procedure.calls(side)).concat();
+        for (index, ((drawn, _), timing)) in item.timings.iter().zip(timings).enumerate() {
+            if timing.constant() != Some(0.0) || !calls.contains(&&Call::Pace(DelayArgument::Timing(index))) {
+                continue;
+            }
+            let message = "all operations are to begin at once: what comes later counts its wait for those before it";
+            let diagnostic = Diagnostic::warning(drawn.span, message, "no time from one to the next");
+            self.report.push(diagnostic.hint(if index + 1 == item.timings.len() {
+                "leave the timing out: each operation then begins when the one before it has ended"
+            } else {
+                "write a procedure without this `Pace`: each operation then begins when the one before it has ended"
+            }));
+        }
     }
 
     /// Whether the stack can carry units of these sizes.
