@@ -11,7 +11,7 @@ use crate::network::summarise_network;
 use crate::side_summary::{known, lost_share, summarise_side};
 use crate::statistics::{Statistics, real};
 use crate::summary::{SideSummary, Summary, Work};
-use stackline_core::plan::{Measurement, Part, Plan, Size};
+use stackline_core::plan::{Count, Measurement, Part, Plan, Size};
 use stackline_core::record::{Histogram, RunRecord};
 use std::collections::BTreeMap;
 
@@ -32,6 +32,7 @@ fn one(plan: &Plan, index: usize, group: &Group<'_>, runs: &[GroupRun<'_>]) -> S
     let measurement = &plan.measurements[index];
     let mut summary = described(index, measurement, group);
     figures(&mut summary, runs);
+    summary.is_transfer = is_transfer(group, runs);
     traffic(&mut summary, runs);
     summary.network = summarise_network(plan, runs);
     costs(plan, group, &mut summary, runs);
@@ -126,6 +127,14 @@ fn figures(summary: &mut Summary, runs: &[GroupRun<'_>]) {
     let main = values.main().and_then(|metric| Statistics::from_values(values.of(metric)));
     summary.normalised_sd = main.and_then(|statistics| statistics.normalised_sd());
     summary.run_values = values;
+}
+
+/// Whether what the parts move is one amount each, which no time limit cut short, and nothing but that is done.
+fn is_transfer(group: &Group<'_>, runs: &[GroupRun<'_>]) -> bool {
+    let whole = |part: &&Part| matches!(part.data.count, Count::Amount(_) | Count::WholeFile | Count::Units(1));
+    let mut records = runs.iter().flat_map(|run| &run.records);
+    group.parts.iter().all(whole)
+        && records.all(|record| !record.limited && record.calls.n() == 0 && record.data_bytes() > 0)
 }
 
 /// One statistic a mark; a name used on both sides is one mark.

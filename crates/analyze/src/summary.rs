@@ -262,6 +262,8 @@ pub struct Summary {
     pub unit_bytes: Option<u64>,
     /// Size of a reply in bytes, where it is always the same.
     pub reply_bytes: Option<u64>,
+    /// Whether a run moves one amount of data in bulk, or a whole file, to its end: its measured period is the time that takes.
+    pub is_transfer: bool,
     /// Measured period of a run in seconds.
     pub elapsed_s: Option<Statistics>,
     /// Throughput over runs in bit/s, where data units moved.

@@ -139,7 +139,13 @@ fn placement(summary: &Summary) -> Vec<String> {
 pub(crate) fn results(summary: &Summary) -> Vec<String> {
     let calls = summary.response_s.filter(|_| summary.throughput_bit_s.is_some());
     let calls = calls.iter().map(|s| times("response times", "call", s));
-    transactions(summary).into_iter().chain(fairness(summary)).chain(calls).chain(marks(summary)).collect()
+    transactions(summary)
+        .into_iter()
+        .chain(transfer(summary))
+        .chain(fairness(summary))
+        .chain(calls)
+        .chain(marks(summary))
+        .collect()
 }
 
 /// Times at marks. How far from the start a mark lies that is passed again and again says nothing of a pass: that stays in the JSON.
@@ -147,6 +153,13 @@ fn marks(summary: &Summary) -> impl Iterator<Item = String> {
     let again = |name: &str| summary.marks.contains_key(&format!("{name} -> {name}"));
     let shown = summary.marks.iter().filter(move |(name, _)| !again(name));
     shown.map(|(name, s)| times(&mark(name), "time", s))
+}
+
+/// How long the whole took, where that is what one asks.
+fn transfer(summary: &Summary) -> Option<String> {
+    let s = summary.elapsed_s.filter(|_| summary.is_transfer && summary.throughput_bit_s.is_some())?;
+    let spread = if s.n > 1 { format!(" ({}..{})", units::time(s.min), units::time(s.max)) } else { String::new() };
+    Some(format!("time of the whole transfer: mean {}{spread}", units::time(s.mean)))
 }
 
 /// How equally parts share; the row itself has their sum.

@@ -5,7 +5,7 @@ use crate::testing::{self, part};
 use crate::{Metric, Work, half_width_share, interval_reached};
 use stackline_core::catalogue::OptionValue;
 use stackline_core::distribution::Distribution;
-use stackline_core::plan::{Composer, Count, Data, HostPlan, Until, Via};
+use stackline_core::plan::{Composer, Data, HostPlan, Until, Via};
 use stackline_core::program::{Call, DelayArgument, Step};
 use stackline_core::record::{HostUsage, SideRecord, Transport};
 
@@ -383,4 +383,18 @@ fn marks_are_pooled_over_runs() {
     let first_byte = summary.marks["first byte"];
     assert_eq!(first_byte.n, 2);
     assert!((first_byte.mean - 2e-6).abs() < 1e-15);
+}
+
+#[test]
+fn the_time_of_a_transfer_is_of_one_amount_moved_to_its_end() {
+    let sent = |limited: bool| {
+        let mut record = RunRecord { elapsed_ns: 1_000_000, limited, ..RunRecord::default() };
+        record.responder.received_bytes = 50_000_000;
+        record
+    };
+    let is_transfer = |text: &str, limited: bool| summarise(&testing::plan(text), &[sent(limited)])[0].is_transfer;
+    assert!(is_transfer("1 bulk_put 64 KiB 50 MB over tcp", false));
+    assert!(is_transfer("1 bulk_put 50000000*1 over tcp", false));
+    assert!(!is_transfer("1 bulk_put 64 KiB*1000 over tcp", false), "so many data units");
+    assert!(!is_transfer("1 timelimit 1 bulk_put 64 KiB 50 MB over tcp", true), "not to its end");
 }

@@ -111,6 +111,16 @@ fn rows_that_count_different_things_say_what() {
 }
 
 #[test]
+fn a_transfer_says_how_long_it_took() {
+    let mut summary = summaries().remove(0);
+    let text = |summary: &Summary| table(std::slice::from_ref(summary), &TableOptions::default());
+    assert!(summary.throughput_bit_s.is_some() && !text(&summary).contains("whole transfer"));
+    summary.is_transfer = true;
+    let mean = units::time(summary.elapsed_s.unwrap().mean);
+    assert!(text(&summary).contains(&format!("time of the whole transfer: mean {mean} (")), "{}", text(&summary));
+}
+
+#[test]
 fn marks_say_from_where_they_count() {
     let times = summaries()[1].response_s.unwrap();
     let marks = ["once", "a", "b", "a -> b", "a -> a"].map(|name| (name.to_owned(), times)).into();
