@@ -463,19 +463,25 @@ mod tests {
     }
 
     #[test]
-    fn a_killed_import_says_that_nothing_is_in_it() {
+    fn an_import_says_that_nothing_is_in_it_yet_and_when_killed_that_nothing_is() {
         let root = tempfile::tempdir().unwrap();
         let directory = RunDirectory::create(root.path(), "x", UNIX_EPOCH).unwrap();
-        fs::create_dir_all(directory.path().join("events/.unfinished-import-1")).unwrap();
-        for opened in [Run::open(directory.path()), Run::open_events(directory.path())] {
-            assert!(opened.unwrap_err().message.ends_with("is incomplete: it was ended before its events were kept"));
-        }
+        let path = directory.path().to_owned();
+        fs::create_dir_all(path.join("events/.unfinished-import-1")).unwrap();
+        let opened = || [Run::open(&path), Run::open_events(&path)].map(|opened| opened.unwrap_err().message);
+        assert!(opened().iter().all(|said| said.contains("is still being written")), "{:?}", opened());
+        drop(directory);
+        let ended = "is incomplete: it was ended before its events were kept";
+        assert!(opened().iter().all(|said| said.ends_with(ended)), "{:?}", opened());
     }
 
     #[test]
     fn a_run_without_a_plan_says_so() {
         let root = tempfile::tempdir().unwrap();
         let directory = RunDirectory::create(root.path(), "x", UNIX_EPOCH).unwrap();
-        assert!(Run::open(directory.path()).unwrap_err().message.ends_with("before its plan was kept"));
+        let path = directory.path().to_owned();
+        assert!(Run::open(&path).unwrap_err().message.contains("is still being written"));
+        drop(directory);
+        assert!(Run::open(&path).unwrap_err().message.ends_with("before its plan was kept"));
     }
 }
