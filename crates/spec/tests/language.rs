@@ -326,7 +326,7 @@ fn the_examples_of_the_manual_hold() {
     let manual = include_str!("../../../docs/LANGUAGE.md");
     let blocks: Vec<&str> = manual.split("```").skip(1).step_by(2).filter(|block| block.contains(';')).collect();
     let texts: Vec<&&str> = blocks.iter().filter(|block| !block.contains("specification = ")).collect();
-    assert_eq!(texts.len(), 8);
+    assert_eq!(texts.len(), 9);
     for text in texts {
         let hosts = if text.contains("host khons") { "" } else { "host khons, udjat via local;" };
         assert!(!plan(&format!("{hosts}{text}")).measurements.is_empty());
