@@ -100,6 +100,6 @@ mod tests {
         let bar = ProgressBar::with_draw_target(Some(3), ProgressDrawTarget::hidden());
         assert_eq!(line(&bar, Duration::from_secs(10)), "0 of 3 runs are done after 10 seconds");
         bar.set_message("3 bulk_put");
-        assert_eq!(line(&bar, Duration::from_secs(60)), "0 of 3 runs are done after 1 minute; now: 3 bulk_put");
+        assert_eq!(line(&bar, Duration::from_secs(120)), "0 of 3 runs are done after 2 minutes; now: 3 bulk_put");
     }
 }

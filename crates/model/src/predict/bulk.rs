@@ -36,7 +36,7 @@ pub(super) fn predict(s: &Situation<'_>, bulk: &Bulk<'_>) -> Result<Answer, Stri
     let run = flow.run(bulk, &limits, steady, &mut values)?;
     let flows = f64::from(s.part.replicas);
     let limit = run.limit.unwrap_or(binds);
-    uncovered::transfer(&flow, limit, run.moved.map_or(f64::INFINITY, |(_, seconds)| seconds), flow.rtt_s()?)?;
+    uncovered::transfer(&flow, [binds, limit], run.moved.map_or(f64::INFINITY, |(_, seconds)| seconds), flow.rtt_s()?)?;
     let assumptions = flow.assumptions(&limits, run.long_run);
     let value = flows * run.throughput_bit_s;
     let moved = run.moved.map(|(bytes, seconds)| (flows * bytes, seconds));

@@ -259,6 +259,15 @@ fn where_a_figure_would_look_sure_and_be_wrong_there_is_none() {
 }
 
 #[test]
+fn what_is_paced_fills_no_queue() {
+    let mut paced = part(put(), "udp", 1000, 1000);
+    paced.data.timings = vec![Distribution::Constant(0.01)];
+    let answer = one(narrow(10e6, 6000), paced);
+    assert_eq!(answer.limit, "pace");
+    close(answer.value, 8.0 * 1000.0 / 0.01, 1e-2);
+}
+
+#[test]
 fn pairs_that_call_share_what_is_busiest() {
     // 10 x 1052 bytes at 1 Mbit/s take longer than the way.
     let answer = one(narrow(1e6, 100_000), Part { replicas: 10, ..part(rr(), "tcp", 1000, 1000) });

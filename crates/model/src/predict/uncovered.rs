@@ -19,17 +19,21 @@ const LEAST_TIMEOUT_S: f64 = 0.2;
 /// How long the first packets are waited for (RFC 6298, section 2.1).
 const FIRST_TIMEOUT_S: f64 = 1.0;
 
-/// Why no form covers a transfer that has that limit and takes so long.
-pub(super) fn transfer(flow: &Flow<'_>, binds: &str, elapsed_s: f64, rtt_s: f64) -> Result<(), String> {
+/// Why no form covers a transfer that `binds` limits in the long run and `limit` in all, and that takes so long.
+pub(super) fn transfer(flow: &Flow<'_>, [binds, limit]: [&str; 2], elapsed_s: f64, rtt_s: f64) -> Result<(), String> {
     changing(flow.s)?;
     slow_packets(flow.s, flow.data, flow.bytes.unwrap_or(u64::MAX))?;
     beside(flow.s, flow.data, elapsed_s / rtt_s)?;
+    // What is paced below the path's rate fills no queue and no window.
+    if binds == "pace" {
+        return losses(flow);
+    }
     if !flow.s.transport.stream {
         return datagrams(flow);
     }
     way_back(flow.s, flow.data, flow.acks)?;
     losses(flow)?;
-    if binds == "window" {
+    if limit == "window" {
         small_window(flow)?;
         send_buffer(flow)?;
     }
@@ -124,10 +128,10 @@ fn way_back(s: &Situation<'_>, data: &Path, acks: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Few losses: whether and when they come decides.
+/// Few losses on a stream: whether and when they come decides.
 fn losses(flow: &Flow<'_>) -> Result<(), String> {
     let p = flow.loss();
-    if p <= 0.0 {
+    if p <= 0.0 || !flow.s.transport.stream {
         return Ok(());
     }
     let expected = flow.packets().map_or(f64::INFINITY, |packets| p * real(packets)) * f64::from(flow.s.part.replicas);
