@@ -208,6 +208,8 @@ fn every_command_says_that_a_run_is_still_running_and_how_far_it_is() {
         assert!(shown["measurements"][0]["runs"].as_u64().is_some_and(|runs| runs >= 2));
         started.process().signal(Signal::SIGKILL);
         started.finish();
+        // Its agents go away by themselves.
+        place.empties();
         let killed = place.stackline(&["show", "--json"]).json();
         assert_eq!((&killed["running"], &killed["reason"]), (&false.into(), &serde_json::Value::Null));
         fs::remove_dir_all(place.kept().0).unwrap();
