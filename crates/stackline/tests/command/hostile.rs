@@ -2,6 +2,7 @@
 
 use crate::support::{Kept, Place, Started, noise, number, until};
 use nix::sys::socket::{setsockopt, sockopt};
+use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
@@ -95,7 +96,10 @@ fn bother<S: Write>(mut stream: S, turn: u64, idle: &mut Vec<S>) {
 }
 
 fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    // Below those that the system gives to whoever wants any, four in a row: each of several pairs takes one.
+    let free = |port| TcpListener::bind(("127.0.0.1", port)).is_ok() && UdpSocket::bind(("127.0.0.1", port)).is_ok();
+    let mut drawn = (0..).map(|turn: u32| 10_000 + (RandomState::new().hash_one(turn) % 20_000) as u16);
+    drawn.find(|port| (*port..port + 4).all(free)).unwrap()
 }
 
 #[test]
