@@ -132,7 +132,7 @@ pub(crate) enum Command {
     /// Show what would be run, without running it
     #[command(override_usage = "stackline plan [OPTIONS] <SPEC | -e TEXT>")]
     Plan(Text),
-    /// Predict the results by closed forms: figures, what limits them, and why
+    /// Predict the results by closed forms, or by simulation: figures, what limits them, and why
     #[command(override_usage = "stackline predict [OPTIONS] <SPEC | -e TEXT>", after_help = AFTER_PREDICT)]
     Predict(Predict),
     /// List the stacks of a world, or one stack's options and what operations become in it
@@ -506,7 +506,7 @@ pub(crate) struct Generate {
     pub(crate) from: u64,
     /// How many seeds
     #[arg(long, value_name = "NUMBER", default_value_t = 100)]
-    pub(crate) count: usize,
+    pub(crate) count: u64,
     /// Keep the packets of every port as well, as pcapng
     #[arg(long)]
     pub(crate) capture: bool,

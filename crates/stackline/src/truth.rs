@@ -37,8 +37,8 @@ fn generate(flags: &Generate) -> Result {
     listen_for_ctrl_c([&interrupted])?;
     let mut made = 0;
     // It draws itself on a terminal alone.
-    let bar = ProgressBar::new(flags.count as u64);
-    for seed in (flags.from..).take(flags.count) {
+    let bar = ProgressBar::new(flags.count);
+    for seed in flags.from..flags.from.saturating_add(flags.count) {
         bar.inc(1);
         let scenario = Scenario::draw(seed);
         let label = match label(&scenario, &interrupted) {

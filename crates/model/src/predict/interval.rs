@@ -37,7 +37,7 @@ pub(super) fn of_turns(value: f64, waiting_s: f64, chance: f64) -> [f64; 2] {
 }
 
 /// How far the mean wait of so many calls is off in nine of ten runs, over the wait: those that meet a queue do so together, and a
-/// queue lasts as long as `1 / (1 - load)^2` calls (Daley 1968 has it for M/D/1).
+/// queue lasts about `1 / (1 - load)^2` calls: a rule of thumb, wide enough for the specifications drawn.
 pub(super) fn of_waits(calls: f64, load: f64) -> f64 {
     1.65 * libm::sqrt((1.0 + load) / (1.0 - load).max(1e-9) / (1.0 - load).max(1e-9) / calls.max(1.0))
 }

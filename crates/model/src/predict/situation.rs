@@ -189,6 +189,11 @@ impl<'p> Situation<'p> {
         all
     }
 
+    /// The way back of one of the two ways.
+    pub(super) fn opposite(&self, way: &Path) -> &Path {
+        if core::ptr::eq(way, &self.there) { &self.back } else { &self.there }
+    }
+
     /// A host whose processor copies, for other parts of the measurement as well.
     pub(super) fn busy_with_others(&self) -> Option<&str> {
         let copies = |interface: &Interface| interface.copy_ns_per_byte > 0.0 || interface.copy_per_packet.0 > 0;

@@ -44,13 +44,17 @@ impl Spent {
         }
     }
 
-    fn over(self, n: f64) -> Self {
+    fn times(self, n: f64) -> Self {
         Self {
-            total_s: self.total_s / n,
-            propagation_s: self.propagation_s / n,
-            copying_s: self.copying_s / n,
-            window_s: self.window_s / n,
+            total_s: self.total_s * n,
+            propagation_s: self.propagation_s * n,
+            copying_s: self.copying_s * n,
+            window_s: self.window_s * n,
         }
+    }
+
+    fn over(self, n: f64) -> Self {
+        self.times(1.0 / n)
     }
 
     fn serialisation_s(&self) -> f64 {
@@ -108,14 +112,8 @@ fn message_of_calls(s: &Situation<'_>, path: &Path, acks: &Path, bytes: u64, fre
         opening += 1;
     }
     let open = message(s, path, acks, bytes, None)?;
-    let of = |spent: Spent, n: f64| Spent {
-        total_s: n * spent.total_s,
-        propagation_s: n * spent.propagation_s,
-        copying_s: n * spent.copying_s,
-        window_s: n * spent.window_s,
-    };
     let n = real(count.min(1 << 40));
-    Some(all.plus(of(open, n - real(opening))).over(n))
+    Some(all.plus(open.times(n - real(opening))).over(n))
 }
 
 const STUCK: &str = "nothing gets through a link of rate zero";

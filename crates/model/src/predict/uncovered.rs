@@ -4,9 +4,10 @@ use super::limits::Flow;
 use super::situation::Situation;
 use crate::path::{CHANGING_RATE, Path};
 use crate::transport::Congestion;
-use crate::{mean, pipe, real};
+use crate::{Hop, mean, pipe, real};
 use alloc::format;
 use alloc::string::String;
+use stackline_core::units;
 
 /// Losses that go with less than this share of a figure are left out of it.
 const LITTLE: f64 = 0.04;
@@ -49,7 +50,7 @@ fn datagrams(flow: &Flow<'_>) -> Result<(), String> {
         Some((hop, queue)) if sent > queue => Err(format!(
             "datagrams come faster than {} passes them, and its queue of {} loses what it cannot hold",
             name(hop),
-            stackline_core::units::size(queue as u64)
+            units::size(queue as u64)
         )),
         _ => Ok(()),
     }
@@ -73,7 +74,7 @@ fn slow_packets(s: &Situation<'_>, path: &Path, bytes: u64) -> Result<(), String
     if seconds > FIRST_TIMEOUT_S {
         return Err(format!(
             "the first packets take {} at {}, longer than timers wait",
-            stackline_core::units::time(seconds),
+            units::time(seconds),
             name(hop)
         ));
     }
@@ -96,7 +97,7 @@ fn beside(s: &Situation<'_>, path: &Path, rounds: f64) -> Result<(), String> {
     if let Some(host) = s.busy_with_others() {
         return Err(format!("no form says how {host} shares its processor, which copies, with what others send"));
     }
-    let back = if core::ptr::eq(path, &s.there) { &s.back } else { &s.there };
+    let back = s.opposite(path);
     if let Some(hop) = back.hops.iter().find(|hop| s.load.carries(hop)) {
         return Err(format!(
             "acknowledgements wait behind what others send over {}, and no form says how long",
@@ -161,29 +162,44 @@ fn small_window(flow: &Flow<'_>) -> Result<(), String> {
     ))
 }
 
+/// A queue that can grow: packets come faster than they leave.
+struct Fed<'p> {
+    hop: &'p Hop,
+    /// What it holds, bytes.
+    queue: f64,
+    /// At which they leave, bit/s.
+    rate: f64,
+    /// At which the links before let them come, bit/s.
+    before: f64,
+}
+
+/// The queues of a path that can grow.
+fn fed(path: &Path) -> impl Iterator<Item = Fed<'_>> {
+    path.hops.iter().enumerate().filter_map(|(at, hop)| {
+        let before = path.hops[..at].iter().filter_map(|hop| hop.rate_bit_s).fold(f64::INFINITY, f64::min);
+        let fed = Fed { hop, queue: hop.queue_bytes?, rate: hop.rate_bit_s?, before };
+        (fed.rate < before).then_some(fed)
+    })
+}
+
 /// A queue that the beginning overruns, or that is too small for the window in the long run.
 fn overrun(flow: &Flow<'_>, rounds: f64) -> Result<(), String> {
     let (s, packet) = (flow.s, real(flow.packet()));
-    for (at, hop) in flow.data.hops.iter().enumerate() {
-        let (Some(queue), Some(rate)) = (hop.queue_bytes, hop.rate_bit_s) else { continue };
-        // What comes to it comes as fast as the links before let it, and in slow start twice as fast as it leaves.
-        let before = flow.data.hops[..at].iter().filter_map(|hop| hop.rate_bit_s).fold(f64::INFINITY, f64::min);
-        if before <= rate {
-            continue;
-        }
+    for Fed { hop, queue, rate, before } in fed(flow.data) {
         let flows = f64::from(s.part.replicas);
         let most = flow.bytes.map_or(f64::INFINITY, |bytes| real(bytes.div_ceil(s.transport.segment_bytes))) * packet;
         let window = s.transport.window_bytes.unwrap_or(f64::INFINITY) * packet / real(s.transport.segment_bytes);
         let first = (real(s.transport.initial_segments) * packet).min(window).min(most) * flows;
         let at_once = first * (1.0 - rate / before);
         let product = pipe::bandwidth_delay_bytes(rate, flow.rtt_s()?);
-        // The largest window that slow start opens within the transfer holds half of what is sent in all.
+        // In slow start packets come twice as fast as they leave. The largest window that it opens within the transfer holds half
+        // of what is sent in all.
         let opened = (most / 2.0).min(window) * flows;
         let opened = if opened > first { opened * (1.0 - rate / before.min(2.0 * rate)) } else { 0.0 };
         // What is on its way beyond what the path holds stands in the queue.
         let stands = (window.min(most) * flows - product).min(queue);
         let needed = at_once.max(opened.min(product + queue + packet)).max(stands) + packet;
-        let size = stackline_core::units::size(queue as u64);
+        let size = units::size(queue as u64);
         if needed > queue && rounds < LONG {
             return Err(format!(
                 "slow start overruns the queue of {size} at {}, and no form says what that costs",
@@ -194,7 +210,7 @@ fn overrun(flow: &Flow<'_>, rounds: f64) -> Result<(), String> {
             return Err(format!(
                 "the queue of {size} at {} is small for {} on the way: no form holds there",
                 name(hop),
-                stackline_core::units::size(product as u64)
+                units::size(product as u64)
             ));
         }
     }
@@ -216,16 +232,13 @@ pub(super) fn messages(s: &Situation<'_>, [request, response]: [u64; 2]) -> Resu
         if s.transport.stream && s.transport.window_bytes.is_some_and(|window| window < real(bytes)) {
             return Err("messages are longer than the buffers written, and no form says how their windows move".into());
         }
-        let acks = if core::ptr::eq(path, &s.there) { &s.back } else { &s.there };
         if packets.full > 8 {
-            way_back(s, path, acks)?;
+            way_back(s, path, s.opposite(path))?;
         }
         let most = packets.last_bytes.max(if packets.full > 0 { packets.full_bytes } else { 0 });
-        for (at, hop) in path.hops.iter().enumerate() {
-            let (Some(queue), Some(rate)) = (hop.queue_bytes, hop.rate_bit_s) else { continue };
-            let before = path.hops[..at].iter().filter_map(|hop| hop.rate_bit_s).fold(f64::INFINITY, f64::min);
-            if all * (1.0 - rate / before).max(0.0) + real(most) > queue && packets.full > 0 {
-                let size = stackline_core::units::size(queue as u64);
+        for Fed { hop, queue, rate, before } in fed(path) {
+            if all * (1.0 - rate / before) + real(most) > queue && packets.full > 0 {
+                let size = units::size(queue as u64);
                 return Err(format!(
                     "messages are longer than the queue of {size} at {} holds, and no form says what that costs",
                     name(hop)
@@ -263,7 +276,7 @@ pub(super) fn other_pairs(s: &Situation<'_>, [shared_s, alone_s]: [f64; 2], loss
     Ok(())
 }
 
-/// Messages longer than a first window, with pauses in which a window that was opened closes again (RFC 9293 section 3.8.6.2.1, RFC 2861).
+/// Messages longer than a first window, with pauses in which a window that was opened closes again (RFC 5681 section 4.1).
 pub(super) fn idle_window(s: &Situation<'_>, longest: u64) -> Result<(), String> {
     let first = s.transport.initial_segments.saturating_mul(s.transport.segment_bytes);
     if s.transport.stream && longest > first {
@@ -307,8 +320,7 @@ pub(super) fn turns(s: &Situation<'_>, turn_s: f64, loss: f64, opens: bool) -> R
         if let Some(hop) = narrowest.chain(&path.hops).find(|hop| s.load.carries(hop)) {
             let most =
                 hop.queue_bytes.zip(hop.rate_bit_s).and_then(|(queue, rate)| pipe::queueing_delay_s(queue, rate));
-            let most =
-                most.map_or_else(String::new, |s| format!(", {} when it is full", stackline_core::units::time(s)));
+            let most = most.map_or_else(String::new, |s| format!(", {} when it is full", units::time(s)));
             return Err(format!(
                 "what others send waits in the queue at {}{most}: no form says how full it is",
                 name(hop)
@@ -329,6 +341,6 @@ fn percent(share: f64) -> String {
     format!("{:.2} %", 100.0 * share)
 }
 
-fn name(hop: &crate::Hop) -> String {
+fn name(hop: &Hop) -> String {
     format!("{} -> {}", hop.ends.0, hop.ends.1)
 }
