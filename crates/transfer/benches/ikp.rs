@@ -104,6 +104,31 @@ fn bare() -> Result<Pair, Failure> {
     Ok(Pair { call: Box::new(call), end: Box::new(end), server })
 }
 
+/// The same with a server of anybody, as that of Send-Receive-Reply is: `recvfrom` and `sendto`.
+fn bare_of_anybody() -> Result<Pair, Failure> {
+    let [near, far] = [UdpSocket::bind(LOOPBACK)?, UdpSocket::bind(LOOPBACK)?];
+    near.connect(far.local_addr()?)?;
+    let server = serve(move || {
+        let mut message = [0; SMALL];
+        loop {
+            let (bytes, from) = far.recv_from(&mut message)?;
+            if bytes == 0 {
+                return Ok(());
+            }
+            far.send_to(&message, from)?;
+        }
+    });
+    let ends = near.try_clone()?;
+    let mut message = [0; SMALL];
+    let call = move || {
+        near.send(&message)?;
+        near.recv(&mut message)?;
+        Ok(())
+    };
+    let end = move || Ok(ends.send(&[]).map(|_| ())?);
+    Ok(Pair { call: Box::new(call), end: Box::new(end), server })
+}
+
 /// A call that reads a page of so many bytes by MoveTo; none for a bare Send-Receive-Reply.
 fn ikp(page: usize, protocol: Protocol) -> Result<Pair, Failure> {
     let options = Options::new(protocol);
@@ -144,6 +169,7 @@ fn main() -> Result<(), Failure> {
     let once = Protocol::once();
     let mut rivals = vec![
         Rival::new("bare datagrams, 32 B", bare),
+        Rival::new("bare datagrams, 32 B, of anybody", bare_of_anybody),
         Rival::new("Send-Receive-Reply, 32 B", move || ikp(0, once)),
         Rival::new("page of 1 KiB by MoveTo", move || ikp(1 << 10, once)),
         Rival::new("page of 64 KiB by MoveTo", move || ikp(64 << 10, once)),

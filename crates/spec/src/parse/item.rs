@@ -2,7 +2,7 @@
 
 use super::value::Expect;
 use super::{Parsed, Parser};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Span};
 use crate::layout::Role;
 use crate::names;
 use crate::token::Kind;
@@ -57,7 +57,10 @@ impl Parser<'_, '_> {
             || self.is_word(0, &["priority", "from", "to"])
             || self.is_word(0, names::HEADS);
         let later = self.begins_clause() || (self.is_word(0, names::HEADS) && self.limit_before_runs());
-        let diagnostic = if later {
+        let diagnostic = if self.begins_clause() && self.last_text() == "," {
+            let label = "nothing stands between a part and its clauses";
+            Diagnostic::error(self.last_span(), "unexpected `,`", label).hint("leave it out")
+        } else if later {
             Diagnostic::error(
                 self.span(),
                 "a specification begins with its number of runs",
@@ -65,12 +68,13 @@ impl Parser<'_, '_> {
             )
             .hint("the number of runs comes first, as in `10 timelimit 2` or `10 over tcp:`")
         } else if forgot {
+            let beginning = self.beginning();
             Diagnostic::error(
-                self.span(),
+                beginning,
                 "a specification begins with its number of runs",
                 "expected a number before this",
             )
-            .hint(format!("write `10 {}`", self.text(0)))
+            .hint(format!("write `10 {}`", self.written(beginning)))
         } else {
             let diagnostic = Diagnostic::error(self.span(), format!("unexpected {found}"), ITEM);
             match self.kind() {
@@ -81,6 +85,14 @@ impl Parser<'_, '_> {
             }
         };
         self.fail(diagnostic)
+    }
+
+    /// How the specification at hand begins, up to its application type or a few words.
+    fn beginning(&self) -> Span {
+        const WORDS: usize = 6;
+        let ends = |at: &usize| self.is_application(*at) || !matches!(self.ahead(*at), Kind::Name | Kind::Number(_));
+        let last = (0..WORDS).find(ends).filter(|at| self.is_application(*at)).unwrap_or(0);
+        self.span().to(self.token(last).span)
     }
 
     /// Whether the limit at hand is followed by the number of runs.

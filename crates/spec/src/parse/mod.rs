@@ -109,6 +109,18 @@ impl<'m, 'a> Parser<'m, 'a> {
         self.marked.text(self.at + ahead)
     }
 
+    /// What stands there in the text.
+    pub(crate) fn written(&self, span: Span) -> &'a str {
+        self.marked.source.get(span.start..span.end).unwrap_or("")
+    }
+
+    /// The word at hand up to white space or what ends a part, whatever signs it has.
+    pub(crate) fn whole_word(&self) -> &'a str {
+        let rest = self.marked.source.get(self.span().start..).unwrap_or("");
+        let ends = |c: char| c.is_whitespace() || matches!(c, ';' | ',' | '|' | '<' | '>' | '}');
+        rest.split(ends).next().unwrap_or("")
+    }
+
     /// The name ahead in its one spelling, empty when there is none.
     pub(crate) fn folded(&self, ahead: usize) -> String {
         if self.ahead(ahead) == Kind::Name { names::fold(self.text(ahead)) } else { String::new() }

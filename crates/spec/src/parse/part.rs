@@ -1,5 +1,6 @@
 //! A part of a measurement: replicas, hosts, application type, data and timings.
 
+use super::specification::IN_FLIGHT;
 use super::value::Expect;
 use super::{Failed, Parsed, Parser};
 use crate::diagnostic::Diagnostic;
@@ -10,7 +11,7 @@ use crate::tree::{AccessItem, Base, CountItem, DataItem, PartItem, SizeItem, Spe
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use stackline_core::units::{SIZE_UNITS, factor};
+use stackline_core::units::{SIZE_UNITS, TIME_UNITS, factor};
 
 const SIZE: &str = "expected the size of a data unit";
 
@@ -115,6 +116,13 @@ impl Parser<'_, '_> {
         if !self.is_application(0) && self.ahead(1) == Kind::Name && self.is_application(2) {
             return Err(self.unexpected("expected `from`, `to` or an application type", &["from", "to"]));
         }
+        let front = !self.is_application(0) && matches!(self.ahead(1), Kind::Number(_)) && self.is_application(2);
+        if front && self.is_word(0, &IN_FLIGHT) {
+            return Err(self.in_flight("expected an application type"));
+        }
+        if front {
+            return Err(self.unexpected("expected an application type", &["timelimit", "warmup", "until"]));
+        }
         let text = self.text(0).to_string();
         Ok(Word { text, span: self.take(Role::Application) })
     }
@@ -145,11 +153,40 @@ impl Parser<'_, '_> {
             || self.is_bracketed(0)
             || self.is_swept(0)
         {
-            CountItem::Amount(self.value(Expect::Size, "expected the amount of data")?)
+            self.no_duration()?;
+            let amount = self.value(Expect::Size, "expected the amount of data")?;
+            self.no_product(&unit, &amount)?;
+            CountItem::Amount(amount)
         } else {
             CountItem::Open
         };
         Ok(Some(DataItem { unit, reply, count, span: start.to(self.last_span()) }))
+    }
+
+    /// Refuses `64 KiB 2 s`: a time stands nowhere without a word.
+    fn no_duration(&mut self) -> Parsed<()> {
+        let (number, unit) = (self.text(0), self.text(1));
+        if self.ahead(1) != Kind::Name || factor(TIME_UNITS, unit).is_none() {
+            return Ok(());
+        }
+        let hint = format!(
+            "write `timelimit {number} {unit}` for the length of a run, `constant({number} {unit})` for the interval \
+             between data units"
+        );
+        let label = "expected the amount of data, or a limit";
+        Err(self.fail(Diagnostic::error(self.span(), "unexpected time", label).hint(hint)))
+    }
+
+    /// Refuses `1 MiB 1*4000`: the count belongs to the size.
+    fn no_product(&mut self, unit: &SizeItem, amount: &Value) -> Parsed<()> {
+        let (SizeItem::Value(size), Base::Number(_)) = (unit, &amount.base) else { return Ok(()) };
+        let (Kind::Star, Kind::Number(_)) = (self.kind(), self.ahead(1)) else {
+            return Ok(());
+        };
+        let hint = format!("write `{}*{}`", self.written(size.span), self.text(1));
+        let label = "expected an amount of data, or `*` and their number behind the size";
+        let diagnostic = Diagnostic::error(size.span.to(self.token(1).span), "unexpected number of data units", label);
+        Err(self.fail(diagnostic.hint(hint)))
     }
 
     /// How many data units. A unit behind it is what it can mean.

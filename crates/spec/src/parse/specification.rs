@@ -15,7 +15,7 @@ use stackline_core::plan::Composer;
 
 const END: &str = "expected `;` or a clause such as `over tcp`";
 /// What other programs call the number of calls that are in flight at once.
-const IN_FLIGHT: [&str; 4] = ["burst", "depth", "pipeline", "window"];
+pub(super) const IN_FLIGHT: [&str; 4] = ["burst", "depth", "pipeline", "window"];
 
 /// A specification of which only the sweeps could be read.
 pub(crate) fn broken(span: Span, sweeps: Vec<Sweep>) -> Specification {
@@ -250,18 +250,21 @@ impl Parser<'_, '_> {
         }
     }
 
+    /// Refuses what other programs call the number of calls that are in flight at once.
+    pub(super) fn in_flight(&mut self, expected: &'static str) -> Failed {
+        let diagnostic = Diagnostic::error(self.span(), format!("unexpected {}", self.describe()), expected);
+        let hint = "`8 rr` has eight calls in flight, on eight connections; on one, a procedure of your own sends several \
+                    data units before it awaits their answers (docs/LANGUAGE.md, section 3)";
+        self.fail(diagnostic.hint(hint))
+    }
+
     /// What may stand behind a part.
     fn part_end(&mut self) -> Parsed<()> {
         match self.kind() {
             Kind::Bar | Kind::Semicolon | Kind::Comma | Kind::End => Ok(()),
             // Only the `;` is missing.
             Kind::Number(_) if self.token(0).breaks > 0 && self.looks_like_specification(0) => Ok(()),
-            Kind::Name if self.is_word(0, &IN_FLIGHT) => {
-                let diagnostic = Diagnostic::error(self.span(), format!("unexpected {}", self.describe()), END);
-                let hint = "`8 rr` has eight calls in flight, on eight connections; on one, a procedure of your own sends several \
-                            data units before it awaits their answers (docs/LANGUAGE.md, section 3)";
-                Err(self.fail(diagnostic.hint(hint)))
-            }
+            Kind::Name if self.is_word(0, &IN_FLIGHT) => Err(self.in_flight(END)),
             Kind::Name => {
                 let mut words: Vec<&str> = names::CLAUSES.to_vec();
                 words.extend(stackline_core::units::SIZE_UNITS.iter().map(|(unit, _)| *unit));

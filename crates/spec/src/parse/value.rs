@@ -219,7 +219,15 @@ impl Parser<'_, '_> {
     /// A bare word or a quoted text.
     pub(crate) fn file_name(&mut self) -> Parsed<Word> {
         const EXPECTED: &str = "expected the name of a file, quoted when it is more than one word";
-        if self.kind() == Kind::Text { self.quoted(EXPECTED) } else { self.name(EXPECTED) }
+        if self.kind() == Kind::Text {
+            return self.quoted(EXPECTED);
+        }
+        let path = self.whole_word();
+        if path.contains('/') && !path.contains('"') {
+            let diagnostic = Diagnostic::error(self.span(), "unexpected `/` in a name without quotes", EXPECTED);
+            return Err(self.fail(diagnostic.hint(format!("write `\"{path}\"`"))));
+        }
+        self.name(EXPECTED)
     }
 
     /// `tcp, blast(selective)`; a comma that ends the specification is left alone.
