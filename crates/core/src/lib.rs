@@ -38,6 +38,7 @@ pub mod random;
 pub mod record;
 pub mod routes;
 pub mod schedule;
+pub mod socket_memory;
 pub mod stack;
 pub mod time;
 pub mod trace;

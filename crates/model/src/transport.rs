@@ -9,6 +9,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use stackline_core::catalogue::ClosedForm;
 use stackline_core::plan::Stack;
+use stackline_core::socket_memory;
 
 /// SYN and SYN/ACK: 40 bytes of headers and 20 of options (maximum segment size, SACK, timestamps, window scale).
 const SYN_BYTES: u64 = 60;
@@ -96,6 +97,9 @@ impl Transport {
         };
         let written = stack.number("mss").map(|mss| mss.saturating_sub(options).max(1));
         transport.segment_bytes = written.map_or(room, |mss| mss.min(room));
+        if form == ClosedForm::Tcp {
+            transport.window_bytes = kernel_window(stack, transport.segment_bytes);
+        }
         Ok(transport)
     }
 }
@@ -110,14 +114,14 @@ fn tcp(stack: &Stack) -> Transport {
         selective: true,
         least_timeout_s: LEAST_TIMEOUT_S,
         congestion: congestion(stack),
-        window_bytes: window(stack),
+        window_bytes: None,
         connect: vec![(SYN_BYTES, SYN_BYTES)],
         control_bytes: tcp_headers(true) + 1,
         start_is_answered: false,
         assumptions: vec![
             "IPv4, TCP timestamps, a first window of 10 segments that doubles each round trip (RFC 6928, RFC 5681)"
                 .to_string(),
-            windows(stack),
+            kernel_windows(stack),
             "a small last segment waits for no acknowledgement (Nagle's algorithm with Minshall's change, or nodelay)"
                 .to_string(),
         ],
@@ -129,10 +133,12 @@ fn smoltcp(stack: &Stack) -> Transport {
         initial_segments: SMOLTCP_INITIAL_SEGMENTS,
         selective: false,
         least_timeout_s: SMOLTCP_LEAST_TIMEOUT_S,
+        window_bytes: window(stack),
         ..tcp(stack)
     };
-    if let Some(first) = transport.assumptions.first_mut() {
-        *first = "IPv4, TCP timestamps, no selective acknowledgements, a first window of 2 segments that doubles each round trip (smoltcp)".to_string();
+    let opening = "IPv4, TCP timestamps, no selective acknowledgements, a first window of 2 segments that doubles each round trip (smoltcp)";
+    for (stated, ours) in transport.assumptions.iter_mut().zip([opening.to_string(), windows(stack)]) {
+        *stated = ours;
     }
     transport
 }
@@ -185,6 +191,19 @@ fn window(stack: &Stack) -> Option<f64> {
     ["window", "receive_buffer", "send_buffer"].into_iter().filter_map(|name| stack.number(name)).min().map(real)
 }
 
+/// The window of Linux's TCP, where one is written. A send buffer bounds nothing by itself ([`super::predict`] says so).
+fn kernel_window(stack: &Stack, segment: u64) -> Option<f64> {
+    let offered = |asked| socket_memory::window(socket_memory::receive(asked), segment);
+    stack.number("receive_buffer").map(offered).map(real)
+}
+
+fn kernel_windows(stack: &Stack) -> String {
+    match stack.number("receive_buffer") {
+        Some(_) => "the window is what Linux offers of a receive buffer of that size in frames of this size".to_string(),
+        None => windows(stack),
+    }
+}
+
 fn windows(stack: &Stack) -> String {
     match window(stack) {
         Some(_) => "the window is the least buffer written".to_string(),
@@ -225,7 +244,7 @@ pub(crate) mod tests {
         let options =
             [("receive_buffer", OptionValue::Number(65_536)), ("congestion", OptionValue::Word("reno".into()))];
         let tcp = Transport::of(&stack("tcp", &options), 1500).unwrap();
-        assert_eq!((tcp.window_bytes, tcp.congestion), (Some(65_536.0), Congestion::Reno));
+        assert_eq!((tcp.window_bytes, tcp.congestion), (Some(84_058.0), Congestion::Reno));
         let bbr = stack("tcp", &[("congestion", OptionValue::Word("bbr".into()))]);
         assert_eq!(Transport::of(&bbr, 1500).unwrap().congestion, Congestion::Other("bbr".into()));
     }

@@ -8,6 +8,7 @@ use stackline_core::network::{Interface, Network};
 use stackline_core::plan;
 use stackline_core::program::{self, Call, DelayArgument, Side};
 use stackline_core::record::{Histogram, RunRecord, SideRecord, Transport};
+use stackline_core::socket_memory;
 use stackline_core::trace::UNNAMED;
 use stackline_model::path::Path;
 use stackline_model::start;
@@ -179,7 +180,21 @@ impl<'c> Part<'c> {
     /// Bytes that the receiver of bulk data allows in flight: of a stream its buffer, of blasts what it grants.
     pub(crate) fn receive_buffer(&self) -> Option<u64> {
         let granted = || self.granted().map(|usual| self.plan.stack.number("buffer").unwrap_or(usual));
-        self.setting_bytes("receive_buffer", true).or_else(granted)
+        let buffer = self.setting_bytes("receive_buffer", true);
+        buffer.map(|memory| self.offered_of(memory)).or_else(granted)
+    }
+
+    /// The window that a receive buffer of so many bytes offers: a kernel's buffer is memory, of which packets take more than
+    /// they carry.
+    pub(crate) fn offered_of(&self, memory: u64) -> u64 {
+        let sides = self.records.first().map(|record| [&record.initiator, &record.responder]);
+        let segment = sides.into_iter().flatten().filter_map(|side| side.transport).map(|(_, stop)| stop.mss_bytes).max();
+        match (self.plan.stack.facts.flow_control, segment) {
+            (FlowControl::KernelBuffers, Some(segment)) if segment > 0 => {
+                socket_memory::window(memory, segment)
+            }
+            _ => memory,
+        }
     }
 
     /// Bytes that the receiver grants where the specification names none, when it grants at all.

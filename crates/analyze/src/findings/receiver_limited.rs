@@ -51,7 +51,7 @@ fn by_events(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
 fn by_rate(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let limits = part.limits()?;
     let share = context.at_most(part, limits.receive_window, |states| states.receive_window) * part.weight;
-    let (window, trip) = (part.setting_bytes("receive_buffer", true)?, part.round_trip_s()?);
+    let (window, trip) = (part.receive_buffer()?, part.round_trip_s()?);
     let lets = pipe::window_limited_bit_s(real(window), trip)?;
     // A hole that a loss left shuts a window too, and a processor at its limit is found for itself.
     // A sender that reports its states, and nothing unread: the window itself is small for a way that others' queues make longer.
@@ -81,7 +81,7 @@ fn by_window(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     }
     let own = part.limits()?.receive_window;
     let share = own * part.weight;
-    let (window, needed) = (part.setting_bytes("receive_buffer", true)?, part.bandwidth_delay_bytes()?);
+    let (window, needed) = (part.receive_buffer()?, part.bandwidth_delay_bytes()?);
     let fullness = context.measurement.fullness(part)?;
     let shared = context.measurement.fullest().is_some_and(|port| port.streams > 1);
     if share < LEAST || real(window) < needed || shared || fullness >= FULL {

@@ -78,14 +78,14 @@ fn bulk(streams: usize, seconds: f64, bytes: u64, queue: Option<u64>) -> Given {
         initiator: SideRecord {
             sent_bytes: bytes,
             transport: Some((transport, Transport { busy_s: Some(seconds), ..transport })),
-            settings: [("receive_buffer", "65536 B"), ("send_buffer", "65536 B"), ("nodelay", "off")]
+            settings: [("receive_buffer", "102679 B"), ("send_buffer", "65536 B"), ("nodelay", "off")]
                 .map(|(name, value)| (name.into(), value.into()))
                 .into(),
             ..SideRecord::default()
         },
         responder: SideRecord {
             received_bytes: bytes,
-            settings: [("receive_buffer".into(), "65536 B".into())].into(),
+            settings: [("receive_buffer".into(), "102679 B".into())].into(),
             ..SideRecord::default()
         },
         network: Some(NetworkRecord { name: "n".into(), ports: vec![port.clone()], emulation: None }),
@@ -323,8 +323,8 @@ fn a_small_window_limits_when_it_is_waited_for() {
             given.records[0].responder.settings.insert("receive_buffer".into(), buffer.into());
         })
     };
-    assert_eq!(waits(0.9, "65536 B", 30_000_000).kinds(), ["window_below_bdp"]);
-    assert_eq!(waits(0.04, "65536 B", 30_000_000).kinds(), NOTHING);
+    assert_eq!(waits(0.9, "102679 B", 30_000_000).kinds(), ["window_below_bdp"]);
+    assert_eq!(waits(0.04, "102679 B", 30_000_000).kinds(), NOTHING);
     // Large enough for the path: then its reader holds it shut.
     assert_eq!(waits(0.9, "1000000 B", 30_000_000).kinds(), ["receiver_limited"]);
 }

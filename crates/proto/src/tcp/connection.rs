@@ -6,10 +6,12 @@ use super::receive::Receiver;
 use super::recovery::Push;
 use super::segment::{IPV4_HEADER, Segment, TCP_HEADER, TIMESTAMPS};
 use super::send::{Phase, Sender};
+use super::send_buffer::{self, SendBuffer};
 use super::sequence::Origin;
 use super::time_accounting::{Limit, Spent};
 use super::window::Tuning;
 use alloc::boxed::Box;
+use stackline_core::socket_memory;
 use stackline_core::time::{Duration, Instant};
 
 /// Largest send buffer by default, in bytes.
@@ -26,9 +28,10 @@ pub struct Options {
     pub nodelay: bool,
     /// Largest IPv4 packet in bytes that it sends or takes.
     pub mtu: u32,
-    /// Bytes that may be unacknowledged; by default as many as two windows hold, up to 4 MiB.
+    /// Bytes asked for what is not acknowledged ([`socket_memory::send`]); by default as many as two windows hold, up to 4 MiB.
     pub send_buffer: Option<u64>,
-    /// Bytes offered as the window; without it as many as the reader needs, from 64 KiB up to 6 MiB.
+    /// Bytes asked for what has arrived, of which a part is offered ([`socket_memory::window`]); without it the window is as
+    /// large as the reader needs, from 64 KiB up to 6 MiB.
     pub receive_buffer: Option<u64>,
     /// How long the acknowledgement of a single segment waits for company; zero: not at all.
     pub delayed_ack: Duration,
@@ -137,7 +140,7 @@ pub struct Facts {
     pub bytes_acked: u64,
     /// Bytes that arrived in order.
     pub bytes_received: u64,
-    /// Size of the send buffer now, and the receive window's, in bytes.
+    /// Memory of the send buffer now, and of the receive buffer, in bytes ([`socket_memory`]).
     pub send_buffer: u64,
     /// See `send_buffer`.
     pub receive_buffer: u64,
@@ -189,8 +192,10 @@ impl Connection {
         let mss = Self::mss_of(options.mtu) - TIMESTAMPS;
         let mut sender = Sender::new(Origin(first), options.congestion, mss, options.nodelay);
         sender.congestion.begin(now, 0);
-        let tuning = Tuning::new(options.receive_buffer, mss);
-        let scale = Tuning::scale(options.receive_buffer);
+        let offered =
+            options.receive_buffer.map(|asked| socket_memory::window(socket_memory::receive(asked), mss.into()));
+        let tuning = Tuning::new(offered, mss);
+        let scale = Tuning::scale(offered);
         Self {
             options,
             state,
@@ -252,24 +257,56 @@ impl Connection {
         self.receiver.waiting()
     }
 
-    /// Bytes that there is room for in the send buffer.
-    #[must_use]
-    pub fn room(&self) -> u64 {
-        self.send_buffer().saturating_sub(self.sender.queued.saturating_sub(self.sender.una.max(1)))
-    }
-
     /// Whether there is enough room to wake the writer: a third of the send buffer, as in Linux.
     #[must_use]
     pub fn has_room(&self) -> bool {
-        let room = self.room();
-        room > 0 && room * 3 >= self.send_buffer()
+        match self.fixed_buffer() {
+            Some(buffer) => buffer.has_room(),
+            None => self.room() > 0 && self.room() * 3 >= self.send_buffer(),
+        }
+    }
+
+    /// Bytes that there is room for in a send buffer that grows with the window.
+    fn room(&self) -> u64 {
+        self.send_buffer().saturating_sub(self.sender.held())
     }
 
     fn send_buffer(&self) -> u64 {
-        self.options.send_buffer.unwrap_or_else(|| {
-            let windows = u64::from(self.sender.congestion.window) * u64::from(self.sender.mss) * 2;
-            windows.clamp(FIRST_SEND_BUFFER, SEND_BUFFER)
+        self.options.send_buffer.map_or_else(
+            || {
+                let windows = u64::from(self.sender.congestion.window) * u64::from(self.sender.mss) * 2;
+                windows.clamp(FIRST_SEND_BUFFER, SEND_BUFFER)
+            },
+            socket_memory::send,
+        )
+    }
+
+    /// A send buffer of a fixed size.
+    fn fixed_buffer(&self) -> Option<SendBuffer> {
+        let limit = socket_memory::send(self.options.send_buffer?);
+        let sender = &self.sender;
+        let (segment, window) = (u64::from(sender.mss), u64::from(sender.congestion.window));
+        let (smoothed, least) = (sender.rtt.smoothed(), sender.rtt.minimum().unwrap_or(Duration::ZERO));
+        let opens = sender.congestion.window < sender.congestion.threshold / 2;
+        let allowed = window.saturating_sub(sender.in_flight().into()) * segment;
+        let unsent = sender.queued.saturating_sub(sender.next.max(1));
+        Some(SendBuffer {
+            limit,
+            segment,
+            piece: send_buffer::piece(window, segment, opens, smoothed, least),
+            may_leave: allowed.min(sender.edge().saturating_sub(sender.next)).saturating_sub(unsent),
+            held: sender.held(),
+            unsent,
+            last: sender.last_block,
         })
+    }
+
+    /// How many of so many bytes the send buffer takes.
+    fn take(&mut self, wanted: u64) -> u64 {
+        let Some(buffer) = self.fixed_buffer() else { return wanted.min(self.room()) };
+        let (taken, last) = buffer.take(wanted);
+        self.sender.last_block = last;
+        taken
     }
 
     /// Whether the application may still write.
@@ -283,7 +320,7 @@ impl Connection {
         if !self.may_send() {
             return None;
         }
-        let accepted = bytes.min(self.room());
+        let accepted = self.take(bytes);
         if accepted > 0 {
             self.sender.restart_after_idle(now);
             self.sender.queued += accepted;
@@ -352,6 +389,13 @@ impl Connection {
         &self.options
     }
 
+    /// Memory of the receive buffer: what was asked for, or what its window needs.
+    fn receive_memory(&self) -> u64 {
+        let mss = self.sender.mss;
+        let needed = |window| socket_memory::for_window(window, mss.into());
+        self.options.receive_buffer.map_or_else(|| needed(self.receiver.tuning.clamp), socket_memory::receive)
+    }
+
     /// Ends the connection.
     pub(super) fn terminate(&mut self, broken: bool) {
         self.state = State::Closed;
@@ -399,7 +443,7 @@ impl Connection {
             bytes_acked: sender.una.clamp(1, sender.queued) - 1,
             bytes_received: self.receiver.bytes,
             send_buffer: self.send_buffer(),
-            receive_buffer: self.receiver.tuning.clamp,
+            receive_buffer: self.receive_memory(),
             in_flight: u64::from(sender.in_flight()) * u64::from(sender.mss),
             unsent: sender.queued.saturating_sub(sender.next.max(1)),
             waiting: self.receiver.waiting(),

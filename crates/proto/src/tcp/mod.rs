@@ -13,6 +13,7 @@
 //! | `timers` | deadlines, and what happens at them |
 //! | [`segment`] | what travels, and its bytes for captures |
 //! | `send` | what was sent: windows, round trips, the end of an acknowledgement's work |
+//! | `send_buffer` | how much a send buffer of a fixed size takes |
 //! | `recovery` | what is lost, and how much may leave meanwhile |
 //! | `scoreboard` | ranges that were sent, and their state |
 //! | `congestion`, `cubic` | how the window grows and by how much it shrinks |
@@ -34,6 +35,7 @@ mod rtt;
 mod scoreboard;
 pub mod segment;
 mod send;
+mod send_buffer;
 mod sequence;
 mod time_accounting;
 mod timers;

@@ -55,6 +55,8 @@ pub(super) struct Sender {
     pub(super) next: u64,
     /// End of the data written by the application.
     pub(super) queued: u64,
+    /// Bytes in the last block that was handed over ([`super::send_buffer`]).
+    pub(super) last_block: u64,
     /// A FIN follows.
     pub(super) fin: bool,
     /// Bytes of data in a full segment.
@@ -105,6 +107,7 @@ impl Sender {
             una: 0,
             next: 0,
             queued: 1,
+            last_block: 0,
             fin: false,
             mss,
             nodelay,
@@ -138,6 +141,11 @@ impl Sender {
             used: 0,
             used_at: Instant(0),
         }
+    }
+
+    /// Bytes that were handed over and are not acknowledged.
+    pub(super) fn held(&self) -> u64 {
+        self.queued.saturating_sub(self.una.max(1))
     }
 
     /// Behind everything there is to send.

@@ -65,12 +65,18 @@ fn nagle_holds_a_small_segment_until_the_one_before_is_acknowledged() {
 }
 
 #[test]
-fn a_write_without_room_overrides_nagle() {
+fn a_small_send_buffer_is_looked_at_where_a_block_begins() {
+    // The least that there is: 4,608 B of memory.
     let mut script = Script::open(Options { send_buffer: Some(250), ..Options::default() }, 20, 65_535);
     script.end.send(script.now(), 100);
     assert_eq!(script.until(20), ["20 1:101(100) ack 1"]);
-    assert_eq!(script.end.send(script.now(), 200), Some(150));
-    assert_eq!(script.until(20), ["20 101:251(150) ack 1"]);
+    script.end.send(script.now(), 50);
+    assert_eq!(script.until(20), [] as [&str; 0]);
+    // The block that Nagle's algorithm holds back takes the rest of its 45 segments, and two segments more for each two that
+    // leave: eight of the nine that the window lets.
+    assert_eq!(script.end.send(script.now(), 1_000_000), Some(u64::from(45 * FULL - 50 + 8 * FULL)));
+    assert_eq!(script.until(20).len(), 9);
+    assert!(!script.end.has_room());
 }
 
 #[test]

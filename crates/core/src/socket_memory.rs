@@ -1,0 +1,86 @@
+//! What the socket buffers of Linux hold. A buffer is asked for in bytes; the kernel takes twice as many for memory, and counts
+//! in it what each packet takes with its description, not what it carries.
+//!
+//! It knows nothing of connections. Source: Linux 6.18, `net/core/sock.c` (`SO_SNDBUF`, `SO_RCVBUF`, least values),
+//! `tcp_win_from_space`, `__tcp_select_window`.
+
+/// Least memory of a receive buffer and of a send buffer, in bytes.
+const LEAST_RECEIVE: u64 = 2304;
+const LEAST_SEND: u64 = 2 * LEAST_RECEIVE;
+/// What a packet takes beside its data.
+const DESCRIPTION: u64 = 768;
+/// A window is so many 256ths of the memory.
+const PARTS: u64 = 256;
+/// With less memory than this, windows are sent unscaled, and are whole segments.
+const SCALED: u64 = 2 << 16;
+
+/// Memory of a receive buffer for which `asked` bytes were asked.
+#[must_use]
+pub const fn receive(asked: u64) -> u64 {
+    at_least(asked.saturating_mul(2), LEAST_RECEIVE)
+}
+
+/// Memory of a send buffer for which `asked` bytes were asked.
+#[must_use]
+pub const fn send(asked: u64) -> u64 {
+    at_least(asked.saturating_mul(2), LEAST_SEND)
+}
+
+const fn at_least(bytes: u64, least: u64) -> u64 {
+    if bytes < least { least } else { bytes }
+}
+
+/// The part of the memory that is offered to a sender whose packets carry `payload` bytes, in 256ths.
+const fn part(payload: u64) -> u64 {
+    at_least(payload * PARTS / (payload + DESCRIPTION), 1)
+}
+
+/// The window that receive memory offers to packets that carry `payload` bytes, at least one of them: a packet waits for its
+/// reader when an acknowledgement leaves. (In a kernel it is one, or none.)
+#[must_use]
+pub const fn window(memory: u64, payload: u64) -> u64 {
+    let payload = at_least(payload, 1);
+    let free = memory.saturating_sub(payload + DESCRIPTION);
+    let window = (free as u128 * part(payload) as u128 / PARTS as u128) as u64;
+    let whole = if memory < SCALED { window / payload * payload } else { window };
+    at_least(whole, payload)
+}
+
+/// Memory that offers a window of so many bytes.
+#[must_use]
+pub const fn for_window(window: u64, payload: u64) -> u64 {
+    let payload = at_least(payload, 1);
+    let free = (window as u128 * PARTS as u128).div_ceil(part(payload) as u128);
+    let free = if free > u64::MAX as u128 { u64::MAX } else { free as u64 };
+    free.saturating_add(payload + DESCRIPTION)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_are_those_of_a_kernel() {
+        // Seen there between two namespaces at an MTU of 1500: 85,510 and 84,150 B; 18,824 B; two segments.
+        assert_eq!(window(receive(65_536), 1448), 84_058);
+        assert_eq!(window(receive(16_384), 1448), 18_824);
+        assert_eq!(window(receive(4096), 1448), 2 * 1448);
+        assert_eq!(window(receive(1), 1448), 1448);
+        assert_eq!([send(100), send(65_536)], [4608, 131_072]);
+    }
+
+    #[test]
+    fn memory_for_a_window_offers_it() {
+        for bytes in [90_000, 1_000_000, 6 << 20] {
+            let offered = window(for_window(bytes, 1448), 1448);
+            assert!((bytes..bytes + 2).contains(&offered), "{offered}");
+        }
+    }
+
+    #[test]
+    fn nothing_overflows() {
+        assert_eq!(receive(u64::MAX), u64::MAX);
+        assert!(window(u64::MAX, 1448) > 0 && window(0, 0) > 0);
+        assert!(for_window(u64::MAX, 1448) > 0);
+    }
+}
