@@ -18,8 +18,8 @@ pub(crate) struct Account {
     pub(crate) states: States,
     /// What its own data took of the narrowest link, and its processors where these take longer.
     pub(crate) used: f64,
-    /// How long what had arrived lay unread.
-    unread: f64,
+    /// How long what had arrived lay unread to the sender's loss: while its window was closed, or after everything had arrived.
+    pub(crate) unread: f64,
     /// Whether it is of calls.
     calls: bool,
 }
@@ -40,7 +40,13 @@ pub(crate) struct States {
 
 impl Account {
     /// Of a part; `None` where its transport does not report its states, or no network is modelled.
-    pub(crate) fn of(measurement: &Measurement<'_>, part: &Part<'_>, processors: f64, unread: f64) -> Option<Self> {
+    /// `unread` is how long what had arrived lay unread, and of it how long after everything had.
+    pub(crate) fn of(
+        measurement: &Measurement<'_>,
+        part: &Part<'_>,
+        processors: f64,
+        [unread, at_end]: [f64; 2],
+    ) -> Option<Self> {
         let sides = match part.work {
             Work::Bulk(side) => vec![side],
             Work::Calls => vec![Side::Initiator, Side::Responder],
@@ -62,7 +68,9 @@ impl Account {
         }
         let used = measurement.own_use(part).max(processors);
         let calls = part.work == Work::Calls;
-        Some(Self { sides: each, states: all.over(part.basis_s()), used, unread: unread.clamp(0.0, 1.0), calls })
+        let states = all.over(part.basis_s());
+        let unread = unread.min(states.receive_window + at_end).clamp(0.0, 1.0);
+        Some(Self { sides: each, states, used, unread, calls })
     }
 
     /// The sender that is most in a state, and how much of the time this explains.

@@ -50,7 +50,8 @@ impl<'c> Context<'c> {
         let backlogs: BTreeMap<usize, Backlog> =
             measurement.parts.iter().filter_map(|part| unread(&measurement, part, &outside)).collect();
         let of = |part: &Part<'_>| {
-            let unread = backlogs.get(&part.index).map_or(0.0, |backlog| backlog.total_s / part.basis_s());
+            let shares = |backlog: &Backlog| [backlog.total_s, backlog.at_end_s].map(|time| time / part.basis_s());
+            let unread = backlogs.get(&part.index).map_or([0.0; 2], shares);
             Some((part.index, Account::of(&measurement, part, cpu, unread)?))
         };
         let accounts: BTreeMap<usize, Account> = measurement.parts.iter().filter_map(of).collect();

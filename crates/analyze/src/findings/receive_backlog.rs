@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 pub(crate) struct Backlog {
     /// Seconds in which bytes waited.
     pub(crate) total_s: f64,
+    /// Of it, after everything had arrived.
+    pub(crate) at_end_s: f64,
     /// How often.
     pub(crate) times: u64,
     /// The rows around the longest times.
@@ -45,12 +47,19 @@ const STEPS: [(&str, Step, bool); 5] = [
 pub(crate) fn of(measurement: &Measurement<'_>, part: usize, reader: Side) -> Backlog {
     let arrived = arrivals(measurement);
     let mut found: Vec<(f64, u32, u32)> = Vec::new();
+    let mut at_end_s = 0.0;
     for (stream, walk) in walks(measurement, part, reader) {
-        found.extend(away(measurement.log, &walk, arrived.get(&stream).map(Vec::as_slice)));
+        let arrived = arrived.get(&stream).map(Vec::as_slice);
+        let away = away(measurement.log, &walk, arrived);
+        if let Some(last) = arrived.and_then(|packets| packets.iter().map(|(.., at)| *at).max()) {
+            at_end_s += away.iter().map(|found| after(measurement.log, found, last)).sum::<f64>();
+        }
+        found.extend(away);
     }
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
     Backlog {
         total_s: found.iter().map(|(seconds, ..)| seconds).sum(),
+        at_end_s,
         times: found.len() as u64,
         rows: found.iter().take(MOST).flat_map(|(_, over, awaits)| [*over, *awaits]).collect(),
     }
@@ -111,6 +120,11 @@ fn away(log: &Log<'_>, walk: &[(u32, Step)], arrived: Option<&[(i64, i64, u64)]>
         }
     }
     found
+}
+
+/// What of a time that ends where a unit is taken lies after a moment, s.
+fn after(log: &Log<'_>, (seconds, _, takes): &(f64, u32, u32), moment: u64) -> f64 {
+    seconds.min(real(log.at(*takes).saturating_sub(moment)) / 1e9)
 }
 
 /// As often as the same bytes are looked for.

@@ -25,7 +25,7 @@ fn by_events(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let backlog = context.backlog(part)?;
     let own = (backlog.total_s / part.basis_s()).min(1.0);
     // Data that waits for its reader while the link is full is not late for it.
-    let own = context.account(part).map_or(own, |account| own.min(1.0 - account.used));
+    let own = context.account(part).map_or(own, |account| account.unread.min(1.0 - account.used));
     let share = own * part.weight;
     if share < LEAST {
         return None;

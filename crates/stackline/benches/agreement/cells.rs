@@ -55,6 +55,105 @@ pub(crate) fn all(quick: bool) -> Vec<Cell> {
         cells.extend(DELAYS.map(|delay| response(name, sizes, delay, quick)));
     }
     cells.extend(DELAYS.map(|delay| losses(delay, drawn)));
+    cells.extend(buffers(seconds));
+    cells.extend(queues(seconds));
+    cells.extend(ways_back(seconds));
+    cells.extend(heavy_losses(seconds, drawn));
+    cells.extend(blasts(seconds));
+    cells
+}
+
+/// A transfer of so many seconds at a rate of so many Mbit/s over a bottleneck described, one way with the delay of it.
+fn bulk(name: String, stack: &str, mbit_s: u64, bottleneck: &str, (runs, seconds): (u64, u64)) -> Cell {
+    let bytes = mbit_s * seconds * 1_000_000 / 8;
+    let spec = format!(
+        "network n {{ host a, b; switch x; link a - x 1 Gbit/s 0 ms; {bottleneck} }} \
+         {runs} timelimit {} from a to b bulk_put 16384 {bytes} B over {stack} across n;",
+        4 * seconds
+    );
+    Cell { kind: Kind::Throughput, name, spec }
+}
+
+/// Windows and send buffers that limit.
+fn buffers(seconds: u64) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for option in ["receive_buffer", "send_buffer"] {
+        for kib in [16, 32, 64, 128, 256] {
+            for delay in [5, 20, 50] {
+                let name = format!("bulk_put tcp {option} {kib} KiB, 50 Mbit/s, {delay} ms");
+                let stack = format!("tcp(congestion = cubic, {option} = {kib} KiB)");
+                let fills = (kib * 1024 * 8 / (2 * delay) / 1000).clamp(1, 50);
+                let bottleneck = format!("link x - b 50 Mbit/s {delay} ms queue 2 MB;");
+                cells.push(bulk(name, &stack, fills, &bottleneck, (1, seconds)));
+            }
+        }
+    }
+    cells
+}
+
+/// Disciplines of queues, and queues that are short.
+fn queues(seconds: u64) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    let kinds =
+        ["codel", "fq_codel", "pie", "red(min = 30 kB, max = 90 kB)", "", "queue 100 packets", "queue 50 packets"];
+    for kind in kinds {
+        for (mbit_s, delay) in [(10, 5), (10, 20), (40, 5), (40, 20)] {
+            let (queue, named) = match kind {
+                "" => ("queue 1 MB".to_owned(), "a long queue"),
+                kind if kind.starts_with("queue") => (kind.to_owned(), kind),
+                kind => (format!("queue 500 packets {kind}"), kind),
+            };
+            let bottleneck = format!("link x - b {mbit_s} Mbit/s {delay} ms {queue};");
+            let name = format!("bulk_put tcp, {named}, {mbit_s} Mbit/s, {delay} ms");
+            cells.push(bulk(name, "tcp(congestion = cubic)", mbit_s, &bottleneck, (1, 2 * seconds)));
+        }
+    }
+    cells
+}
+
+/// Acknowledgements that have to wait for a narrow way back.
+fn ways_back(seconds: u64) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for back in [100, 200, 400, 1000] {
+        for delay in [5, 20] {
+            let bottleneck = format!(
+                "link x -> b 20 Mbit/s {delay} ms queue 250 packets; link b -> x {back} kbit/s {delay} ms queue 100 packets;"
+            );
+            let name = format!("bulk_put tcp, {back} kbit/s back, 20 Mbit/s, {delay} ms");
+            cells.push(bulk(name, "tcp(congestion = cubic)", 10, &bottleneck, (1, 2 * seconds)));
+        }
+    }
+    cells
+}
+
+/// Losses that come often, or in bursts.
+fn heavy_losses(seconds: u64, runs: u64) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for loss in ["1%", "2%", "gilbert_elliott(0.2%, 25%)"] {
+        for (mbit_s, delay) in [(10, 5), (10, 20), (40, 10)] {
+            let bottleneck = format!("link x - b {mbit_s} Mbit/s {delay} ms loss {loss} queue 250 packets;");
+            let name = format!("bulk_put tcp, loss {loss}, {mbit_s} Mbit/s, {delay} ms");
+            cells.push(bulk(name, "tcp(congestion = cubic)", 4, &bottleneck, (runs, seconds)));
+        }
+    }
+    cells
+}
+
+/// Our own protocol, the same lines in both worlds.
+fn blasts(seconds: u64) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for stack in ["blast", "blast(selective)"] {
+        for (mbit_s, delay) in [(5, 5), (20, 5), (20, 20), (50, 10)] {
+            let bottleneck = format!("link x - b {mbit_s} Mbit/s {delay} ms queue 250 packets;");
+            cells.push(bulk(
+                format!("bulk_put {stack}, {mbit_s} Mbit/s, {delay} ms"),
+                stack,
+                mbit_s,
+                &bottleneck,
+                (1, seconds),
+            ));
+        }
+    }
     cells
 }
 
