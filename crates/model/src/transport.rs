@@ -199,7 +199,9 @@ fn kernel_window(stack: &Stack, segment: u64) -> Option<f64> {
 
 fn kernel_windows(stack: &Stack) -> String {
     match stack.number("receive_buffer") {
-        Some(_) => "the window is what Linux offers of a receive buffer of that size in frames of this size".to_string(),
+        Some(_) => {
+            "the window is what Linux offers of a receive buffer of that size in frames of this size".to_string()
+        }
         None => windows(stack),
     }
 }

@@ -188,11 +188,10 @@ impl<'c> Part<'c> {
     /// they carry.
     pub(crate) fn offered_of(&self, memory: u64) -> u64 {
         let sides = self.records.first().map(|record| [&record.initiator, &record.responder]);
-        let segment = sides.into_iter().flatten().filter_map(|side| side.transport).map(|(_, stop)| stop.mss_bytes).max();
+        let segment =
+            sides.into_iter().flatten().filter_map(|side| side.transport).map(|(_, stop)| stop.mss_bytes).max();
         match (self.plan.stack.facts.flow_control, segment) {
-            (FlowControl::KernelBuffers, Some(segment)) if segment > 0 => {
-                socket_memory::window(memory, segment)
-            }
+            (FlowControl::KernelBuffers, Some(segment)) if segment > 0 => socket_memory::window(memory, segment),
             _ => memory,
         }
     }

@@ -128,10 +128,10 @@ fn verdict(kind: Kind, emulated: &Figure, simulated: &Figure) -> &'static str {
     let apart = (simulated.mean / emulated.mean - 1.0).abs();
     match (emulated.interval, simulated.interval) {
         _ if apart <= kind.bound() => {
-            if kind == Kind::Response {
-                "within 5 %"
-            } else {
+            if kind == Kind::LossyThroughput {
                 "within 10 %"
+            } else {
+                "within 5 %"
             }
         }
         (Some(a), Some(b)) if meet(a, b) => "open: intervals meet",
@@ -142,12 +142,12 @@ fn verdict(kind: Kind, emulated: &Figure, simulated: &Figure) -> &'static str {
 
 fn shown(kind: Kind, figure: &Figure) -> String {
     let scaled = |value: f64| match kind {
-        Kind::Throughput => format!("{:.3}", value / 1e6),
+        Kind::Throughput | Kind::LossyThroughput => format!("{:.3}", value / 1e6),
         Kind::Response => format!("{:.3}", value * 1e3),
         Kind::Losses => format!("{value}"),
     };
     let unit = match kind {
-        Kind::Throughput => " Mbit/s",
+        Kind::Throughput | Kind::LossyThroughput => " Mbit/s",
         Kind::Response => " ms",
         Kind::Losses => "",
     };

@@ -53,7 +53,7 @@ fn figure(kind: Kind, measured: &Value, losses: Vec<f64>) -> Result<Figure, Stri
         Ok::<_, String>((mean, interval.filter(|_| measured["runs"].as_u64() > Some(1))))
     };
     let (mean, interval) = match kind {
-        Kind::Throughput => statistic("throughput_bit_s")?,
+        Kind::Throughput | Kind::LossyThroughput => statistic("throughput_bit_s")?,
         Kind::Response => statistic("response_s")?,
         Kind::Losses => (number("/lost").ok_or("its JSON has no lost")?, None),
     };
