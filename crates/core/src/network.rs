@@ -33,6 +33,14 @@ pub struct Network {
 }
 
 impl Network {
+    /// Whether any queue marks packets instead of dropping them: then the TCP of all hosts asks for marks.
+    #[must_use]
+    pub fn marks(&self) -> bool {
+        let of_links = self.links.iter().map(|link| &link.queue);
+        let of_switches = self.switches.iter().map(|switch| &switch.queue);
+        of_links.chain(of_switches).flatten().any(|queue| queue.ecn)
+    }
+
     /// The host of that name.
     #[must_use]
     pub fn host(&self, name: &str) -> Option<&Host> {

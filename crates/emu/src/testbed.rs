@@ -54,7 +54,7 @@ pub fn build(network: &Network) -> Result<(Testbed, Vec<VethPort>)> {
     let path_mtus = path_mtu::path_mtus(network);
     let user = namespace::unshare_network()?;
     set_up_central_namespace()?;
-    let nets = hosts(&path_mtus, marks(network))?;
+    let nets = hosts(&path_mtus, network.marks())?;
     let ports = (0..).zip(&path_mtus).map(|(number, mtus)| port(number, mtus)).collect::<Result<Vec<_>>>()?;
     let hosts = network.hosts.iter().zip(&ports).zip(nets);
     let hosts = hosts.map(|((host, port), net)| Host { name: host.name.clone(), address: port.address, net });
@@ -66,13 +66,6 @@ pub fn build(network: &Network) -> Result<(Testbed, Vec<VethPort>)> {
 pub fn isolate() -> Result<()> {
     namespace::unshare_network()?;
     set_up_central_namespace()
-}
-
-/// Whether any queue marks packets instead of dropping them.
-fn marks(network: &Network) -> bool {
-    let of_links = network.links.iter().map(|link| &link.queue);
-    let of_switches = network.switches.iter().map(|switch| &switch.queue);
-    of_links.chain(of_switches).flatten().any(|queue| queue.ecn)
 }
 
 /// Checks that there are addresses and file descriptors for so many hosts.

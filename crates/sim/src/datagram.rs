@@ -6,8 +6,8 @@
 
 use bytes::BytesMut;
 use stackline_net::{Payload, packet::Node};
-use stackline_proto::tcp::Segment;
 use stackline_proto::tcp::segment::LARGEST_HEADERS;
+use stackline_proto::tcp::{Codepoint, Segment};
 
 /// Largest headers of one packet: IPv4 without options, and TCP with timestamps and one range of selective acknowledgement
 /// (or all that a SYN says).
@@ -238,8 +238,9 @@ impl Payload for Datagram {
 
     fn mark(&mut self) {
         // Both bits of the ECN field (RFC 3168): congestion experienced.
-        if let What::Headed { header, .. } = &mut self.what {
-            header[1] |= 0b11;
+        match &mut self.what {
+            What::Headed { header, .. } => header[1] |= 0b11,
+            What::Segment { segment, .. } => segment.codepoint = Codepoint::Marked,
         }
     }
 

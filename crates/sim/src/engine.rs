@@ -387,7 +387,8 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     fn route(&self, pair: u32, nodes: [Node; 2], endpoints: [u32; 2]) -> Result<Route> {
         let (there, back) = (self.path(nodes[0], nodes[1], pair)?, self.path(nodes[1], nodes[0], pair)?);
         let rooms = [self.room(&there), self.room(&back)];
-        Ok(Route { pair, nodes, endpoints, mtu: there.mtu.min(back.mtu), rooms })
+        let marks = self.scene.network.marks();
+        Ok(Route { pair, nodes, endpoints, mtu: there.mtu.min(back.mtu), rooms, marks })
     }
 
     fn path(&self, from: Node, to: Node, flow: u32) -> Result<Path> {

@@ -51,3 +51,19 @@ fn a_peer_that_nothing_reaches_is_given_up() {
     assert_eq!(failure.message, "initiator on a: a connection was not answered");
     assert!(failure.hint.is_some());
 }
+
+#[test]
+fn marked_packets_are_not_lost() {
+    let transfer = "1 from a to b bulk_put 65536*64 over tcp across n;";
+    let through = |queue: &str| {
+        let network = "network n { host a, b; router r; link a - r 1 Gbit/s 1 ms; link r - b 10 Mbit/s 20 ms queue";
+        let outcome = run(&format!("{network} {queue}; }}\n{transfer}"));
+        let (_, transport) = outcome.records[0].initiator.transport.unwrap();
+        let marked: u64 = outcome.ports.iter().map(|port| port.marked).sum();
+        (marked, transport.retransmits, throughput(&outcome.records[0]))
+    };
+    let (marking, dropping) = (through("1 MiB codel ecn"), through("1 MiB codel"));
+    assert!(marking.0 > 0 && marking.1 == 0, "{marking:?}");
+    assert!(dropping.0 == 0 && dropping.1 > 0, "{dropping:?}");
+    assert!((0.9..1.1).contains(&(marking.2 / dropping.2)), "{marking:?} {dropping:?}");
+}

@@ -26,6 +26,8 @@ pub struct Options {
     pub congestion: Algorithm,
     /// Small segments are not held back.
     pub nodelay: bool,
+    /// It asks for explicit congestion notification, and grants it.
+    pub ecn: bool,
     /// Largest IPv4 packet in bytes that it sends or takes.
     pub mtu: u32,
     /// Bytes asked for what is not acknowledged ([`socket_memory::send`]); by default as many as two windows hold, up to 4 MiB.
@@ -45,6 +47,7 @@ impl Default for Options {
         Self {
             congestion: Algorithm::Cubic,
             nodelay: false,
+            ecn: false,
             mtu: 1500,
             send_buffer: None,
             receive_buffer: None,

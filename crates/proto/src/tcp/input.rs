@@ -1,6 +1,7 @@
 //! Handles an arriving segment (RFC 9293, 3.10.7). Whatever it contains, only data that was sent is delivered.
 
 use super::connection::{Connection, State};
+use super::ecn::Ecn;
 use super::receive::Rhythm;
 use super::segment::{Flags, Segment, TIMESTAMPS, Timestamps};
 use super::sequence::{Origin, Range};
@@ -53,6 +54,7 @@ impl Connection {
         self.timestamps = segment.timestamps.is_some();
         self.sender.mss = own.min(peer) - if self.timestamps { TIMESTAMPS } else { 0 };
         self.sender.sack = segment.syn.sack_permitted;
+        self.sender.ecn.agreed = self.options.ecn && Ecn::wanted(segment.flags);
         self.scaled = segment.syn.window_scale.is_some();
         self.sender.scale = segment.syn.window_scale.unwrap_or(0).min(14);
         if !self.scaled {
@@ -198,7 +200,8 @@ impl Connection {
             Some(Range { start, end: origin.place(to, start)? })
         });
         let echoed = age(now, segment.timestamps);
-        self.sender.acknowledged(now, upto, blocks, echoed);
+        let marked = self.sender.ecn.is_echo(segment.flags);
+        self.sender.acknowledged(now, upto, blocks, echoed, marked);
         if self.sender.fin && self.sender.una == self.sender.end() {
             self.fin_acknowledged(now);
         }
@@ -233,6 +236,9 @@ impl Connection {
             && let (Some(stamps), Some(age)) = (segment.timestamps, age(now, segment.timestamps))
         {
             self.receiver.tuning.echo(stamps.echo, age);
+        }
+        if self.sender.ecn.arrives(segment.codepoint, segment.flags) {
+            self.receiver.hurry();
         }
         let own = self.receiver.tuning.rtt();
         let rtt = [own, Some(self.sender.rtt.smoothed()).filter(|rtt| rtt.0 > 0)].into_iter().flatten().min();

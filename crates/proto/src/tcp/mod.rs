@@ -2,8 +2,7 @@
 //! probes, proportional rate reduction, delayed and quick acknowledgements, a receive window that grows with its reader.
 //!
 //! It does no I/O, reads no clock and carries no bytes: [`Connection`] takes segments and instants, yields segments to
-//! send and the deadline of the next call. Left out: urgent data, Fast Open, explicit congestion notification,
-//! keep-alives, F-RTO.
+//! send and the deadline of the next call. Left out: urgent data, Fast Open, keep-alives, F-RTO.
 //!
 //! | module | one idea |
 //! | --- | --- |
@@ -17,6 +16,7 @@
 //! | `recovery` | what is lost, and how much may leave meanwhile |
 //! | `scoreboard` | ranges that were sent, and their state |
 //! | `congestion`, `cubic` | how the window grows and by how much it shrinks |
+//! | [`ecn`] | marks instead of losses: what both ends agree on and tell each other |
 //! | `rtt` | the round trip time and the time-out made of it |
 //! | `receive` | ranges that arrived, and when to acknowledge |
 //! | `window` | how much the receiver offers |
@@ -26,6 +26,7 @@
 mod congestion;
 pub mod connection;
 mod cubic;
+pub mod ecn;
 pub mod event;
 mod input;
 mod output;
@@ -47,6 +48,7 @@ mod tests;
 
 pub use congestion::Algorithm;
 pub use connection::{Cause, Connection, Facts, Options, Received, State};
+pub use ecn::Codepoint;
 pub use event::{Event, Reason};
 pub use segment::{Flags, Segment};
 pub use time_accounting::Spent;

@@ -42,6 +42,9 @@ impl Connection {
         self.syn_leaves(now);
         let answers = self.state != State::SynSent;
         let flags = if answers { Flags::SYN.with(Flags::ACK) } else { Flags::SYN };
+        // A SYN that had no answer may have met somebody who does not like the flags.
+        let asks = if answers { self.sender.ecn.agreed } else { self.options.ecn && self.syns <= 1 };
+        let flags = if asks { flags.with(self.sender.ecn.of_syn(answers)) } else { flags };
         let timestamps = Some(Timestamps { value: clock(now), echo: self.receiver.echo });
         let syn = Syn {
             mss: Self::mss_of(self.options.mtu) as u16,
@@ -153,18 +156,22 @@ impl Connection {
         let mut flags = Flags::ACK;
         flags = if fin { flags.with(Flags::FIN) } else { flags };
         flags = if range.end >= self.sender.queued { flags.with(Flags::PSH) } else { flags };
-        Segment { length: data as u32, flags, ..self.acknowledgement(now, range.start) }
+        let (said, codepoint) = self.sender.ecn.leaves(again.is_none());
+        let flags = flags.with(said);
+        Segment { length: data as u32, flags, codepoint, ..self.acknowledgement(now, range.start) }
     }
 
     /// An acknowledgement at a place of the own stream.
     fn acknowledgement(&mut self, now: Instant, place: u64) -> Segment {
         let window = self.receiver.advertise(self.scaled);
+        let (said, codepoint) = self.sender.ecn.leaves(false);
         let mut segment = Segment {
             sequence: self.sender.origin.wire(place),
             acknowledged: self.receiver.origin.wire(self.receiver.next),
             window,
             timestamps: self.timestamps.then(|| Timestamps { value: clock(now), echo: self.receiver.echo }),
-            ..self.bare(Flags::ACK)
+            codepoint,
+            ..self.bare(Flags::ACK.with(said))
         };
         if self.sender.sack {
             for block in self.receiver.blocks().take(MOST_BLOCKS) {

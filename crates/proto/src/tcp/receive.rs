@@ -141,6 +141,11 @@ impl Receiver {
         self.decide(now, fin, rhythm.rtt);
     }
 
+    /// The next two segments with data are acknowledged at once: the sender is to slow down, or did.
+    pub(super) fn hurry(&mut self) {
+        (self.quick, self.interactive) = (self.quick.max(2), false);
+    }
+
     /// Learns the size of segments and the rhythm of the sender.
     fn count(&mut self, now: Instant, bytes: u32, pause: Duration) {
         if bytes >= self.segment {

@@ -54,7 +54,15 @@ impl Sender {
         self.prior = self.congestion.window;
         (self.delivered, self.sent_in_reduction) = (0, 0);
         self.congestion.reduce();
+        self.ecn.slow();
         self.high = self.next;
+    }
+
+    /// A mark came: the window falls as after a loss, and nothing has to be sent again.
+    pub(super) fn slow_down(&mut self) {
+        self.begin_reduction();
+        self.undo = None;
+        self.phase = Phase::Reduction;
     }
 
     fn save_undo(&mut self) {
@@ -103,9 +111,7 @@ impl Sender {
         self.probe = None;
         if again && self.phase <= Phase::Disorder {
             // The probe repaired a loss that no acknowledgement shows.
-            self.begin_reduction();
-            self.undo = None;
-            self.phase = Phase::Reduction;
+            self.slow_down();
         }
     }
 
@@ -154,6 +160,7 @@ impl Sender {
         if self.phase <= Phase::Disorder || self.una >= self.high || (self.phase == Phase::Loss && self.backoff == 0) {
             self.save_undo();
             self.congestion.reduce();
+            self.ecn.slow();
         }
         // What left after the newest arrival is not overdue yet.
         let patience = (self.newest.rtt + self.settle()).0;

@@ -1,5 +1,6 @@
 //! A segment: the fields of its header and how many bytes it carries. Its bytes are made only for captures.
 
+use super::ecn::Codepoint;
 use super::sequence::Origin;
 
 /// Bytes of an IPv4 header without options.
@@ -30,6 +31,10 @@ impl Flags {
     pub const PSH: Self = Self(0x08);
     /// The acknowledgement number holds.
     pub const ACK: Self = Self(0x10);
+    /// A mark came (RFC 3168); in a SYN: marks are understood.
+    pub const ECE: Self = Self(0x40);
+    /// The window was made smaller.
+    pub const CWR: Self = Self(0x80);
 
     /// Whether all of those flags are set.
     #[must_use]
@@ -81,6 +86,8 @@ pub struct Segment {
     pub window: u16,
     /// Its flags.
     pub flags: Flags,
+    /// What queues may do, or did, to its packet.
+    pub codepoint: Codepoint,
     pub(super) blocks: u8,
     /// Its options if it is a SYN.
     pub syn: Syn,
@@ -143,6 +150,7 @@ impl Segment {
         let headers = self.headers() as usize;
         let (ip, tcp) = into.split_at_mut(IPV4_HEADER as usize);
         ip[0] = 0x45;
+        ip[1] = self.codepoint.bits();
         ip[2..4].copy_from_slice(&(self.bytes() as u16).to_be_bytes());
         // Never to be fragmented.
         ip[6] = 0x40;

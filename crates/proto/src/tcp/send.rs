@@ -1,6 +1,7 @@
 //! The sending half: what is queued, what was sent, what an acknowledgement changes.
 
 use super::congestion::{Algorithm, Congestion};
+use super::ecn::Ecn;
 use super::rtt::Rtt;
 use super::scoreboard::{Arrived, Newest, Scoreboard};
 use super::sequence::{Origin, Range};
@@ -15,7 +16,7 @@ pub(super) enum Phase {
     Open,
     /// Something may be missing.
     Disorder,
-    /// The window shrinks, nothing is missing: a probe repaired it.
+    /// The window shrinks, nothing is missing: a probe repaired it, or a queue has marked a packet.
     Reduction,
     /// What is lost is sent again while the window shrinks.
     Recovery,
@@ -62,6 +63,7 @@ pub(super) struct Sender {
     /// Bytes of data in a full segment.
     pub(super) mss: u32,
     pub(super) nodelay: bool,
+    pub(super) ecn: Ecn,
     /// The peer's window, its scale, and the sequence and acknowledgement numbers of its last update.
     pub(super) window: u64,
     pub(super) scale: u8,
@@ -111,6 +113,7 @@ impl Sender {
             fin: false,
             mss,
             nodelay,
+            ecn: Ecn::default(),
             window: 0,
             scale: 0,
             window_update: (0, 0),
@@ -178,13 +181,14 @@ impl Sender {
     }
 
     /// An acknowledgement of everything before `upto`, at most [`Self::next`], and of ranges behind it. `echoed` is how long ago the time that it
-    /// echoes was.
+    /// echoes was, `marked` whether it says that a queue has marked a packet.
     pub(super) fn acknowledged(
         &mut self,
         now: Instant,
         upto: u64,
         blocks: impl Iterator<Item = Range>,
         echoed: Option<Duration>,
+        marked: bool,
     ) {
         let advanced = upto > self.una;
         let lost = self.board.lost;
@@ -208,6 +212,9 @@ impl Sender {
         }
         let settled = self.phase == Phase::Open && self.board.sacked == 0 && self.board.lost == 0;
         let wait = if settled { None } else { self.detect_losses(now) };
+        if marked && self.phase <= Phase::Disorder {
+            self.slow_down();
+        }
         if advanced || arrived.segments > 0 {
             self.times.progress(now);
             self.arm(now);

@@ -14,14 +14,17 @@ use stackline_core::plan::Stack;
 use stackline_core::record::{Spent, Transport};
 use stackline_core::time::{Duration, Instant};
 use stackline_events::{Keyword, Value};
-use stackline_net::Packet;
-use stackline_proto::tcp::{self, Algorithm, Connection, Event, Facts, Flags, Options, Received, Segment, State};
+use stackline_net::{Ecn, Packet};
+use stackline_proto::tcp::{
+    self, Algorithm, Codepoint, Connection, Event, Facts, Flags, Options, Received, Segment, State,
+};
 use std::collections::BTreeMap;
 
 pub(super) const TABLE: StackTable = StackTable {
     name: "tcp",
     summary: "TCP over IPv4 in virtual time, with the algorithms of Linux",
     files: false,
+    ecn: true,
     options: &[
         NODELAY,
         OptionTable::new(
@@ -68,11 +71,12 @@ pub(super) struct Machine {
     first: u32,
 }
 
-fn options(stack: &Stack, mtu: u32) -> Options {
+fn options(stack: &Stack, mtu: u32, ecn: bool) -> Options {
     let usual = Options::default();
     Options {
         congestion: if stack.word("congestion") == Some("reno") { Algorithm::Reno } else { Algorithm::Cubic },
         nodelay: stack.flag("nodelay"),
+        ecn,
         mtu,
         send_buffer: stack.number("send_buffer"),
         receive_buffer: stack.number("receive_buffer"),
@@ -82,9 +86,10 @@ fn options(stack: &Stack, mtu: u32) -> Options {
 }
 
 impl Machine {
-    pub(super) fn new(stack: &Stack, mtu: u32, seed: u64, now: Instant) -> Self {
+    /// `ecn`: it asks for marks, as the kernel does where the hosts of a network are told to.
+    pub(super) fn new(stack: &Stack, mtu: u32, ecn: bool, seed: u64, now: Instant) -> Self {
         let first = seed as u32;
-        Self { connection: Connection::listen(now, options(stack, mtu), 0, first), first }
+        Self { connection: Connection::listen(now, options(stack, mtu, ecn), 0, first), first }
     }
 
     pub(super) fn dial(&mut self, now: Instant, ports: [u16; 2], traced: bool) {
@@ -221,6 +226,7 @@ impl Machine {
             ("send_buffer", format!("{} B", facts.send_buffer)),
             ("receive_buffer", format!("{} B", facts.receive_buffer)),
             ("delayed_ack", delayed),
+            ("ecn", if options.ecn { "on" } else { "off" }.to_string()),
         ];
         settings.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
     }
@@ -239,10 +245,10 @@ fn seconds(spent: &tcp::Spent) -> Spent {
 }
 
 fn packet(wire: &Wire, connection: u32, segment: Segment, place: u64) -> Packet<Datagram> {
-    let bytes = segment.bytes() as usize;
-    let length = segment.length;
+    let (bytes, length) = (segment.bytes() as usize, segment.length);
+    let ecn = if segment.codepoint == Codepoint::Capable { Ecn::Capable } else { Ecn::NotCapable };
     let datagram = Datagram::of_segment(wire.pair, connection, [wire.from, wire.to], segment);
-    wire.packet(bytes, datagram.at(place, length))
+    Packet { ecn, ..wire.packet(bytes, datagram.at(place, length)) }
 }
 
 /// What answers a segment of a connection that is over: its FIN is acknowledged as from TIME-WAIT, anything else reset.

@@ -114,7 +114,7 @@ impl TcpPair {
         if self.stack.name == smol::TABLE.name {
             Machine::Smoltcp(Box::new(smol::Machine::new(&self.stack, mtu, seed, self.route.node(side), now)))
         } else {
-            Machine::Linux(linux_tcp::Machine::new(&self.stack, mtu, seed, now))
+            Machine::Linux(linux_tcp::Machine::new(&self.stack, mtu, self.route.marks, seed, now))
         }
     }
 

@@ -116,15 +116,17 @@ fn marks_for_a_stack_that_takes_none_are_a_warning() {
     let said = |queue: &str, more: &[&str]| {
         let text = format!(
             "network n {{ host a, b; switch s {{ queue 64 KiB {queue}; }} link a - s 100 Mbit/s 1 ms; link s - b 10 Mbit/s 1 ms; }}
-            2 from a to b bulk_put 16 KiB*4 over tcp, quic across n in simulated;"
+            2 from a to b bulk_put 16 KiB*4 over smoltcp, tcp, quic across n in simulated;"
         );
         place.stackline(&[&["check", "-e", &text], more].concat()).succeeds().err.clone()
     };
-    let tcp = said("codel ecn", &[]);
-    assert_eq!(tcp.matches("takes no part in ECN in the simulated world").count(), 1, "{tcp}");
-    assert!(tcp.contains("`tcp`") && tcp.contains("marks take effect with `over quic`, `--in emulated`"), "{tcp}");
-    // Both ways of the hint.
+    let said_of_all = said("codel ecn", &[]);
+    assert_eq!(said_of_all.matches("takes no part in ECN in the simulated world").count(), 1, "{said_of_all}");
+    assert!(said_of_all.contains("`smoltcp`"), "{said_of_all}");
+    assert!(said_of_all.contains("marks take effect with `over tcp`, `over quic`"), "{said_of_all}");
+    // All ways of the hint.
     assert_eq!(said("codel ecn", &["--over", "quic"]), "");
+    assert_eq!(said("codel ecn", &["--over", "tcp"]), "");
     assert_eq!(said("codel ecn", &["--in", "emulated", "--over", "tcp"]), "");
     assert_eq!(said("codel", &[]), "");
 }

@@ -74,6 +74,19 @@ impl Script {
         self.arrives_at(ms, segment);
     }
 
+    /// The same, of a peer that saw a mark.
+    pub(super) fn echo(&mut self, ms: u64, upto: u32) {
+        let (sequence, acknowledged) = (PEER + 1, OWN.wrapping_add(upto));
+        let flags = Flags::ACK.with(Flags::ECE);
+        self.arrives_at(ms, Segment { flags, sequence, acknowledged, ..Segment::default() });
+    }
+
+    /// The flags of the next segment that leaves.
+    pub(super) fn next_flags(&mut self, ms: u64) -> Flags {
+        assert_eq!(self.ms(), ms);
+        self.end.poll(self.now).expect("something leaves").flags
+    }
+
     /// Data of the peer arrives; it acknowledges `upto`.
     pub(super) fn data(&mut self, ms: u64, first: u32, bytes: u32, upto: u32, flags: Flags) {
         let (sequence, acknowledged) = (PEER + first, OWN.wrapping_add(upto));

@@ -1,7 +1,7 @@
 //! Traces: what leaves for what arrives, to the ms.
 
 use super::script::{MS, Script};
-use crate::tcp::{Algorithm, Flags, Options, Received, State};
+use crate::tcp::{Algorithm, Flags, Options, Received, Segment, State};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -203,6 +203,31 @@ fn a_lost_fin_leaves_again() {
     assert_eq!(script.until(302), ["302 2:2(0) ack 12"]);
     assert_eq!(script.end.receive(script.now(), 100), Received::Bytes(10));
     assert_eq!(script.end.receive(script.now(), 100), Received::End);
+}
+
+#[test]
+fn a_mark_shrinks_the_window_and_nothing_is_sent_again() {
+    // RFC 3168, 6.1.2: as after a loss, once a window, and the peer is told.
+    let mut script = Script::dials(Options { ecn: true, send_buffer: Some(1 << 20), ..Options::default() }, 65_535);
+    script.until(0);
+    let granted = Script::syn_ack();
+    script.arrives_at(20, Segment { flags: granted.flags.with(Flags::ECE), ..granted });
+    script.until(20);
+    script.end.send(script.now(), u64::from(60 * FULL));
+    assert_eq!(script.until(20), full(20, 0, 10));
+    script.ack(40, at(10), &[]);
+    assert_eq!(script.until(40).len(), 20);
+    script.echo(60, at(20));
+    let told = script.next_flags(60);
+    assert!(told.has(Flags::CWR), "the first new data says that the window was made smaller");
+    script.echo(61, at(22));
+    assert!(!script.next_flags(61).has(Flags::CWR), "and says it once");
+    script.ack(80, at(30), &[]);
+    script.until(80);
+    let facts = script.end.facts(script.now());
+    assert_eq!(facts.retransmits, 0);
+    // RFC 9438, 4.6: 0.7 of the 20 segments that ten acknowledged ones had made of ten.
+    assert_eq!((facts.window, facts.threshold), (14, 14), "{facts:?}");
 }
 
 #[test]
