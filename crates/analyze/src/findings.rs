@@ -9,6 +9,8 @@
 //! | --- | --- |
 //! | `input` | what findings are computed from |
 //! | `finding` | what a finding is |
+//! | `suspects` | what the specification has that could cost time |
+//! | `change` | what a piece of advice changes in the plan |
 //! | `kind` | what a kind of finding is |
 //! | `log` | events by keyword, with the bytes they are about |
 //! | `measurement`, `part` | a measurement and its parts: runs, paths, what transports report of their time |
@@ -28,6 +30,7 @@
 mod account;
 mod application_limited;
 mod buffer;
+mod change;
 mod clock_trouble;
 mod context;
 mod correlate;
@@ -64,14 +67,17 @@ mod sender_limited;
 mod serial_round_trips;
 mod slow_start;
 mod socket_buffer;
+mod suspects;
 mod synchronised_loss;
 mod undersized_buffer;
 mod unexplained;
 mod window_below_bdp;
 
-pub use finding::{Evidence, Finding, LEAST};
+pub use change::Change;
+pub use finding::{Advice, Evidence, Expected, Finding, Gauge, LEAST};
 pub use input::Input;
 pub use kind::Kind;
+pub use suspects::Suspect;
 
 use context::Context;
 use kind::Find;
@@ -127,8 +133,21 @@ pub fn diagnose_each(inputs: &[Input<'_>]) -> Vec<Finding> {
         // What is wrong with the whole run says more than that nothing is wrong with a part of it.
         findings.extend(found.into_iter().filter(|finding| !whole || !finding.is_healthy()));
     }
-    findings.sort_by(|a, b| tier(a).cmp(&tier(b)).then(b.rank().total_cmp(&a.rank())));
+    rank(&mut findings);
     findings
+}
+
+/// What could cost time by the specification, measurement by measurement.
+#[must_use]
+pub fn suspects(input: &Input<'_>) -> Vec<Suspect> {
+    let log = Log::of(input);
+    let measurements = 0..input.plan.measurements.len();
+    measurements.filter_map(|index| Measurement::of(&log, index)).flat_map(|one| suspects::of(&one)).collect()
+}
+
+/// Puts the most important first.
+pub fn rank(findings: &mut [Finding]) {
+    findings.sort_by(|a, b| tier(a).cmp(&tier(b)).then(b.rank().total_cmp(&a.rank())));
 }
 
 fn finds() -> impl Iterator<Item = &'static Find> {

@@ -3,7 +3,7 @@
 use crate::grid::wrap;
 use crate::table::WIDTH;
 use serde_json::{Value, json as object};
-use stackline_analyze::findings::{Evidence, Finding};
+use stackline_analyze::findings::{Advice, Evidence, Finding};
 use stackline_core::plan::Plan;
 use stackline_core::units;
 
@@ -27,7 +27,7 @@ pub fn findings(plan: &Plan, findings: &[Finding]) -> String {
             lines.extend(indented("   of  ", &measurement.text));
         }
         finding.evidence.iter().for_each(|evidence| lines.extend(indented("   see ", &seen(evidence))));
-        finding.tries.iter().for_each(|attempt| lines.extend(indented("   try ", attempt)));
+        finding.tries.iter().for_each(|attempt| lines.extend(indented("   try ", &attempt.text())));
     }
     lines.into_iter().map(|line| line + "\n").collect()
 }
@@ -84,6 +84,17 @@ pub fn findings_json(run: &str, complete: bool, findings: &[Finding]) -> Value {
             "events": events,
         })
     };
+    let expected = |(at, advice): (usize, &Advice)| {
+        let expected = advice.expected?;
+        Some(object!({
+            "try": at + 1,
+            "metric": expected.metric,
+            "now": expected.now,
+            "then": expected.then,
+            "times_as_fast": expected.times_as_fast,
+            "runs": expected.runs,
+        }))
+    };
     let one = |(at, finding): (usize, &Finding)| {
         object!({
             "rank": at + 1,
@@ -93,7 +104,8 @@ pub fn findings_json(run: &str, complete: bool, findings: &[Finding]) -> Value {
             "confidence": finding.confidence,
             "share": finding.share,
             "evidence": finding.evidence.iter().map(evidence).collect::<Vec<_>>(),
-            "tries": finding.tries,
+            "tries": finding.tries.iter().map(|advice| &advice.what).collect::<Vec<_>>(),
+            "expected": finding.tries.iter().enumerate().filter_map(expected).collect::<Vec<_>>(),
         })
     };
     let findings: Vec<Value> = findings.iter().enumerate().map(one).collect();

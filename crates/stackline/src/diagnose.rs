@@ -1,5 +1,6 @@
 //! `stackline diagnose`: what limits a kept run, with its evidence and what to try.
 
+use crate::advice::{self, MOMENT, PATIENCE};
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::loaded::{Loaded, MOST_EVENTS, incomplete};
@@ -27,7 +28,8 @@ pub(crate) fn diagnose(flags: &flags::Diagnose) -> Result {
     if let Some(note) = loaded.note("diagnose") {
         output::say(&format_args!("note: {note}"));
     }
-    let findings = loaded.placed(loaded.findings());
+    let time = if flags.simulate { PATIENCE } else { MOMENT };
+    let findings = loaded.placed(advice::findings(&loaded, time));
     let mut json = stackline_report::findings_json(&run.path.display().to_string(), run.complete, &findings);
     json["scope"] = scope.clone().into();
     if let Err(error) = run.keep_findings(&json) {
@@ -46,7 +48,7 @@ pub(crate) fn diagnose(flags: &flags::Diagnose) -> Result {
 /// The findings of a run that was just traced, kept in its directory, and that they are not of all its events.
 pub(crate) fn after_a_run(path: &Path) -> Result<(Vec<Finding>, Option<String>)> {
     let loaded = Loaded::whatever(path, MOST_EVENTS)?;
-    let findings = loaded.placed(loaded.findings());
+    let findings = loaded.placed(advice::findings(&loaded, MOMENT));
     let json = stackline_report::findings_json(&loaded.run.path.display().to_string(), loaded.run.complete, &findings);
     loaded.run.keep_findings(&json)?;
     Ok((findings, loaded.note("diagnose")))

@@ -347,6 +347,9 @@ pub(crate) struct Diagnose {
     /// Events that are read at once, some 300 bytes of memory each; of more, those of whole runs are
     #[arg(long, value_name = "NUMBER", default_value_t = crate::loaded::MOST_EVENTS)]
     pub(crate) most_events: usize,
+    /// Take a minute, and not two seconds, to simulate what each piece of advice is worth
+    #[arg(long)]
+    pub(crate) simulate: bool,
     /// Print JSON on stdout
     #[arg(long)]
     pub(crate) json: bool,

@@ -2,6 +2,7 @@
 //!
 //! stdout carries results, stderr words and progress. Exit codes: see [`exit`].
 
+mod advice;
 mod agent;
 mod client;
 mod compare;
@@ -25,6 +26,7 @@ mod report;
 mod reproduce;
 mod run;
 mod show;
+mod simulated;
 mod source;
 mod text;
 mod truth;

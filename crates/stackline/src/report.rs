@@ -154,7 +154,7 @@ fn page(loaded: &Loaded, most_events: usize) -> Result<String> {
         printed: &printed,
         specification: &run.specification,
         environment: &run.environment,
-        findings: &loaded.findings(),
+        findings: &crate::advice::findings(loaded, crate::advice::MOMENT),
         index: &loaded.index,
         events: &loaded.events,
         lifelines: &loaded.lifelines,

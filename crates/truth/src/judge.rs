@@ -26,6 +26,8 @@ pub struct Said {
     pub sentence: String,
     /// How sure it is, 0 to 1.
     pub confidence: f64,
+    /// How many times as fast it says the same would be, for each piece of advice that says so.
+    pub gains: Vec<f64>,
 }
 
 /// What became of a finding.
@@ -74,6 +76,28 @@ impl Truth {
         let named = |change: &Change| change.is_named_by(&said.kind, &said.sentence, scenario);
         let saves = self.saves.iter().filter(|(change, _)| named(change)).map(|(_, saves)| *saves).fold(0.0, f64::max);
         grade(saves, CAUSE, wrong)
+    }
+
+    /// How many times as fast the same is without the cause that a finding names, where its advice takes just that away: the path's own
+    /// rate and distance, and copies, are quartered or removed here and halved there.
+    #[must_use]
+    pub fn worth(&self, said: &Said, scenario: &Scenario) -> Option<f64> {
+        let named = |change: &Change| change.is_named_by(&said.kind, &said.sentence, scenario);
+        let halved = |change: &Change| matches!(change, Change::Rate | Change::Delay | Change::Copy);
+        let named = self.saves.iter().filter(|(change, _)| named(change)).collect::<Vec<_>>();
+        match named[..] {
+            [(change, saves)] if !halved(change) && *saves < 1.0 => Some(1.0 / (1.0 - saves)),
+            _ => None,
+        }
+    }
+
+    /// Whether the causes that are named with some confidence are exactly those there are, but for the path's own rate and distance and
+    /// for what saves too little to be called either.
+    #[must_use]
+    pub fn is_exact(&self, sure: &[Said], scenario: &Scenario) -> bool {
+        let own = |cause: &Change| matches!(cause, Change::Rate | Change::Delay);
+        let missed = self.causes().iter().any(|cause| !own(cause) && !self.is_named(*cause, sure, scenario));
+        !missed && sure.iter().all(|said| self.verdict(said, scenario) != Verdict::Wrong)
     }
 
     /// Whether somebody named that cause.

@@ -1,5 +1,6 @@
 //! Application-limited: the side that has to send or answer is busy elsewhere, and the others wait for it.
 
+use super::change::Change;
 use super::context::Context;
 use super::endpoints::Outside;
 use super::finding::{Finding, LEAST};
@@ -50,11 +51,12 @@ fn between_operations(context: &Context<'_>, part: &Part<'_>) -> Option<Finding>
         &outside.rows(),
     );
     let finding = KIND.finding(context, share, 0.95, sentence).because(evidence);
-    Some(finding.attempt(if part.work == Work::Calls {
+    let advice = if part.work == Work::Calls {
         format!("make the service on {host} faster, or serve several calls at once (several pairs)")
     } else {
         format!("let the application on {host} prepare units ahead, or in a thread beside the one that sends")
-    }))
+    };
+    Some(finding.attempt_by(advice, Change::NoDelays(part.index, side)))
 }
 
 /// The caller's own delays, which its procedure has beside its calls: a pace is intended load, a delay is not. Programs of
@@ -88,11 +90,8 @@ fn between_calls(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let sure = if rows.is_empty() { 0.8 } else { 0.95 };
     let evidence = context.measurement.evidence(what, &rows);
     let finding = KIND.finding(context, share, sure, sentence).because(evidence);
-    Some(
-        finding.attempt(format!(
-            "let the application on {host} call without its delay, or do its own work beside the calls"
-        )),
-    )
+    let advice = format!("let the application on {host} call without its delay, or do its own work beside the calls");
+    Some(finding.attempt_by(advice, Change::NoDelays(part.index, Side::Initiator)))
 }
 
 /// The share of the time that a side holds up which was away so long: a sender that is away while what it handed over still has to

@@ -1,8 +1,10 @@
 //! How a larger buffer is requested, in words: by the option of the part's own stack, and where a kernel keeps the buffer by
 //! its setting too. It never decides how large one has to be.
 
+use super::change::Change;
 use super::part::Part;
 use stackline_core::catalogue::FlowControl;
+use stackline_core::stack::OptionValue;
 
 /// Which buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,12 +16,8 @@ pub(crate) enum Buffer {
 impl Buffer {
     /// What requests it: `tcp(send_buffer = 65536)`, with `...` where the bytes are not known.
     pub(crate) fn option(self, part: &Part<'_>, bytes: Option<u64>) -> String {
-        let stack = part.plan.stack.name.as_str();
-        let (name, sysctl) = match self {
-            Self::Send => ("send_buffer", "net.ipv4.tcp_wmem"),
-            Self::Receive if part.grants() => ("buffer", ""),
-            Self::Receive => ("receive_buffer", "net.ipv4.tcp_rmem"),
-        };
+        let (stack, name) = (part.plan.stack.name.as_str(), self.name(part));
+        let sysctl = if self == Self::Send { "net.ipv4.tcp_wmem" } else { "net.ipv4.tcp_rmem" };
         let bytes = bytes.map_or_else(|| "...".to_owned(), |bytes| bytes.to_string());
         let option = format!("`{stack}({name} = {bytes})`");
         if part.plan.stack.facts.flow_control == FlowControl::KernelBuffers {
@@ -27,5 +25,18 @@ impl Buffer {
         } else {
             option
         }
+    }
+
+    fn name(self, part: &Part<'_>) -> &'static str {
+        match self {
+            Self::Send => "send_buffer",
+            Self::Receive if part.grants() => "buffer",
+            Self::Receive => "receive_buffer",
+        }
+    }
+
+    /// A buffer of so many bytes, as a change of the plan.
+    pub(crate) fn change(self, part: &Part<'_>, bytes: u64) -> Change {
+        Change::Option(part.index, self.name(part), OptionValue::Number(bytes))
     }
 }

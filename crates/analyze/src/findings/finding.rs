@@ -1,6 +1,8 @@
 //! What a finding is: a sentence with its evidence and what to try. It finds nothing.
 
+use super::change::Change;
 use serde::Serialize;
+use stackline_core::units;
 
 /// Findings explain at least this share of the measured time.
 pub const LEAST: f64 = 0.05;
@@ -9,7 +11,7 @@ pub const LEAST: f64 = 0.05;
 pub(crate) const HEALTHY: &str = "healthy";
 
 /// A diagnosis.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     /// The name of its kind, as in the table of `docs/JSON.md`.
     pub kind: &'static str,
@@ -23,10 +25,85 @@ pub struct Finding {
     /// What proves it.
     pub evidence: Vec<Evidence>,
     /// What would make it better.
-    pub tries: Vec<String>,
+    pub tries: Vec<Advice>,
     /// Which measurement it is about, by index in the plan; `None` for the whole run.
     pub measurement: Option<usize>,
 }
+
+/// What would make it better.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Advice {
+    /// In words, with figures.
+    pub what: String,
+    /// The same as a change of the plan, where it is one.
+    pub change: Option<Change>,
+    /// What it is worth, where that was simulated.
+    pub expected: Option<Expected>,
+}
+
+/// What simulated runs are compared by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Gauge {
+    /// Bytes of data units over the measured time.
+    Throughput,
+    /// Mean response time of calls.
+    Response,
+    /// Mean time to connect and disconnect.
+    Connect,
+    /// The measured time.
+    Elapsed,
+}
+
+/// What a change came to in simulated runs with it and without.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Expected {
+    /// What is compared.
+    pub metric: Gauge,
+    /// Median without the change, in bit/s or s.
+    pub now: f64,
+    /// With it.
+    pub then: f64,
+    /// How many times as fast, over pairs of runs of one seed: the median, the least and the greatest.
+    pub times_as_fast: [f64; 3],
+    /// Pairs of runs.
+    pub runs: usize,
+}
+
+impl Advice {
+    /// In words.
+    pub(crate) fn of(what: impl Into<String>) -> Self {
+        Self { what: what.into(), change: None, expected: None }
+    }
+
+    /// As a person reads it: with what it is worth, where that is known.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let Some(expected) = &self.expected else { return self.what.clone() };
+        let how = self.change.as_ref().and_then(Change::how).map_or_else(String::new, |how| format!(" {how}"));
+        format!("{}; simulated{how}: {}", self.what, expected.text())
+    }
+}
+
+impl From<&str> for Advice {
+    fn from(what: &str) -> Self {
+        Self::of(what)
+    }
+}
+
+impl Expected {
+    /// `1.83 times as fast, 24.1 Mbit/s instead of 13.2 Mbit/s`.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let [times, least, greatest] = self.times_as_fast;
+        let value = |value| if self.metric == Gauge::Throughput { units::rate(value) } else { units::time(value) };
+        let spread = if greatest / least > SPREAD { format!(" ({least:.2} to {greatest:.2})") } else { String::new() };
+        format!("{times:.2} times as fast{spread}, {} instead of {}", value(self.then), value(self.now))
+    }
+}
+
+/// Pairs of runs whose gains differ by more say how much.
+const SPREAD: f64 = 1.02;
 
 /// One proof.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -52,7 +129,13 @@ impl Finding {
 
     /// With something to try.
     pub(crate) fn attempt(mut self, what: impl Into<String>) -> Self {
-        self.tries.push(what.into());
+        self.tries.push(Advice::of(what));
+        self
+    }
+
+    /// With something to try that is a change of the plan.
+    pub(crate) fn attempt_by(mut self, what: impl Into<String>, change: Change) -> Self {
+        self.tries.push(Advice { change: Some(change), ..Advice::of(what) });
         self
     }
 

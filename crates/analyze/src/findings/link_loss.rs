@@ -1,5 +1,6 @@
 //! Packets that a link itself loses.
 
+use super::change::Change;
 use super::context::Context;
 use super::finding::{Finding, LEAST, percent};
 use super::kind::{Find, Kind};
@@ -32,7 +33,7 @@ fn find(context: &Context<'_>) -> Option<Finding> {
         percent(share)
     );
     let finding = KIND.finding(context, share, losses.confidence, sentence).because(context.drops(worst));
-    let finding = context.with_stalls(finding).attempt(repair(port));
+    let finding = context.with_stalls(finding).attempt_by(repair(port), Change::NoLoss(port.hop.ends.clone()));
     Some(finding.attempt("a stack that slows down less after a loss: `tcp(congestion = bbr)` live, `blast(selective)`"))
 }
 

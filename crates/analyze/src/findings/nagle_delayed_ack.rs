@@ -1,6 +1,7 @@
 //! Nagle's algorithm holds a small segment back until what is before it is acknowledged, and the receiver delays just that
 //! acknowledgement: some 40 ms in which both sides are idle.
 
+use super::change::Change;
 use super::context::Context;
 use super::finding::{Finding, LEAST, percent};
 use super::kind::{Find, Kind};
@@ -40,7 +41,7 @@ fn by_states(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
         part.of_its_time(own)
     );
     let figure = format!("{host}: {} with less than a segment to send, and the windows open", percent(own));
-    Some(tries(KIND.finding(context, share, 0.95, sentence).because(context.measurement.figure(figure))))
+    Some(tries(KIND.finding(context, share, 0.95, sentence).because(context.measurement.figure(figure)), part))
 }
 
 /// Whether Nagle's algorithm is on, and how long acknowledgements wait, s.
@@ -114,7 +115,7 @@ fn late_ends(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
         percent(share)
     );
     let what = format!("handed over, and sent {} later though the network was idle", units::time(held / real(times)));
-    Some(tries(KIND.finding(context, share, 0.95, sentence).because(log.evidence(what, &rows))))
+    Some(tries(KIND.finding(context, share, 0.95, sentence).because(log.evidence(what, &rows)), part))
 }
 
 /// The segments of each stream in the order of their bytes: first byte, the one behind the last, row.
@@ -149,7 +150,7 @@ fn by_times(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
         return None;
     }
     let figure = format!("{} {} of about {}", waits.times, waits.what, units::time(delay + trip));
-    Some(tries(KIND.finding(context, share, 0.7, sentence).because(context.measurement.figure(figure))))
+    Some(tries(KIND.finding(context, share, 0.7, sentence).because(context.measurement.figure(figure)), part))
 }
 
 /// What waited so long, how often, and the share of the time.
@@ -235,8 +236,9 @@ fn held_turns(steps: &[Step]) -> (u64, u64) {
     (held + u64::from(writes > 1 && reads > 0), reads)
 }
 
-fn tries(finding: Finding) -> Finding {
+fn tries(finding: Finding, part: &Part<'_>) -> Finding {
+    let at_once = Change::nodelay(part.index);
     finding
-        .attempt("send at once: `tcp(nodelay)` (TCP_NODELAY)")
+        .attempt_by("send at once: `tcp(nodelay)` (TCP_NODELAY)", at_once)
         .attempt("hand a request over in one operation instead of several")
 }

@@ -1,5 +1,6 @@
 //! Network-limited: a link is full.
 
+use super::change::{Change, Ends};
 use super::context::Context;
 use super::finding::{Evidence, Finding, LEAST, counted, percent};
 use super::kind::{Find, Kind};
@@ -55,14 +56,22 @@ fn full(context: &Context<'_>) -> Option<Finding> {
     let sentence =
         if calls || equal.is_empty() { sentence } else { format!("{sentence}; as full: {}", equal.join(", ")) };
     let finding = KIND.finding(context, share, 0.95, sentence).because(carried(measurement, port));
-    let cure = match equal[..] {
-        _ if calls => shorter_queue(port),
-        [] => faster_link(port),
-        _ => format!("faster links {} and {}, all of them, or fewer bytes", port.name, equal.join(", ")),
+    let finding = match equal[..] {
+        _ if calls => finding
+            .attempt_by(shorter_queue(port), Change::FairQueue(port.hop.ends.clone()))
+            .attempt_by(faster_link(port), faster(std::iter::once(port))),
+        [] => finding.attempt_by(faster_link(port), faster(std::iter::once(port))),
+        _ => finding.attempt_by(
+            format!("faster links {} and {}, all of them, or fewer bytes", port.name, equal.join(", ")),
+            faster(measurement.fullest_ports()),
+        ),
     };
-    let finding = finding.attempt(cure);
-    Some(finding.attempt("other traffic over it at another time, or over another path"))
+    // What runs alone has no other traffic to blame.
+    let alone = measurement.plan.parts.len() == 1;
+    Some(if alone { finding } else { finding.attempt_by(ELSEWHERE, Change::NoLoad) })
 }
+
+const ELSEWHERE: &str = "other traffic over it at another time, or over another path";
 
 /// A link that is not full all the time, and yet others' data takes much of it that a transfer would use.
 fn others(context: &Context<'_>) -> Option<Finding> {
@@ -86,10 +95,8 @@ fn others(context: &Context<'_>) -> Option<Finding> {
         percent(busy - others)
     );
     let finding = KIND.finding(context, others, 0.8, sentence).because(carried(measurement, port));
-    Some(
-        finding
-            .attempt("other traffic at another time, over another path, or in a queue of its own (`queue fq_codel`)"),
-    )
+    let advice = "other traffic at another time, over another path, or in a queue of its own (`queue fq_codel`)";
+    Some(finding.attempt_by(advice, Change::NoLoad))
 }
 
 /// Calls one after the other leave a link idle between them, and yet each may wait for it: what they send takes its time there.
@@ -114,7 +121,7 @@ fn sending(context: &Context<'_>) -> Option<Finding> {
     );
     let figure = format!("{}: {} at {}", port.name, units::size(bytes), port.rate());
     let finding = KIND.finding(context, own, 0.9, sentence).because(measurement.figure(figure));
-    Some(finding.attempt(faster_link(port)))
+    Some(finding.attempt_by(faster_link(port), faster(std::iter::once(port))))
 }
 
 /// Calls that wait behind others' data, though these do not fill the link all the time.
@@ -133,7 +140,8 @@ fn behind_others(context: &Context<'_>, port: &Port, others: f64) -> Option<Find
         percent(share)
     );
     let finding = KIND.finding(context, share, 0.8, sentence).because(carried(measurement, port));
-    Some(finding.attempt(shorter_queue(port)))
+    let finding = finding.attempt_by(shorter_queue(port), Change::FairQueue(port.hop.ends.clone()));
+    Some(finding.attempt_by(ELSEWHERE, Change::NoLoad))
 }
 
 /// The share of response times beyond what the empty path takes.
@@ -143,7 +151,7 @@ fn waiting(context: &Context<'_>) -> f64 {
         let held = context.account(part).map_or(0.0, |account| account.explained(account.states.nagle));
         let served = context.outside_share(part.index, Side::Responder);
         let calls = part.calls();
-        let mean = real(calls.sum) / 1e9 / real(calls.n().max(1));
+        let mean = part.own_calls_s() / real(calls.n().max(1));
         let alone = part.round_trip_s().unwrap_or(mean);
         if mean > 0.0 { ((mean - alone) / mean - held - served).max(0.0) } else { 0.0 }
     };
@@ -158,6 +166,11 @@ fn carried(measurement: &Measurement<'_>, port: &Port) -> Evidence {
 
 fn shorter_queue(port: &Port) -> String {
     format!("a shorter queue or an active one before {}: `queue fq_codel`", port.name)
+}
+
+fn faster<'p>(ports: impl Iterator<Item = &'p Port>) -> Change {
+    let links: Vec<Ends> = ports.map(|port| port.hop.ends.clone()).collect();
+    Change::Faster(links)
 }
 
 fn faster_link(port: &Port) -> String {

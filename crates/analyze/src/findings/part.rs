@@ -308,6 +308,20 @@ impl<'c> Part<'c> {
         self.pair_bit_s() < LEAST_WINDOW * limits.receive_window * window_bit_s
     }
 
+    /// Seconds that calls took from when they really began: without their wait for the calls before them.
+    pub(crate) fn own_calls_s(&self) -> f64 {
+        let late: u64 = self.records.iter().map(|record| record.lateness.sum).sum();
+        real(self.calls().sum.saturating_sub(late)) / 1e9
+    }
+
+    /// Whether calls come faster than they are answered, so that they wait for one another at their caller: then its pace is
+    /// intended, and its time is not.
+    pub(crate) fn falls_behind(&self) -> bool {
+        let (calls, own) = (real(self.calls().sum) / 1e9, self.own_calls_s());
+        let paced = self.paces(Side::Initiator) && !self.paces(Side::Responder);
+        paced && own >= BEHIND.0 * self.pairs_s() && calls - own >= BEHIND.1 * calls
+    }
+
     /// Whether that side has a pace in the specification.
     pub(crate) fn paces(&self, side: Side) -> bool {
         program::any(self.plan.procedure.side(side), &|call| match call {
@@ -317,6 +331,9 @@ impl<'c> Part<'c> {
         })
     }
 }
+
+/// Callers that fall behind are in their calls for so much of the time, and wait before them for so much of response times.
+const BEHIND: (f64, f64) = (0.9, 0.1);
 
 impl Work {
     /// Who sends bulk data; `None` for calls and connections.

@@ -1,7 +1,8 @@
 //! Processors at their limit: by the time they took (live, emulated), by what copying costs (simulated), or held back by
 //! their control group.
 
-use super::finding::{Evidence, LEAST, percent};
+use super::change::Change;
+use super::finding::{Advice, Evidence, LEAST, percent};
 use super::log::Log;
 use super::measurement::Measurement;
 use super::part::{Part, Work, interface_packet_s, side_of};
@@ -30,7 +31,7 @@ pub(crate) struct Processor {
     pub(crate) host: String,
     pub(crate) sentence: String,
     pub(crate) evidence: Evidence,
-    pub(crate) tries: Vec<String>,
+    pub(crate) tries: Vec<Advice>,
     pub(crate) confidence: f64,
 }
 
@@ -100,11 +101,14 @@ fn copying(measurement: &Measurement<'_>, host: &Host) -> Option<Processor> {
             units::time(busy_s)
         )),
         tries: vec![
-            format!(
-                "a faster processor at {} (`cpu 2`), or fewer and larger packets (`mtu 9180` on its links)",
-                host.name
-            ),
-            "fewer copies: hand over larger units, or a stack that copies less".into(),
+            Advice {
+                change: Some(Change::Processor(host.name.clone())),
+                ..Advice::of(format!(
+                    "a faster processor at {} (`cpu 2`), or fewer and larger packets (`mtu 9180` on its links)",
+                    host.name
+                ))
+            },
+            Advice::of("fewer copies: hand over larger units, or a stack that copies less"),
         ],
         confidence: 0.95,
     })

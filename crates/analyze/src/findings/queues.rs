@@ -1,6 +1,7 @@
 //! Queues that drop: which one is the worst, whether it is too small for its streams, whether they lose together, and what
 //! to try.
 
+use super::change::Change;
 use super::context::Context;
 use super::finding::{Evidence, Finding, LEAST};
 use super::losses::Place;
@@ -104,13 +105,19 @@ pub(crate) fn tries(context: &Context<'_>, finding: Finding, place: &Place) -> F
             units::size(needed as u64),
             port.name
         );
-        finding.attempt(more)
+        finding.attempt_by(more, Change::Queue(port.hop.ends.clone(), needed as u64))
     } else {
         finding
     };
-    let share = port
-        .hop
-        .rate_bit_s
-        .map_or_else(String::new, |rate| format!(" at {}", units::rate(rate / f64::from(port.streams.max(1)))));
-    finding.attempt(format!("senders that pace what they send{share} (`pace` of the host)"))
+    let Some(each) = port.hop.rate_bit_s.map(|rate| rate / f64::from(port.streams.max(1))) else {
+        return finding.attempt("senders that pace what they send (`pace` of the host)");
+    };
+    let advice = format!("senders that pace what they send at {} (`pace` of the host)", units::rate(each));
+    finding.attempt_by(advice, Change::Pace(senders(context), each))
+}
+
+/// The hosts that send bulk data.
+pub(crate) fn senders(context: &Context<'_>) -> Vec<String> {
+    let ends = context.measurement.parts.iter().filter_map(Part::ends);
+    ends.map(|(sender, _)| sender.to_owned()).collect()
 }

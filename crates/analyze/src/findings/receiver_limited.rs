@@ -1,10 +1,11 @@
 //! Receiver-limited: the receiving application is busy elsewhere while received data waits for it.
 
 use super::buffer::Buffer;
+use super::change::Change;
 use super::context::Context;
 use super::finding::{Finding, LEAST, percent};
 use super::kind::{Find, Kind};
-use super::part::Part;
+use super::part::{Part, other};
 use super::path::FULL;
 use crate::statistics::real;
 use stackline_core::units;
@@ -98,10 +99,13 @@ fn by_window(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
 }
 
 fn tries(finding: Finding, part: &Part<'_>, host: &str) -> Finding {
-    finding
-        .attempt(format!("let the application on {host} read in a thread of its own, or do less between its reads"))
-        .attempt(format!(
-            "a larger receive buffer only helps if the reader catches up later ({})",
-            Buffer::Receive.option(part, None)
-        ))
+    let read = format!("let the application on {host} read in a thread of its own, or do less between its reads");
+    let finding = match part.work.sender() {
+        Some(sender) => finding.attempt_by(read, Change::NoDelays(part.index, other(sender))),
+        None => finding.attempt(read),
+    };
+    finding.attempt(format!(
+        "a larger receive buffer only helps if the reader catches up later ({})",
+        Buffer::Receive.option(part, None)
+    ))
 }

@@ -1,5 +1,6 @@
 //! Sender-limited: the sending host sends no faster, by the pace of its interface or by the `rate` of its stack.
 
+use super::change::Change;
 use super::context::Context;
 use super::finding::{Finding, percent};
 use super::kind::{Find, Kind};
@@ -66,5 +67,10 @@ fn by_interface(context: &Context<'_>) -> Option<Finding> {
     );
     let figure = format!("{}: {} packets paced to {}", port.name, port.packets, port.rate());
     let finding = KIND.finding(context, busy, 0.95, sentence).because(measurement.figure(figure));
-    Some(finding.attempt(format!("a faster `pace` at {host}, if the links behind it can take it")))
+    let advice = format!("a faster `pace` at {host}, if the links behind it can take it");
+    let twice = port.hop.rate_bit_s.map(|rate| Change::Pace(vec![host.clone()], 2.0 * rate));
+    Some(match twice {
+        Some(twice) => finding.attempt_by(advice, twice),
+        None => finding.attempt(advice),
+    })
 }

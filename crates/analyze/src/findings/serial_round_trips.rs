@@ -1,5 +1,6 @@
 //! Serial round trips: calls or connections one after the other, each waiting for the network and nothing else.
 
+use super::change::{Change, Ends};
 use super::context::Context;
 use super::finding::{Finding, LEAST};
 use super::kind::{Find, Kind};
@@ -27,7 +28,8 @@ fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let pairs = u64::from(part.plan.replicas.max(1)) * part.records.len().max(1) as u64;
     let (each, trip) = (times / pairs, trip_s(part)?);
     // Calls that the application begins at moments of its own are no chain.
-    let paced = part.paces(Side::Initiator) || context.outside_share(part.index, Side::Initiator) > 0.5;
+    let behind = part.falls_behind();
+    let paced = (part.paces(Side::Initiator) && !behind) || context.outside_share(part.index, Side::Initiator) > 0.5;
     let own = (real(times) * trip / part.pairs_s()).min(1.0);
     let share = own * part.weight;
     if each < CHAIN || paced || trip < LEAST_TRIP_S || share < LEAST {
@@ -35,13 +37,16 @@ fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     }
     let saves = real(each - 1) * trip;
     let takes = part.elapsed_s / real(part.records.len().max(1) as u64);
+    let but = if behind {
+        "their caller falls behind the pace it was given".to_owned()
+    } else {
+        let (saves, then) = (units::time(saves), units::time((takes - saves).max(trip)));
+        format!("sent without waiting they would take {saves} less, {then} instead of {}", units::time(takes))
+    };
     let sentence = format!(
-        "{each} {what} go one after the other and each waits a round trip of {}: {}; sent without waiting they would take {} less, {} instead of {}",
+        "{each} {what} go one after the other and each waits a round trip of {}: {}; {but}",
         units::time(trip),
         part.of_its_time(own),
-        units::time(saves),
-        units::time((takes - saves).max(trip)),
-        units::time(takes)
     );
     let rows = match part.work {
         Work::Calls => context.measurement.rows("APP_CALL"),
@@ -58,10 +63,24 @@ fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     Some(if part.work == Work::Calls {
         finding
             .attempt("send requests without waiting for responses: `repeat count { DataRequest(unit); }` then await them, or several pairs")
-            .attempt("put several requests into one (batching), or send them to a nearer host: a cache, a replica")
+            .attempt("put several requests into one (batching)")
+            .attempt_by("send them to a nearer host: a cache, a replica", nearer(part))
     } else {
         finding.attempt("keep connections open and use them again: connect before the clock, in one `repeat` of calls")
     })
+}
+
+/// Everything between the two hosts is half as far.
+fn nearer(part: &Part<'_>) -> Change {
+    let (there, back) = part.paths.as_ref().map_or((&[][..], &[][..]), |(there, back)| (&there.hops, &back.hops));
+    let mut links: Vec<Ends> = Vec::new();
+    for (a, b) in there.iter().chain(back).map(|hop| &hop.ends) {
+        let (known, other) = ((a.clone(), b.clone()), (b.clone(), a.clone()));
+        if !links.contains(&known) && !links.contains(&other) {
+            links.push(known);
+        }
+    }
+    Change::Nearer(links)
 }
 
 /// From this many cores on that both sides compute on one machine, they wait for one another's processor and not for a network.

@@ -36,7 +36,7 @@ fn of_calls(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let figure = format!("{host}: limited by its send buffer {} of the response time", percent(own));
     let finding = KIND.finding(context, share, 0.95, sentence).because(context.measurement.figure(figure));
     let needed = part.bandwidth_delay_bytes().map(|bytes| (2.0 * bytes) as u64);
-    Some(finding.attempt(format!("a larger send buffer ({})", Buffer::Send.option(part, needed))))
+    Some(larger(finding, part, needed, format!("a larger send buffer ({})", Buffer::Send.option(part, needed))))
 }
 
 fn of_bulk(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
@@ -71,8 +71,14 @@ fn of_bulk(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     }
     let needed = part.bandwidth_delay_bytes().map(|bytes| (2.0 * bytes) as u64);
     let option = Buffer::Send.option(part, needed);
-    Some(match needed {
-        Some(needed) => finding.attempt(format!("a send buffer of {} ({option})", units::size(needed))),
-        None => finding.attempt(format!("a larger send buffer ({option})")),
-    })
+    let size = needed
+        .map_or_else(|| "a larger send buffer".into(), |needed| format!("a send buffer of {}", units::size(needed)));
+    Some(larger(finding, part, needed, format!("{size} ({option})")))
+}
+
+fn larger(finding: Finding, part: &Part<'_>, needed: Option<u64>, advice: String) -> Finding {
+    match needed {
+        Some(needed) => finding.attempt_by(advice, Buffer::Send.change(part, needed)),
+        None => finding.attempt(advice),
+    }
 }

@@ -1,5 +1,6 @@
 //! Several streams that lose at the same moments, at one queue: they fall and rise together, and the link idles meanwhile.
 
+use super::change::Change;
 use super::context::Context;
 use super::finding::{Finding, percent};
 use super::kind::{Find, Kind};
@@ -29,7 +30,7 @@ fn find(context: &Context<'_>) -> Option<Finding> {
     );
     let finding = KIND.finding(context, share, context.losses.confidence, sentence);
     let finding = context.with_stalls(finding.because(losses.evidence).because(context.drops(place)));
-    let finding = finding
-        .attempt(format!("an active queue before {}: `queue fq_codel` or `red` drops one stream at a time", port.name));
+    let advice = format!("an active queue before {}: `queue fq_codel` or `red` drops one stream at a time", port.name);
+    let finding = finding.attempt_by(advice, Change::FairQueue(port.hop.ends.clone()));
     Some(queues::tries(context, finding, place))
 }

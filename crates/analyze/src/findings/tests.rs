@@ -204,7 +204,7 @@ fn of_equally_full_links_the_first_is_named_and_all_are_to_be_faster() {
         found.sentence.starts_with("the link a0>s is full") && found.sentence.ends_with("; as full: s>b"),
         "{found:?}"
     );
-    assert!(found.tries[0].starts_with("faster links a0>s and s>b, all of them"), "{found:?}");
+    assert!(found.tries[0].what.starts_with("faster links a0>s and s>b, all of them"), "{found:?}");
     let found = equal(120.0).found().remove(0);
     assert!(found.sentence.starts_with("the link s>b is full") && !found.sentence.contains("as full"), "{found:?}");
 }
@@ -280,13 +280,13 @@ fn a_buffer_below_a_packet_for_each_stream_is_undersized() {
     };
     let fixed = drops(1, 20_000);
     assert_eq!(fixed.kinds(), ["queue_drop"]);
-    assert!(fixed.found()[0].tries.iter().any(|what| what.contains("`pace`")), "{:?}", fixed.found());
+    assert!(fixed.found()[0].tries.iter().any(|advice| advice.what.contains("`pace`")), "{:?}", fixed.found());
     // No figure is made of the mean of a rate that changes.
     let varying = drops(1, 20_000).with(|given| {
         let link = given.plan.networks[0].links.iter_mut().find(|link| link.ends.1 == "b").unwrap();
         link.rate = Rate::Schedule(RateSchedule { steps: vec![(Duration::ZERO, 1e8)], period: None });
     });
-    assert_eq!(varying.found()[0].tries, ["a longer queue before s>b: its rate changes in time"]);
+    assert_eq!(varying.found()[0].tries[0].what, "a longer queue before s>b: its rate changes in time");
     assert_eq!(drops(4, 5_999).kinds(), ["undersized_buffer"]);
     assert_eq!(drops(4, 6_000).kinds(), ["queue_drop"]);
     let sentence = &drops(4, 4_500).found()[0].sentence;
@@ -376,7 +376,7 @@ fn a_larger_buffer_is_requested_by_the_option_of_the_stack() {
             given.part().stack = over(stack, []);
             given.transport(change);
         });
-        given.found()[0].tries[0].clone()
+        given.found()[0].tries[0].what.clone()
     };
     let window = |stack| tried(stack, |t| t.receive_window_limited_s = Some(9.0));
     let buffer = |stack| tried(stack, |t| t.send_buffer_limited_s = Some(9.0));
@@ -405,7 +405,7 @@ fn a_grant_of_the_receiver_is_a_window() {
     };
     let found = waits(65_536).found();
     assert_eq!(found[0].kind, "window_below_bdp");
-    assert!(found[0].tries[0].contains("`blast(buffer = 5"), "{}", found[0].tries[0]);
+    assert!(found[0].tries[0].what.contains("`blast(buffer = 5"), "{}", found[0].tries[0].what);
     assert!(!waits(1_000_000).kinds().contains(&"window_below_bdp"));
 }
 

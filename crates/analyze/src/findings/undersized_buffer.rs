@@ -1,6 +1,7 @@
 //! A buffer smaller than the streams through it need: streams times the least that is sent again (Tierney et al. 1996,
 //! section 4.3.4), one segment in one packet.
 
+use super::change::Change;
 use super::context::Context;
 use super::finding::{Finding, percent};
 use super::kind::{Find, Kind};
@@ -31,16 +32,19 @@ fn find(context: &Context<'_>) -> Option<Finding> {
     finding.evidence.extend(queues::synchronised(context, place).map(|losses| losses.evidence));
     let fits = holds / packet.max(1);
     let small = holds / u64::from(port.streams.max(1));
+    let larger =
+        format!("a buffer of at least {} (now {} fits {fits} such streams)", units::size(needs), units::size(holds));
+    let smaller = format!("packets of at most {} (`mtu {small}` on the links)", units::size(small));
     let finding = context
         .with_stalls(finding)
-        .attempt(format!(
-            "a buffer of at least {} (now {} fits {fits} such streams)",
-            units::size(needs),
-            units::size(holds)
-        ))
-        .attempt(format!("packets of at most {} (`mtu {small}` on the links)", units::size(small)));
+        .attempt_by(larger, Change::Queue(port.hop.ends.clone(), needs))
+        .attempt_by(smaller, Change::Packets(small));
     // A pace below a rate that changes wastes it, one above it does not help.
-    let pace = port.hop.rate_bit_s.filter(|_| !port.varies).map(|rate| units::rate(rate / f64::from(port.streams)));
-    let paced = pace.map(|pace| format!("each sender paced to 1/{} of the link (`pace {pace}`)", port.streams));
-    Some(paced.into_iter().fold(finding, Finding::attempt))
+    Some(match port.hop.rate_bit_s.filter(|_| !port.varies).map(|rate| rate / f64::from(port.streams)) {
+        Some(pace) => finding.attempt_by(
+            format!("each sender paced to 1/{} of the link (`pace {}`)", port.streams, units::rate(pace)),
+            Change::Pace(queues::senders(context), pace),
+        ),
+        None => finding,
+    })
 }

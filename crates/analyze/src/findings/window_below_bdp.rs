@@ -1,6 +1,7 @@
 //! A window below bandwidth times delay: the sender waits for acknowledgements with nothing more allowed on its way.
 
 use super::buffer::Buffer;
+use super::change::Change;
 use super::context::Context;
 use super::finding::{Finding, LEAST, percent};
 use super::kind::{Find, Kind};
@@ -38,7 +39,11 @@ fn of_calls(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let figure = format!("the window of {reader} held {sender} back {}", percent(own));
     let finding = KIND.finding(context, share, 0.95, sentence).because(context.measurement.figure(figure));
     let needed = part.bandwidth_delay_bytes().map(|needed| (2.0 * needed) as u64);
-    Some(finding.attempt(format!("a larger receive buffer ({})", Buffer::Receive.option(part, needed))))
+    let advice = format!("a larger receive buffer ({})", Buffer::Receive.option(part, needed));
+    Some(match needed {
+        Some(needed) => finding.attempt_by(advice, Buffer::Receive.change(part, needed)),
+        None => finding.attempt(advice),
+    })
 }
 
 /// The window that the receiver offers.
@@ -84,7 +89,8 @@ fn offered(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let option = Buffer::Receive.option(part, needed.map(|needed| (2.0 * needed) as u64));
     Some(match needed {
         Some(needed) => {
-            finding.attempt(format!("a receive buffer of at least {} ({option})", units::size(needed as u64)))
+            let advice = format!("a receive buffer of at least {} ({option})", units::size(needed as u64));
+            finding.attempt_by(advice, Buffer::Receive.change(part, (2.0 * needed) as u64))
         }
         None => finding.attempt(format!("a larger receive buffer ({option})")),
     })
@@ -119,7 +125,8 @@ fn stop_and_wait(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let figure = format!("sent at {}", units::rate(part.rate_bit_s()));
     let finding = KIND.finding(context, share, 0.9, sentence).because(context.measurement.figure(figure));
     let most = (needed / real(packet.max(1))).ceil();
-    Some(finding.attempt(format!("`window(n = {most})`, or `blast`: the path holds {most} packets")))
+    let advice = format!("`window(n = {most})`, or `blast`: the path holds {most} packets");
+    Some(finding.attempt_by(advice, Change::Window(part.index, most as u64)))
 }
 
 /// More than this times the rate that a window allows is no rounding error.

@@ -11,7 +11,7 @@ use crate::chosen::chosen;
 use crate::colours;
 use serde_json::{Map, Value, json};
 use stackline_analyze::colouring::Colouring;
-use stackline_analyze::findings::Finding;
+use stackline_analyze::findings::{Advice, Finding};
 use stackline_analyze::lifelines::{Lifelines, Line, Outcome};
 use stackline_analyze::names::{segment_name, segment_place};
 use stackline_analyze::stages::Stages;
@@ -345,7 +345,7 @@ fn finding(finding: &Finding, since: &impl Fn(u64) -> u64, event: &impl Fn(&(Str
     });
     json!({
         "kind": finding.kind, "sentence": finding.sentence, "confidence": finding.confidence, "share": finding.share,
-        "tries": finding.tries, "measurement": finding.measurement, "evidence": evidence.collect::<Vec<_>>(),
+        "tries": finding.tries.iter().map(Advice::text).collect::<Vec<_>>(), "measurement": finding.measurement, "evidence": evidence.collect::<Vec<_>>(),
     })
 }
 

@@ -135,4 +135,47 @@ fn table(out: &mut String, all: &[&Judged], failed: usize) {
     for (kind, (right, wrong)) in &wrong {
         let _ = writeln!(out, "| {kind} | {right} | {wrong} |");
     }
+    sets(out, all);
+    advice(out, all);
 }
+
+/// How often exactly the causes were named.
+fn sets(out: &mut String, all: &[&Judged]) {
+    let exact = |judged: &&&Judged| {
+        let sure: Vec<Said> = judged.said.iter().filter(|said| said.confidence >= 0.8).cloned().collect();
+        judged.truth.is_exact(&sure, &judged.scenario)
+    };
+    let own = |cause: &Change| matches!(cause, Change::Rate | Change::Delay);
+    let _ = writeln!(out, "\n| causes | specifications | exactly these were named |\n| --- | --- | --- |");
+    for n in 0..=3 {
+        let those = || {
+            let several = |judged: &&&Judged| judged.truth.causes().iter().filter(|cause| !own(cause)).count() == n;
+            all.iter().filter(several)
+        };
+        let _ = writeln!(out, "| {n} | {} | {} |", those().count(), those().filter(exact).count());
+    }
+}
+
+/// What advice said it is worth, beside what taking the cause away brings.
+fn advice(out: &mut String, all: &[&Judged]) {
+    let (mut near, mut more, mut less, mut given) = (0, 0, 0, 0);
+    for Judged { scenario, truth, said } in all {
+        for finding in said {
+            given += finding.gains.len();
+            let best = finding.gains.iter().copied().reduce(f64::max);
+            let Some((says, is)) = best.zip(truth.worth(finding, scenario)) else { continue };
+            *match says / is {
+                ratio if ratio > 1.0 + THIRD => &mut more,
+                ratio if ratio < 1.0 - THIRD => &mut less,
+                _ => &mut near,
+            } += 1;
+        }
+    }
+    let _ = writeln!(
+        out,
+        "\n{given} pieces of advice say what they are worth.\n\n| best advice of a finding, beside its cause taken away | times |\n| --- | --- |\n| within a third | {near} |\n| says more | {more} |\n| says less | {less} |"
+    );
+}
+
+/// What advice is worth may differ from what it says by so much.
+const THIRD: f64 = 1.0 / 3.0;

@@ -52,6 +52,7 @@ impl Place {
             kind: finding["kind"].as_str().unwrap_or_default().to_owned(),
             sentence: finding["sentence"].as_str().unwrap_or_default().to_owned(),
             confidence: finding["confidence"].as_f64().unwrap_or(0.0),
+            gains: finding["expected"].as_array().into_iter().flatten().filter_map(median_gain).collect(),
         };
         let findings = json["findings"].as_array().into_iter().flatten().map(said).collect();
         let seconds = elapsed_s(&run);
@@ -91,6 +92,10 @@ impl Place {
         let json: Value = serde_json::from_slice(&output).map_err(|error| error.to_string())?;
         json["run"].as_str().map(PathBuf::from).ok_or_else(|| "the result does not say where it is".to_owned())
     }
+}
+
+fn median_gain(expected: &Value) -> Option<f64> {
+    expected["times_as_fast"][0].as_f64()
 }
 
 /// Seconds on the initiator's clock.

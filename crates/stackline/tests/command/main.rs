@@ -5,6 +5,7 @@
 
 mod support;
 
+mod advice;
 mod blasts;
 mod client;
 mod composers;

@@ -1,0 +1,189 @@
+//! What a piece of advice changes, as data: on a copy of the plan, so that whoever can run it sees what the advice is worth. It
+//! decides nothing and runs nothing.
+
+use stackline_core::distribution::Distribution;
+use stackline_core::network::{Discipline, Link, Loss, Network, Queue, Rate};
+use stackline_core::plan::{Measurement, Plan};
+use stackline_core::program::{Call, DelayArgument, Side, Step};
+use stackline_core::stack::OptionValue;
+use stackline_core::time::Duration;
+
+/// One change of a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// An option of the stack of one part, by its place in the measurement.
+    Option(usize, &'static str, OptionValue),
+    /// An option of the stack of one part is left to the stack.
+    Unset(usize, &'static str),
+    /// One part has the stack `window` with so many packets on their way.
+    Window(usize, u64),
+    /// The queue at both ends of a link holds so many bytes.
+    Queue(Ends, u64),
+    /// The queue at both ends of a link is `fq_codel`.
+    FairQueue(Ends),
+    /// These links are twice as fast.
+    Faster(Vec<Ends>),
+    /// These links are half as long.
+    Nearer(Vec<Ends>),
+    /// A link loses nothing.
+    NoLoss(Ends),
+    /// All links carry packets of at most so many bytes.
+    Packets(u64),
+    /// These hosts send at so many bit/s at most.
+    Pace(Vec<String>, f64),
+    /// The processor of a host is twice as fast.
+    Processor(String),
+    /// One side of a part waits nowhere by itself.
+    NoDelays(usize, Side),
+    /// Nothing runs beside what is measured.
+    NoLoad,
+}
+
+/// The two nodes that a link joins, in either order.
+pub(crate) type Ends = (String, String);
+
+impl Change {
+    /// Nagle's algorithm is off.
+    pub(crate) const fn nodelay(part: usize) -> Self {
+        Self::Option(part, "nodelay", OptionValue::Set)
+    }
+
+    /// Whether its gain shows in the time of the whole and not in that of calls: the caller's own time lies between them.
+    #[must_use]
+    pub const fn is_between_calls(&self) -> bool {
+        matches!(self, Self::NoDelays(_, Side::Initiator))
+    }
+
+    /// What of it the advice does not say, for whom is told what it came to.
+    #[must_use]
+    pub const fn how(&self) -> Option<&'static str> {
+        match self {
+            Self::Option(..)
+            | Self::Unset(..)
+            | Self::Window(..)
+            | Self::Queue(..)
+            | Self::FairQueue(_)
+            | Self::Packets(_)
+            | Self::Pace(..) => None,
+            Self::Faster(_) => Some("at twice the rate"),
+            Self::Nearer(_) => Some("at half the distance"),
+            Self::NoLoss(_) => Some("without its losses"),
+            Self::Processor(_) => Some("at twice its speed"),
+            Self::NoDelays(..) => Some("without that time"),
+            Self::NoLoad => Some("without it"),
+        }
+    }
+
+    /// The measurement at that place with the change, alone in a plan of its own; `None` where there is nothing to change.
+    #[must_use]
+    pub fn applied(&self, plan: &Plan, measurement: usize) -> Option<Plan> {
+        let mut changed = plan.clone();
+        let measured = changed.measurements.get_mut(measurement)?;
+        let across = measured.across.clone();
+        match self {
+            Self::Option(part, name, value) => {
+                let stack = &mut measured.parts.get_mut(*part)?.stack;
+                stack.options.insert((*name).to_owned(), value.clone());
+            }
+            Self::Unset(part, name) => {
+                measured.parts.get_mut(*part)?.stack.options.remove(*name);
+            }
+            Self::Window(part, packets) => {
+                let stack = &mut measured.parts.get_mut(*part)?.stack;
+                stack.name = "window".to_owned();
+                stack.options.insert("n".to_owned(), OptionValue::Number(*packets));
+            }
+            Self::NoDelays(part, side) => without_delays(measured, *part, *side)?,
+            Self::NoLoad => measured.parts.retain(|part| !part.background),
+            _ => {
+                let network = changed.networks.iter_mut().find(|network| Some(&network.name) == across.as_ref())?;
+                self.to_network(network);
+            }
+        }
+        (changed != *plan).then_some(changed)
+    }
+
+    fn to_network(&self, network: &mut Network) {
+        match self {
+            Self::Queue(ends, bytes) => {
+                let limit = Queue { limit_bytes: Some(*bytes), ..Queue::default() };
+                give_queue(network, ends, |queue| Queue {
+                    discipline: queue.discipline,
+                    ecn: queue.ecn,
+                    ..limit.clone()
+                });
+                let switches =
+                    network.switches.iter_mut().filter(|switch| switch.name == ends.0 || switch.name == ends.1);
+                for switch in switches {
+                    switch.buffer_bytes = switch.buffer_bytes.map(|has| has.max(*bytes));
+                }
+            }
+            Self::FairQueue(ends) => give_queue(network, ends, |queue| Queue { discipline: fair(), ..queue }),
+            Self::Faster(these) => each_of(network, these, |link| {
+                if let Rate::Constant(rate) = &mut link.rate {
+                    *rate *= 2.0;
+                }
+            }),
+            Self::Nearer(these) => each_of(network, these, |link| {
+                if link.delays.is_none() {
+                    link.delay = Duration::from_seconds(link.delay.seconds() / 2.0);
+                }
+            }),
+            Self::NoLoss(ends) => each_of(network, std::slice::from_ref(ends), |link| link.loss = Loss::None),
+            Self::Packets(bytes) => {
+                network.links.iter_mut().for_each(|link| link.mtu_bytes = Some(link.mtu().min(*bytes)));
+            }
+            Self::Pace(hosts, rate) => {
+                let paced = network.hosts.iter_mut().filter(|host| hosts.contains(&host.name));
+                paced.for_each(|host| host.interface.pace_bit_s = Some(*rate));
+            }
+            Self::Processor(name) => {
+                let hosts = network.hosts.iter_mut().filter(|host| host.name == *name);
+                hosts.for_each(|host| {
+                    host.interface.cpu_speed = Some(host.interface.cpu_speed.unwrap_or(1.0) * 2.0);
+                });
+            }
+            Self::Option(..) | Self::Unset(..) | Self::Window(..) | Self::NoDelays(..) | Self::NoLoad => {}
+        }
+    }
+}
+
+/// As the language has it without arguments.
+fn fair() -> Discipline {
+    let (target, interval) = (Duration::from_seconds(5e-3), Duration::from_seconds(0.1));
+    Discipline::FqCoDel { target, interval, flows: 1024, quantum: 1514 }
+}
+
+fn each_of(network: &mut Network, these: &[Ends], mut change: impl FnMut(&mut Link)) {
+    let same = |link: &Link, (a, b): &Ends| link.ends == (a.clone(), b.clone()) || link.ends == (b.clone(), a.clone());
+    network.links.iter_mut().filter(|link| these.iter().any(|ends| same(link, ends))).for_each(&mut change);
+}
+
+/// A link without a queue of its own has that of the switch it begins at.
+fn give_queue(network: &mut Network, ends: &Ends, to: impl Fn(Queue) -> Queue) {
+    let of_switch =
+        network.switches.iter().find(|switch| switch.name == ends.0).and_then(|switch| switch.queue.clone());
+    each_of(network, std::slice::from_ref(ends), |link| {
+        let has = link.queue.clone().or_else(|| of_switch.clone()).unwrap_or_default();
+        link.queue = Some(to(has));
+    });
+}
+
+fn without_delays(measurement: &mut Measurement, part: usize, side: Side) -> Option<()> {
+    let procedure = &mut measurement.parts.get_mut(part)?.procedure;
+    no_delays(match side {
+        Side::Initiator => &mut procedure.initiator,
+        Side::Responder => &mut procedure.responder,
+    });
+    Some(())
+}
+
+fn no_delays(steps: &mut [Step]) {
+    for step in steps {
+        match step {
+            Step::Call(Call::Delay(delay)) => *delay = DelayArgument::Drawn(Distribution::Constant(0.0)),
+            Step::Call(_) => {}
+            Step::Repeat(_, body) => no_delays(body),
+        }
+    }
+}
