@@ -3,8 +3,8 @@
 //!
 //! It never counts or emits anything while nobody records.
 
-use crate::event;
-use crate::recorder::on;
+use crate::recorder::{self, on};
+use crate::{Keyword, Value, clock, event};
 use std::cell::Cell;
 
 /// One direction of what the thread works on.
@@ -32,6 +32,7 @@ pub struct Kept {
     out: (Option<i64>, Option<u64>),
     into: (Option<i64>, Option<u64>),
     waits: bool,
+    gave: Option<Gave>,
 }
 
 #[derive(Debug)]
@@ -41,11 +42,42 @@ struct Scope {
     into: Half,
     /// A receiving call has its event and has given nothing so far.
     waits: Cell<bool>,
+    /// A call that gave datagrams: whose they are is known when they are read.
+    gave: Cell<Option<Gave>>,
+}
+
+/// A receiving call on a socket of datagrams.
+#[derive(Clone, Copy, Debug)]
+struct Gave {
+    began_ns: u64,
+    ended_ns: u64,
+    room: usize,
+    bytes: usize,
+}
+
+static RECEIVE: Keyword = Keyword::new("SOCK_RECEIVE");
+static RECEIVED: Keyword = Keyword::new("SOCK_RECEIVED");
+
+impl Scope {
+    /// The events of a call that gave datagrams, for the unit that came.
+    fn tell(&self, unit: Option<i64>) {
+        let Some(gave) = self.gave.take() else { return };
+        for (keyword, at_ns, bytes) in [(&RECEIVE, gave.began_ns, gave.room), (&RECEIVED, gave.ended_ns, gave.bytes)] {
+            let values = [unit.into(), self.into.stream.get().into(), Value::Absent, (bytes as u64).into()];
+            recorder::emit_at(keyword.id(), at_ns, &values);
+        }
+    }
 }
 
 thread_local! {
     static SCOPE: Scope = const {
-        Scope { unit: Cell::new(None), out: Half::none(), into: Half::none(), waits: Cell::new(false) }
+        Scope {
+            unit: Cell::new(None),
+            out: Half::none(),
+            into: Half::none(),
+            waits: Cell::new(false),
+            gave: Cell::new(None),
+        }
     };
 }
 
@@ -60,6 +92,7 @@ pub fn exchange(kept: &mut Kept) {
                 out: half(&scope.out, kept.out),
                 into: half(&scope.into, kept.into),
                 waits: scope.waits.replace(kept.waits),
+                gave: scope.gave.replace(kept.gave),
             };
         });
     }
@@ -68,6 +101,7 @@ pub fn exchange(kept: &mut Kept) {
 /// A connection begins on these two streams, `(sent, received)`.
 pub fn connect(streams: (i64, i64)) {
     SCOPE.with(|scope| {
+        scope.tell(None);
         scope.unit.set(None);
         scope.waits.set(false);
         for (half, stream) in [(&scope.out, streams.0), (&scope.into, streams.1)] {
@@ -92,7 +126,24 @@ pub fn count() {
 /// The thread works for this unit from now on.
 #[inline]
 pub fn work_for(unit: Option<i64>) {
+    SCOPE.with(|scope| {
+        scope.tell(None);
+        scope.unit.set(unit);
+    });
+}
+
+/// This unit came in the datagram that was received last, whichever was awaited.
+#[inline]
+pub fn came(unit: i64) {
+    SCOPE.with(|scope| scope.tell(Some(unit)));
+}
+
+/// What is done meanwhile is for no unit: control messages beside data.
+pub fn aside<T>(work: impl FnOnce() -> T) -> T {
+    let unit = SCOPE.with(|scope| scope.unit.take());
+    let done = work();
     SCOPE.with(|scope| scope.unit.set(unit));
+    done
 }
 
 /// The unit the thread works for.
@@ -144,7 +195,8 @@ fn told_sending<E>(bytes: usize, call: impl FnOnce() -> Result<usize, E>) -> Res
 }
 
 /// Makes a receiving system call with room for so many bytes, with events at entry and return. One that gives nothing (it was
-/// interrupted, or nothing was there yet) is one with its repetition.
+/// interrupted, or nothing was there yet) is one with its repetition. Where what comes are datagrams, the events wait
+/// until [`came`] says whose they are.
 ///
 /// # Errors
 /// Those of the call.
@@ -156,6 +208,16 @@ pub fn receiving<E>(bytes: usize, call: impl FnOnce() -> Result<usize, E>) -> Re
 fn told_receiving<E>(bytes: usize, call: impl FnOnce() -> Result<usize, E>) -> Result<usize, E> {
     SCOPE.with(|scope| {
         let known = (scope.unit.get(), scope.into.stream.get(), scope.into.at.get());
+        if known.2.is_none() {
+            let began_ns = clock::now_ns();
+            let result = call();
+            if let Ok(received) = &result {
+                scope.tell(None);
+                let gave = Gave { began_ns, ended_ns: clock::now_ns(), room: bytes, bytes: *received };
+                scope.gave.set(Some(gave));
+            }
+            return result;
+        }
         if !scope.waits.replace(true) {
             event!("SOCK_RECEIVE", known.0, known.1, known.2, bytes);
         }

@@ -29,7 +29,7 @@ const PROVED: f64 = 0.9;
 const DOUBTED: f64 = 0.5;
 /// So sure a finding is counted as a cause.
 const SURE: f64 = 0.8;
-/// A simulated run this far from the measured one says nothing of it.
+/// Simulated runs of which all are this far from the measured one say nothing of it.
 const NEAR: f64 = 1.25;
 
 /// The findings of a run, the most important first, with what their advice is worth as far as there is time to simulate it.
@@ -107,8 +107,9 @@ impl Trial<'_> {
             |summary: &&Summary| summary.measurement == at && !summary.background && summary.part_index.is_some();
         let near = |(was, is): (&Summary, &Summary)| {
             let metric = Metric::MAIN.into_iter().find(|metric| !was.values(*metric).is_empty())?;
-            let ratio = median(was.values(metric))? / median(is.values(metric))?;
-            Some((1.0 / NEAR..=NEAR).contains(&ratio))
+            let (was, is) = (median(was.values(metric))?, is.values(metric));
+            let (least, greatest) = is.iter().fold((f64::MAX, 0.0_f64), |(a, b), value| (a.min(*value), b.max(*value)));
+            Some((least / NEAR..=greatest * NEAR).contains(&was))
         };
         let mut pairs = measured.iter().filter(of_this).zip(&now.parts);
         pairs.all(|pair| near(pair) == Some(true)).then_some(now)

@@ -25,7 +25,7 @@ pub enum Change {
     Faster(Vec<Ends>),
     /// These links are half as long.
     Nearer(Vec<Ends>),
-    /// A link loses nothing.
+    /// A link loses nothing in the direction from the first of these nodes to the second.
     NoLoss(Ends),
     /// All links carry packets of at most so many bytes.
     Packets(u64),
@@ -129,7 +129,7 @@ impl Change {
                     link.delay = Duration::from_seconds(link.delay.seconds() / 2.0);
                 }
             }),
-            Self::NoLoss(ends) => each_of(network, std::slice::from_ref(ends), |link| link.loss = Loss::None),
+            Self::NoLoss(ends) => no_loss(network, ends),
             Self::Packets(bytes) => {
                 network.links.iter_mut().for_each(|link| link.mtu_bytes = Some(link.mtu().min(*bytes)));
             }
@@ -157,6 +157,22 @@ fn fair() -> Discipline {
 fn each_of(network: &mut Network, these: &[Ends], mut change: impl FnMut(&mut Link)) {
     let same = |link: &Link, (a, b): &Ends| link.ends == (a.clone(), b.clone()) || link.ends == (b.clone(), a.clone());
     network.links.iter_mut().filter(|link| these.iter().any(|ends| same(link, ends))).for_each(&mut change);
+}
+
+/// A link that is the same both ways becomes two, of which one loses as before.
+fn no_loss(network: &mut Network, ends: &Ends) {
+    let mut backwards = Vec::new();
+    each_of(network, std::slice::from_ref(ends), |link| {
+        if !link.one_way {
+            let other = (ends.1.clone(), ends.0.clone());
+            backwards.push(Link { ends: other, one_way: true, ..link.clone() });
+            (link.ends, link.one_way) = (ends.clone(), true);
+        }
+        if link.ends == *ends {
+            link.loss = Loss::None;
+        }
+    });
+    network.links.extend(backwards);
 }
 
 /// A link without a queue of its own has that of the switch it begins at.

@@ -6,8 +6,8 @@ use super::correlate::{self, Explained};
 use super::endpoints::{Outside, Wait};
 use super::finding::LEAST;
 use super::measurement::Measurement;
-use super::part::Part;
-use super::path;
+use super::part::{Part, Work};
+use super::path::{self, Port};
 use crate::statistics::{ranked, real};
 use stackline_core::program::Side;
 use stackline_events::catalogue::{self, Entry, Fate};
@@ -167,6 +167,15 @@ fn slack_ns(measurement: &Measurement<'_>) -> u64 {
     ((2e9 * measurement.longest_trip_s()) as u64).saturating_add(measurement.log.input.lifelines.clock_error_ns)
 }
 
+/// Whether a part's data goes over a port: of calls both ways.
+fn sends_over(part: &Part<'_>, port: &Port) -> bool {
+    let ways = part.paths.as_ref().map(|(there, back)| [there, back]);
+    match part.work {
+        Work::Bulk(_) => part.data_path().is_some_and(|way| path::has(way, port)),
+        _ => ways.into_iter().flatten().any(|way| path::has(way, port)),
+    }
+}
+
 /// Longest time a window takes to come back after a loss, s: by CUBIC's curve from a full path, or by Reno's line, whichever
 /// the stack has, and two round trips to notice and mend (RFC 9438 section 4.2, RFC 5681 section 3.1).
 fn recovery_s(part: &Part<'_>) -> f64 {
@@ -212,8 +221,15 @@ fn real_episodes(measurement: &Measurement<'_>, mut rows: Vec<u32>) -> u64 {
     count
 }
 
-/// Where packets were lost; by events where there are any, else by the records' counts.
+/// Where packets were lost; by events where there are any, else by the records' counts. An acknowledgement that is lost costs
+/// next to nothing: the next one says the same. So what carries data counts, where it is known what does.
 fn places(measurement: &Measurement<'_>, drops: &[u32]) -> Vec<Place> {
+    let log = measurement.log;
+    let carries = |row: &u32| log.range(*row).is_some() || !log.unit(*row).is_empty();
+    let data: Vec<u32> = drops.iter().copied().filter(carries).collect();
+    let known = !data.is_empty();
+    let drops = if known { &data } else { drops };
+    let sends = |port: &Port| measurement.parts.iter().any(|part| sends_over(part, port));
     let mut places = Vec::new();
     for (at, port) in measurement.ports.iter().enumerate().filter(|(_, port)| measurement.is_crossed(port)) {
         for (on_the_link, count) in [(true, port.link_drops()), (false, port.queue_drops())] {
@@ -224,7 +240,7 @@ fn places(measurement: &Measurement<'_>, drops: &[u32]) -> Vec<Place> {
                     && !path::follows(reason)
             };
             let rows: Vec<u32> = drops.iter().copied().filter(here).collect();
-            if count > 0 || !rows.is_empty() {
+            if if known { !rows.is_empty() } else { count > 0 && sends(port) } {
                 let events = if rows.is_empty() { count } else { real_episodes(measurement, rows.clone()) };
                 places.push(Place { port: at, on_the_link, part: real(events), rows });
             }

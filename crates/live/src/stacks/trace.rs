@@ -190,7 +190,9 @@ impl TracedConnection {
         let carried = self.inner.number().map(|(number, bits)| before + near(number, bits, expected - before));
         let number = carried.unwrap_or(expected);
         numbering.go_on(way, number + 1);
-        Unit { id: numbering.id(way, number), ..unit }
+        let id = numbering.id(way, number);
+        scope::came(id);
+        Unit { id, ..unit }
     }
 
     fn send_together(&mut self, bytes: usize, units: u64, buffers: &mut Buffers) -> Result<u64> {
@@ -268,6 +270,7 @@ impl Connection for TracedConnection {
         let back = Unit { id: unit.id, ..self.incoming(response as u64) };
         let answered = self.inner.call(request, response, since, buffers)?;
         if answered {
+            scope::came(unit.id);
             back.emit(&RESPONSE);
         } else {
             unit.emit(&LOST);

@@ -30,3 +30,20 @@ fn over_every_form_of_udp_what_is_sent_is_received_or_lost() {
         assert_eq!(number(m, "/responder/received_bytes"), received * 500.0, "{m}");
     }
 }
+
+#[test]
+fn a_receiving_call_is_that_of_the_datagram_that_came() {
+    let place = Place::new();
+    let text = "network n { host a, b; link a - b 10 Mbit/s 1 ms loss every 3; }
+        1 from a to b stream 1000*300 1000/s over udp across n in emulated;";
+    place.stackline(&["run", "--trace", "-e", text]).succeeds();
+    let events = place.stackline(&["export", "last", "--text"]).succeeds().out.clone();
+    let units = |keyword: &str| -> Vec<String> {
+        let lines = events.lines().map(|line| line.split("; ").collect::<Vec<_>>());
+        let of_b = lines.filter(|fields| fields[..2] == [keyword, "b"]);
+        of_b.filter_map(|fields| fields.get(4).map(|unit| (*unit).to_owned())).filter(|unit| !unit.is_empty()).collect()
+    };
+    let (socket, application) = (units("SOCK_RECEIVED"), units("APP_RECEIVED"));
+    assert!((195..=205).contains(&application.len()), "{}", application.len());
+    assert_eq!(socket, application);
+}

@@ -90,7 +90,7 @@ impl Datagrams {
 
     fn send_control(&self, kind: u8, value: u64) -> Result<()> {
         let bytes = write_control(&self.token, kind, value);
-        match send(&self.wire.socket, &bytes) {
+        match scope::aside(|| send(&self.wire.socket, &bytes)) {
             // A refusal reports an earlier datagram to a peer that is gone; whoever waits for an answer finds out.
             Err(error) if !matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::Interrupted) => {
                 Err(fault::io("send", &error))
