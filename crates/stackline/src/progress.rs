@@ -2,7 +2,7 @@
 
 use crate::output;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
-use stackline_core::plan::Plan;
+use stackline_core::plan::{Measurement, Plan};
 use stackline_core::schedule::ScheduledRun;
 use stackline_runner::Progress;
 use std::fmt::Write;
@@ -26,38 +26,46 @@ pub(crate) struct Bar {
 impl Bar {
     /// Of all counted runs of a plan, each made under so many seeds.
     pub(crate) fn new(plan: &Plan, seeds: u64) -> Self {
-        let runs: u64 = plan.measurements.iter().map(|m| u64::from(m.runs)).sum();
+        let least: u64 = plan.measurements.iter().map(|m| u64::from(m.runs)).sum::<u64>().saturating_mul(seeds);
+        let most = |m: &Measurement| u64::from(m.until.map_or(m.runs, |until| until.at_most.max(m.runs)));
+        let most: u64 = plan.measurements.iter().map(most).sum::<u64>().saturating_mul(seeds);
         let target = if stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(Some(runs.saturating_mul(seeds)), target);
+        let bar = ProgressBar::with_draw_target(Some(most), target);
         if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} runs{left}  {wide_msg}") {
-            bar.set_style(style.with_key("left", |state: &ProgressState, out: &mut dyn Write| {
+            bar.set_style(style.with_key("left", move |state: &ProgressState, out: &mut dyn Write| {
                 // A text that cannot be written is a bar without it.
-                let _ = out.write_str(&left(state.pos(), state.eta()));
+                let left = if least < most { " at most".to_owned() } else { left(state.pos(), state.eta()) };
+                let _ = out.write_str(&left);
             }));
         }
-        let lines = bar.is_hidden().then(|| say_lines(bar.clone(), [FIRST, EACH]));
+        let lines = bar.is_hidden().then(|| say_lines(bar.clone(), least, [FIRST, EACH]));
         Self { bar, lines }
     }
 }
 
 /// Writes a line after the first time and then after each second one, however long a run takes, until the sender is dropped.
-fn say_lines(bar: ProgressBar, [first, each]: [Duration; 2]) -> Sender<()> {
+fn say_lines(bar: ProgressBar, least: u64, [first, each]: [Duration; 2]) -> Sender<()> {
     let (ended, wait) = channel();
     thread::spawn(move || {
         let (begun, mut next) = (Instant::now(), first);
         while wait.recv_timeout(next) == Err(RecvTimeoutError::Timeout) {
             next = each;
-            output::say(&line(&bar, begun.elapsed()));
+            output::say(&line(&bar, least, begun.elapsed()));
         }
     });
     ended
 }
 
 /// How far it is, and what is being done.
-fn line(bar: &ProgressBar, since: Duration) -> String {
-    let (done, all, now) = (bar.position(), bar.length().unwrap_or(0), bar.message());
+fn line(bar: &ProgressBar, least: u64, since: Duration) -> String {
+    let (done, most, now) = (bar.position(), bar.length().unwrap_or(0), bar.message());
     let now = if now.is_empty() { String::new() } else { format!("; now: {now}") };
-    format!("{done} of {all} runs are done after {}{}{now}", HumanDuration(since), left(done, bar.eta()))
+    // How many it takes until a figure is sure enough, nobody knows before.
+    let (all, left) = match least < most {
+        true => (format!("{least} to {most}"), String::new()),
+        false => (most.to_string(), left(done, bar.eta())),
+    };
+    format!("{done} of {all} runs are done after {}{left}{now}", HumanDuration(since))
 }
 
 /// The time left; nothing until a run is done, since before that nobody can know.
@@ -98,8 +106,10 @@ mod tests {
     #[test]
     fn a_line_says_what_is_done_and_what_is_going_on() {
         let bar = ProgressBar::with_draw_target(Some(3), ProgressDrawTarget::hidden());
-        assert_eq!(line(&bar, Duration::from_secs(10)), "0 of 3 runs are done after 10 seconds");
+        assert_eq!(line(&bar, 3, Duration::from_secs(10)), "0 of 3 runs are done after 10 seconds");
         bar.set_message("3 bulk_put");
-        assert_eq!(line(&bar, Duration::from_secs(120)), "0 of 3 runs are done after 2 minutes; now: 3 bulk_put");
+        assert_eq!(line(&bar, 3, Duration::from_secs(120)), "0 of 3 runs are done after 2 minutes; now: 3 bulk_put");
+        bar.inc(2);
+        assert_eq!(line(&bar, 1, Duration::from_secs(60)), "2 of 1 to 3 runs are done after 1 minute; now: 3 bulk_put");
     }
 }

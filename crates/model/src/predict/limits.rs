@@ -168,7 +168,7 @@ impl Flow<'_> {
                 "the product, at least a segment",
             );
         }
-        values.add("window", window, Unit::Bytes, "as written");
+        values.add("window", window, Unit::Bytes, "what the buffer as written offers");
         named.push(("window", window.and_then(|window| pipe::window_limited_bit_s(window, rtt_s))));
         let Some((hop, line)) = self.data.bottleneck(self.packet()).and_then(|hop| Some((hop, hop.rate_bit_s?))) else {
             return;

@@ -62,7 +62,8 @@ pub(super) fn emulator(summary: &Summary) -> Vec<String> {
 pub(super) fn overload(summary: &Summary) -> Vec<String> {
     let Some(emulation) = emulation(summary) else { return Vec::new() };
     let (n, runs) = (emulation.overloaded, summary.runs);
-    emulation.overload.iter().map(|why| format!("emulator overloaded in {n} of {runs} runs: {why}")).collect()
+    let those = if n > 1 { "runs, such as this" } else { "runs" };
+    emulation.overload.iter().map(|why| format!("emulator overloaded in {n} of {runs} {those}: {why}")).collect()
 }
 
 fn emulation(summary: &Summary) -> Option<&EmulationSummary> {

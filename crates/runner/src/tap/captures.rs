@@ -37,12 +37,21 @@ pub(super) struct Captures {
     unsettled: u32,
 }
 
+/// A packet that may still get a comment.
+#[derive(Debug)]
+struct Newest {
+    identity: Identity,
+    /// Its bytes on the wire: of segments that left together, each with headers of its own.
+    wire_bytes: u64,
+    capture: Capture,
+}
+
 /// The file of one site.
 #[derive(Debug)]
 struct Captured {
     writer: Writer<BufWriter<File>>,
     /// The newest packet: what the link does to it is reported behind its departure.
-    newest: Option<(Identity, Capture)>,
+    newest: Option<Newest>,
     fault: Option<io::Error>,
 }
 
@@ -123,14 +132,14 @@ impl Captured {
             NetworkEvent::Enqueue(_) | NetworkEvent::Mark | NetworkEvent::Deliver => return,
         };
         let on_the_link = !matches!(what, NetworkEvent::Drop(reason) if !happens_on_the_link(reason));
-        if let (Some(comment), Some((newest, capture))) = (&comment, &mut self.newest)
+        if let (Some(comment), Some(newest)) = (&comment, &mut self.newest)
             && on_the_link
-            && *newest == Identity::of(packet)
+            && newest.identity == Identity::of(packet)
         {
             // Of several segments that left together, the link may lose one.
-            let part = packet.bytes() < u64::from(capture.length);
+            let part = packet.bytes() < newest.wire_bytes;
             let of = if part { format!("{} B of it ", packet.bytes()) } else { String::new() };
-            capture.comments.push(of + comment);
+            newest.capture.comments.push(of + comment);
             return;
         }
         self.put(at, comment, packet, snaplen);
@@ -138,20 +147,23 @@ impl Captured {
 
     fn put<P: Wire>(&mut self, at: Instant, comment: Option<String>, packet: &Packet<P>, snaplen: usize) {
         let bytes = packet.payload.wire(snaplen).into_owned();
-        let length = u32::try_from(packet.bytes()).unwrap_or(u32::MAX);
+        // Segments that left together stand as one packet, with the headers of one.
+        let wire_bytes = packet.bytes();
+        let length = if bytes.len() < snaplen { bytes.len() as u64 } else { wire_bytes };
+        let length = u32::try_from(length).unwrap_or(u32::MAX);
         let capture = Capture { at_ns: at.0, interface: 0, bytes, length, comments: comment.into_iter().collect() };
-        let before = self.newest.replace((Identity::of(packet), capture));
+        let before = self.newest.replace(Newest { identity: Identity::of(packet), wire_bytes, capture });
         self.write(before);
     }
 
-    fn write(&mut self, capture: Option<(Identity, Capture)>) {
-        if let Some((_, capture)) = capture.filter(|_| self.fault.is_none()) {
-            self.fault = self.writer.put(capture).err();
+    fn write(&mut self, newest: Option<Newest>) {
+        if let Some(newest) = newest.filter(|_| self.fault.is_none()) {
+            self.fault = self.writer.put(newest.capture).err();
         }
     }
 
     fn settle(&mut self, until: Instant) {
-        let before = self.newest.take_if(|(_, capture)| capture.at_ns < until.0);
+        let before = self.newest.take_if(|newest| newest.capture.at_ns < until.0);
         self.write(before);
         if self.fault.is_none() {
             // What happens at that very instant may still be reported.

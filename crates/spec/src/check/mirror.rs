@@ -121,7 +121,7 @@ fn differ(wanted: &[Shape], found: &[Shape], end: Span) -> Option<Diagnostic> {
 fn mismatched(span: Span, wanted: Option<&Shape>, found: Option<&Shape>) -> Diagnostic {
     let found = found.map_or("nothing more".to_string(), Shape::describe);
     let wanted = wanted.map_or("nothing more".to_string(), Shape::describe);
-    let message = "the two sides do not fit together, so both would wait for ever";
+    let message = "the two sides do not fit together, operation by operation";
     Diagnostic::error(span, message, format!("the responder has {found} here, the initiator needs {wanted}"))
         .hint("each operation of the initiator needs its counterpart at the responder, in the same order and repeats")
 }

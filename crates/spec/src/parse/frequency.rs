@@ -14,24 +14,25 @@ use stackline_core::units::{BIT_RATES, RATE_UNITS, factor};
 const SECOND: &[&str] = &["s", "sec", "second"];
 
 impl Parser<'_, '_> {
-    /// Whether a number stands here with what makes it a rate.
-    pub(super) fn is_frequency(&self) -> bool {
-        matches!(self.kind(), Kind::Number(_)) && (self.is_per_second(1) || self.is_bit_rate())
+    /// Whether a number stands there with what makes it a rate.
+    pub(super) fn is_frequency_at(&self, ahead: usize) -> bool {
+        let number = matches!(self.ahead(ahead), Kind::Number(_));
+        number && (self.is_per_second(ahead + 1) || self.is_bit_rate(ahead + 1))
     }
 
     fn is_per_second(&self, ahead: usize) -> bool {
         (self.ahead(ahead) == Kind::Slash || self.is_word(ahead, &["per"])) && self.is_word(ahead + 1, SECOND)
     }
 
-    fn is_bit_rate(&self) -> bool {
-        let unit = if self.ahead(1) == Kind::Name { self.text(1) } else { "" };
-        factor(BIT_RATES, unit).is_some() || (factor(RATE_UNITS, unit).is_some() && self.is_per_second(2))
+    fn is_bit_rate(&self, ahead: usize) -> bool {
+        let unit = if self.ahead(ahead) == Kind::Name { self.text(ahead) } else { "" };
+        factor(BIT_RATES, unit).is_some() || (factor(RATE_UNITS, unit).is_some() && self.is_per_second(ahead + 1))
     }
 
     /// The interval that goes with the rate at hand.
     pub(super) fn frequency(&mut self, data: Option<&DataItem>) -> Parsed<Drawn> {
         let start = self.span();
-        let (bits, rate) = if self.is_bit_rate() {
+        let (bits, rate) = if self.is_bit_rate(1) {
             let rate = self.rate()?;
             (unit_bits(data), number(&rate))
         } else {

@@ -149,7 +149,7 @@ impl Parser<'_, '_> {
             if self.accept(Kind::Star) { CountItem::Times(self.times()?) } else { CountItem::Open }
         } else if self.kind() == Kind::Comma && self.is_list_of_sizes() {
             return Err(self.third_number());
-        } else if (matches!(self.kind(), Kind::Number(_)) && !self.is_frequency())
+        } else if (matches!(self.kind(), Kind::Number(_)) && !self.is_frequency_at(0))
             || self.is_bracketed(0)
             || self.is_swept(0)
         {
@@ -226,8 +226,9 @@ impl Parser<'_, '_> {
     fn is_second_size(&self) -> bool {
         self.size_length(1).is_some_and(|end| match self.ahead(end) {
             Kind::Star | Kind::Semicolon | Kind::End | Kind::Bar | Kind::Less | Kind::Greater => true,
+            Kind::Name if self.is_drawn(end) => true,
             Kind::Name => self.begins_tail(end) && !self.is_word(end, &["from", "to"]),
-            _ => false,
+            _ => self.is_frequency_at(end),
         })
     }
 
@@ -313,7 +314,7 @@ impl Parser<'_, '_> {
             } else if self.is_drawn(0) {
                 let drawn = self.drawn(Expect::Time)?;
                 part.timings.push((drawn, first..self.position()));
-            } else if self.is_frequency() {
+            } else if self.is_frequency_at(0) {
                 let drawn = self.frequency(part.data.as_ref())?;
                 part.timings.push((drawn, first..self.position()));
             } else if self.is_word(0, names::HEADS) {
