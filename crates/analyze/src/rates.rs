@@ -42,6 +42,9 @@ pub struct Rates {
     pub average_bit_s: Option<f64>,
     /// The same of five units that follow each other; absent with fewer, or without sizes.
     pub bursts_bit_s: Option<Bursts>,
+    /// How much the times on the way differ from one unit to the next, as a receiver of RTP estimates it (RFC 3550, section 6.4.1), at
+    /// the end of a run, of several runs on average; of receivers alone.
+    pub jitter_ns: Option<f64>,
 }
 
 /// Bursts, bit/s.
@@ -65,21 +68,24 @@ pub fn rates(lifelines: &Lifelines, index: Option<&Index>, bytes: Option<u64>) -
     let mut moments: BTreeMap<(u32, bool, Side, Run), Vec<Moment>> = BTreeMap::new();
     for line in lifelines.lines.iter().filter(|line| !lifelines.is_connection(line)) {
         let run = run(index, line);
-        let mut add = |responses, side, passage: Option<&Passage>, size| {
+        let mut add = |responses, side, passage: Option<&Passage>, size, sent: Option<&Passage>| {
             if let Some(passage) = passage {
-                moments.entry((line.group, responses, side, run)).or_default().push((passage.at_ns, size));
+                let transit_ns = sent.map(|sent| between(sent.at_ns, passage.at_ns));
+                let moment = Moment { at_ns: passage.at_ns, bytes: size, transit_ns };
+                moments.entry((line.group, responses, side, run)).or_default().push(moment);
             }
         };
         let is_call = calls.is_call(lifelines, line);
         let (sent, arrived) = (senders.moment(lifelines, line), received(lifelines, line));
         if is_call {
             let request = line.bytes.map(|bytes| bytes - line.response_bytes.unwrap_or(0)).filter(|bytes| *bytes > 0);
-            add(false, Side::Sender, calls.first(lifelines, line, "APP_CALL"), request.or(bytes));
-            add(false, Side::Receiver, calls.first(lifelines, line, "APP_INDICATION"), request.or(bytes));
+            let called = calls.first(lifelines, line, "APP_CALL");
+            add(false, Side::Sender, called, request.or(bytes), None);
+            add(false, Side::Receiver, calls.first(lifelines, line, "APP_INDICATION"), request.or(bytes), called);
         }
         let size = if is_call { line.response_bytes } else { line.bytes }.or(bytes);
-        add(is_call, Side::Sender, sent, size);
-        add(is_call, Side::Receiver, arrived, size);
+        add(is_call, Side::Sender, sent, size, None);
+        add(is_call, Side::Receiver, arrived, size, sent);
     }
     let mut sums: BTreeMap<(u32, bool, Side), Sums> = BTreeMap::new();
     for ((group, responses, side, _), mut moments) in moments {
@@ -110,8 +116,13 @@ impl<'m> Calls<'m> {
     }
 }
 
-/// When a unit was there, and its size.
-type Moment = (u64, Option<u64>);
+/// When a unit was there, its size, and how long it had been on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Moment {
+    at_ns: u64,
+    bytes: Option<u64>,
+    transit_ns: Option<i64>,
+}
 
 /// Which run a line is of: measurement, run.
 type Run = Option<(usize, u32)>;
@@ -163,15 +174,18 @@ struct Sums {
     bits: Option<f64>,
     sizes_missing: bool,
     bursts: Vec<f64>,
+    /// One a run.
+    jitters_ns: Vec<f64>,
 }
 
 impl Sums {
     fn add(&mut self, side: Side, moments: &[Moment]) {
         self.units += moments.len() as u64;
         self.gaps += moments.len() as u64 - 1;
-        self.elapsed_ns += moments[moments.len() - 1].0 - moments[0].0;
+        self.elapsed_ns += moments[moments.len() - 1].at_ns - moments[0].at_ns;
+        self.jitters_ns.extend(jitter_ns(moments));
         for five in moments.windows(BURST + 1) {
-            let elapsed_s = between(five[0].0, five[BURST].0) as f64 * 1e-9;
+            let elapsed_s = between(five[0].at_ns, five[BURST].at_ns) as f64 * 1e-9;
             if let Some(bits) = bits(side, five).filter(|_| elapsed_s > 0.0) {
                 self.bursts.push(bits / elapsed_s);
             }
@@ -201,8 +215,17 @@ impl Sums {
             units_per_s: self.gaps as f64 / seconds,
             average_bit_s: self.bits.filter(|_| !self.sizes_missing).map(|bits| bits / seconds),
             bursts_bit_s,
+            jitter_ns: (!self.jitters_ns.is_empty())
+                .then(|| self.jitters_ns.iter().sum::<f64>() / self.jitters_ns.len() as f64),
         })
     }
+}
+
+/// The estimate of a receiver, after all of a run: a sixteenth of each new difference. Moments are in the order of their arrival.
+fn jitter_ns(moments: &[Moment]) -> Option<f64> {
+    let transits: Vec<i64> = moments.iter().filter_map(|moment| moment.transit_ns).collect();
+    let differences = transits.windows(2).map(|two| two[1].abs_diff(two[0]) as f64);
+    (transits.len() > 1).then(|| differences.fold(0.0, |estimate, new| estimate + (new - estimate) / 16.0))
 }
 
 /// What went between the first and the last moment: a unit goes behind its sender's moment, and before its receiver's.
@@ -211,7 +234,7 @@ fn bits(side: Side, moments: &[Moment]) -> Option<f64> {
         Side::Sender => &moments[..moments.len() - 1],
         Side::Receiver => &moments[1..],
     };
-    went.iter().map(|(_, bytes)| bytes.map(|bytes| bytes as f64 * 8.0)).sum()
+    went.iter().map(|moment| moment.bytes.map(|bytes| bytes as f64 * 8.0)).sum()
 }
 
 #[cfg(test)]
@@ -279,6 +302,17 @@ mod tests {
             (true, Side::Receiver, response),
         ];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn jitter_is_a_sixteenth_of_each_new_difference() {
+        let steady = rates(&blocks(&[10, 12, 14]), None, None);
+        assert_eq!(steady.iter().map(|rates| rates.jitter_ns).collect::<Vec<_>>(), [None, Some(0.0)]);
+        let moment = |at_ns, transit_ns| Moment { at_ns, bytes: None, transit_ns: Some(transit_ns) };
+        // RFC 3550, 6.4.1: J += (|D| - J) / 16.
+        let made = jitter_ns(&[moment(0, 100), moment(10, 260), moment(20, 100)]).unwrap();
+        assert!((made - (10.0 + (160.0 - 10.0) / 16.0)).abs() < 1e-9, "{made}");
+        assert_eq!(jitter_ns(&[moment(0, 100)]), None);
     }
 
     #[test]

@@ -229,7 +229,8 @@ fn rates(shown: &Shown<'_>) -> Option<Vec<String>> {
     if rates.is_empty() {
         return None;
     }
-    let head = ["throughput from unit to unit", "side", "units", "average", "bursts of five: min", "median", "max"];
+    let head =
+        ["throughput from unit to unit", "side", "units", "average", "bursts of five: min", "median", "max", "jitter"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for rates in rates {
         let side = match (rates.side, rates.responses) {
@@ -243,9 +244,13 @@ fn rates(shown: &Shown<'_>) -> Option<Vec<String>> {
         let mut cells =
             vec![shown.lifelines.groups[rates.group as usize].clone(), side.into(), rates.units.to_string(), average];
         cells.extend(bursts.unwrap_or_else(|| std::array::from_fn(|_| ABSENT.to_owned())));
+        cells.push(rates.jitter_ns.map_or_else(|| ABSENT.to_owned(), time));
         rows.push(cells);
     }
     let mut lines = grid(rows);
+    if rates.iter().any(|rates| rates.jitter_ns.is_some()) {
+        lines.push("jitter: how times on the way differ from unit to unit (RFC 3550)".to_owned());
+    }
     let average = |rates: &Rates| rates.average_bit_s.unwrap_or(f64::INFINITY);
     if rates.iter().any(|rates| rates.bursts_bit_s.is_some_and(|bursts| bursts.max > 2.0 * average(rates))) {
         let why = "A burst is as fast as an application hands five units over or takes them; between it and the link are \
