@@ -18,6 +18,8 @@ pub(crate) struct Context {
     pub(crate) job: Rc<Job>,
     pub(crate) clock: Rc<HostClock>,
     id: u32,
+    /// How long after the barrier it begins.
+    pub(crate) begins_after: Duration,
     /// Its trace, when there is one.
     line: Option<Line>,
     /// Words for what it waits for.
@@ -32,10 +34,12 @@ impl Context {
         job: &Rc<Job>,
         clock: &Rc<HostClock>,
         id: u32,
+        begins_after: Duration,
         line: Option<Line>,
     ) -> Rc<Self> {
         let (executor, job, clock) = (Rc::clone(executor), Rc::clone(job), Rc::clone(clock));
-        Rc::new(Self { executor, job, clock, id, line, waiting: Cell::new("its turn"), alarm: Cell::new(None) })
+        let (waiting, alarm) = (Cell::new("its turn"), Cell::new(None));
+        Rc::new(Self { executor, job, clock, id, begins_after, line, waiting, alarm })
     }
 
     pub(crate) fn now(&self) -> Instant {

@@ -9,6 +9,7 @@ use crate::digest::Digest;
 use crate::error::{Error, Result};
 use crate::executor::{Executor, Timer};
 use crate::job::Job;
+use crate::phase;
 use crate::records;
 use crate::stacks;
 use crate::stacks::pair::{Pair, Route};
@@ -70,6 +71,8 @@ pub(crate) struct Engine<'s, T: Tap<Datagram>> {
     slots: Vec<Slot>,
     /// By job.
     observed: Vec<Vec<Observation>>,
+    /// What a packet takes on the narrowest link.
+    phase: Duration,
     stage: Stage,
     /// Lists that are filled and emptied again and again.
     ready: Vec<u32>,
@@ -95,6 +98,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
             pairs: Vec::new(),
             slots: Vec::new(),
             observed: Vec::new(),
+            phase: phase::of(scene.network),
             stage: Stage::Connecting(0),
             ready: Vec::new(),
             packets: Vec::new(),
@@ -414,7 +418,8 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         let id = self.slots.len() as u32;
         let line =
             self.executor.log.as_ref().map(|log| Line::new(log, pair, job.task.side, both_ways(&job.task.steps)));
-        let context = Context::new(&self.executor, job, &self.clocks[host], id, line);
+        let begins_after = phase::begins_after(job, replica, self.phase);
+        let context = Context::new(&self.executor, job, &self.clocks[host], id, begins_after, line);
         let work = Rc::clone(&self.pairs[pair as usize]).spawn(Rc::clone(&context), replica);
         self.slots.push(Slot { context, work: Some(work) });
         self.executor.wake(id);

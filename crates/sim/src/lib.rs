@@ -26,6 +26,7 @@ mod engine;
 mod error;
 mod executor;
 mod job;
+mod phase;
 mod records;
 mod stacks;
 mod trace;

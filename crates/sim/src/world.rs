@@ -84,7 +84,13 @@ impl<P: Connect> World for Virtual<P> {
         job.waiting.set(job.waiting.get() + 1);
         self.context.executor.tell_news();
         self.context.until("the others to be connected", || job.open.get().then_some(())).await?;
-        if job.flags.ended() { Err(Error::interrupted()) } else { Ok(()) }
+        if job.flags.ended() {
+            return Err(Error::interrupted());
+        }
+        if self.context.begins_after > Duration::ZERO {
+            self.context.sleep(self.context.now() + self.context.begins_after).await?;
+        }
+        Ok(())
     }
 
     async fn read_file(&mut self, _bytes: u64) -> Result<()> {

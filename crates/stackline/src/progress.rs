@@ -110,6 +110,9 @@ mod tests {
         bar.set_message("3 bulk_put");
         assert_eq!(line(&bar, 3, Duration::from_secs(120)), "0 of 3 runs are done after 2 minutes; now: 3 bulk_put");
         bar.inc(2);
-        assert_eq!(line(&bar, 1, Duration::from_secs(60)), "2 of 1 to 3 runs are done after 1 minute; now: 3 bulk_put");
+        assert_eq!(
+            line(&bar, 1, Duration::from_secs(60)),
+            "2 of 1 to 3 runs are done after 60 seconds; now: 3 bulk_put"
+        );
     }
 }

@@ -59,6 +59,8 @@ pub(crate) fn all(quick: bool) -> Vec<Cell> {
     cells.extend(DELAYS.map(|delay| losses(delay, drawn)));
     cells.extend(buffers(seconds));
     cells.extend(queues(seconds));
+    cells.extend(marks(seconds));
+    cells.extend(neighbours(seconds));
     cells.extend(ways_back(seconds));
     cells.extend(heavy_losses(seconds, drawn));
     cells.extend(blasts(seconds));
@@ -108,6 +110,41 @@ fn queues(seconds: u64) -> Vec<Cell> {
             let bottleneck = format!("link x - b {mbit_s} Mbit/s {delay} ms {queue};");
             let name = format!("bulk_put tcp, {named}, {mbit_s} Mbit/s, {delay} ms");
             cells.push(bulk(name, "tcp(congestion = cubic)", mbit_s, &bottleneck, (1, 2 * seconds)));
+        }
+    }
+    cells
+}
+
+/// Queues that mark instead of dropping.
+fn marks(seconds: u64) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for kind in ["codel", "fq_codel", "pie", "red(min = 30 kB, max = 90 kB)"] {
+        for congestion in ["cubic", "reno"] {
+            for (mbit_s, delay) in [(10, 20), (40, 5)] {
+                let bottleneck = format!("link x - b {mbit_s} Mbit/s {delay} ms queue 500 packets {kind} ecn;");
+                let name = format!("bulk_put tcp {congestion}, {kind} ecn, {mbit_s} Mbit/s, {delay} ms");
+                let stack = format!("tcp(congestion = {congestion})");
+                cells.push(bulk(name, &stack, mbit_s, &bottleneck, (1, 2 * seconds)));
+            }
+        }
+    }
+    cells
+}
+
+/// A transfer beside another one whose round trip is four times as long, or a quarter of it.
+fn neighbours(seconds: u64) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for kind in ["fq_codel", "codel"] {
+        for (own, other) in [(5, 20), (20, 5), (20, 20)] {
+            let spec = format!(
+                "network n {{ host a, b, c; switch x; link a - x 1 Gbit/s {own} ms; link c - x 1 Gbit/s {other} ms; \
+                 link x - b 20 Mbit/s 1 ms queue 500 packets {kind}; }} \
+                 1 timelimit {} background across n: from a to b bulk_put 16384 over tcp(congestion = cubic) \
+                 | from c to b bulk_put 16384 over tcp(congestion = cubic);",
+                4 * seconds
+            );
+            let name = format!("bulk_put tcp beside another, {kind}, 20 Mbit/s, {own} ms beside {other} ms");
+            cells.push(Cell { kind: Kind::Throughput, name, spec });
         }
     }
     cells
