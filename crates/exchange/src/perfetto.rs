@@ -1,14 +1,17 @@
 //! A trace for Perfetto's viewer: one file a host (a machine there), a track a keyword, every event an instant with its data,
-//! a flow through the events of each unit, whatever hosts they are on; monitors are counters.
+//! a flow through the events of each unit, whatever hosts they are on; units are slices where they begin, monitors are counters.
 //! A manifest (version 1) beside the files puts all of them on one time axis. Names and texts are said once a file and packets are
 //! compressed, as the format has it: a trace is not much larger than the run.
 //!
 //! Only the messages and fields that are needed are here, by their numbers in perfetto_trace.proto.
 
+mod slices;
+
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use prost::Message;
 use serde_json::{Value as Json, json};
+use slices::Slice;
 use stackline_analyze::lifelines::Lifelines;
 use stackline_core::trace::Index;
 use stackline_events::Table;
@@ -148,6 +151,8 @@ struct Annotation {
 /// since the run's origin.
 const BOOTTIME: u32 = 6;
 const REALTIME: u32 = 1;
+const BEGIN: i32 = 1;
+const END: i32 = 2;
 const INSTANT: i32 = 3;
 const COUNTER: i32 = 4;
 const EXPLICIT: i32 = 3;
@@ -171,6 +176,11 @@ pub fn files(events: &Table, lifelines: &Lifelines, index: &Index) -> BTreeMap<S
         let name = events.host(row);
         let pid = hosts.len() as u32 + 1;
         hosts.entry(name).or_insert_with(|| Host::new(name, pid)).put(events, row, index, &units);
+    }
+    for (name, slices) in slices::of(lifelines) {
+        if let Some(host) = hosts.get_mut(name) {
+            slices.iter().for_each(|slice| host.slice(slice, lifelines));
+        }
     }
     let manifest = manifest(hosts.values().map(|host| (host.name, host.file_name())), index);
     let files = hosts.into_values().map(|host| (host.file_name(), host.finish()));
@@ -340,6 +350,16 @@ impl<'n> Host<'n> {
             ..TrackDescriptor::default()
         });
         uuid
+    }
+
+    /// A unit from its first event to its last, as a slice of its lane above all other tracks.
+    fn slice(&mut self, slice: &Slice, lifelines: &Lifelines) {
+        let track_uuid = self.track(&format!("units, lane {}", slice.lane + 1), -1, false);
+        let unit = lifelines.lines[slice.line].unit.to_string();
+        let name_iid = self.named(&format!("unit {unit}"), |interned| &mut interned.events);
+        let event = |r#type| TrackEvent { r#type, track_uuid, name_iid, ..TrackEvent::default() };
+        self.event(slice.from_ns, TrackEvent { flow_ids: vec![slice.line as u64 + 1], ..event(BEGIN) });
+        self.event(slice.to_ns, event(END));
     }
 
     fn put(&mut self, events: &Table, row: usize, index: &Index, units: &[u64]) {

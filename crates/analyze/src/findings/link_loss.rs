@@ -7,6 +7,8 @@ use super::kind::{Find, Kind};
 use super::lost_data;
 use super::path::Port;
 use crate::statistics::real;
+use stackline_core::catalogue::FlowControl;
+use stackline_core::stack::OptionValue;
 
 pub(super) const KIND: Kind = Kind {
     name: "link_loss",
@@ -34,7 +36,13 @@ fn find(context: &Context<'_>) -> Option<Finding> {
     );
     let finding = KIND.finding(context, share, losses.confidence, sentence).because(context.drops(worst));
     let finding = context.with_stalls(finding).attempt_by(repair(port), Change::NoLoss(port.hop.ends.clone()));
-    Some(finding.attempt("a stack that slows down less after a loss: `tcp(congestion = bbr)` live, `blast(selective)`"))
+    let advice = "a stack that slows down less after a loss: `tcp(congestion = bbr)`, `blast(selective)`";
+    let bbr = OptionValue::Word("bbr".to_owned());
+    let part = measurement.parts.iter().find(|part| part.plan.stack.facts.flow_control == FlowControl::KernelBuffers);
+    Some(match part {
+        Some(part) => finding.attempt_by(advice, Change::Option(part.index, "congestion", bbr)),
+        None => finding.attempt(advice),
+    })
 }
 
 /// Data that is missing, unless what the link loses is found already for the time that it costs.

@@ -138,7 +138,9 @@ fn by_times(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let (delay, trip) = (terms(part)?, part.round_trip_s()?);
     // A service that takes so long would look the same.
     let served = context.outside_share(part.index, Side::Responder);
-    if trip > delay / 2.0 || served > 0.5 {
+    let calls = part.work == Work::Calls;
+    // The times of calls over longer ways may be those of other things; what writes and reads in turns has nothing else to wait for.
+    if trip > if calls { delay / 2.0 } else { 2.0 * delay } || served > 0.5 {
         return None;
     }
     let (waits, sentence) = match part.work {
@@ -149,7 +151,8 @@ fn by_times(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     if share < LEAST {
         return None;
     }
-    let figure = format!("{} {} of about {}", waits.times, waits.what, units::time(delay + trip));
+    let about = if calls { delay + trip } else { delay + 2.0 * trip };
+    let figure = format!("{} {} of about {}", waits.times, waits.what, units::time(about));
     Some(tries(KIND.finding(context, share, 0.7, sentence).because(context.measurement.figure(figure)), part))
 }
 
@@ -204,14 +207,15 @@ fn of_turns(part: &Part<'_>, delay: f64, trip: f64) -> Option<(Waits, String)> {
         (times, host) = (times + turns, if turns > 0 && times == 0 { side } else { host });
     }
     let each_s = part.pairs_s() / real(times.max(1));
-    if !near(each_s, delay, trip) {
+    // What was held back goes after the acknowledgement, and is answered: a second round trip.
+    if !near(each_s, delay, 2.0 * trip) {
         return None;
     }
     let (each, host) = (units::time(each_s), part.host(host));
     let sentence = format!(
-        "{times} times {host} writes several data units before it reads, and each time takes {each}, as long as an acknowledgement is delayed: Nagle's algorithm holds all but the first back until that is acknowledged"
+        "{times} times {host} writes several data units before it reads, and each time takes {each}, two round trips and as long as an acknowledgement is delayed: Nagle's algorithm holds all but the first back until that is acknowledged"
     );
-    Some((Waits { what: "turns", times, share: (delay / each_s).min(1.0) }, sentence))
+    Some((Waits { what: "turns", times, share: ((delay + trip) / each_s).min(1.0) }, sentence))
 }
 
 /// How many reads of a side's innermost repeat lie behind several writes, and how many there are.

@@ -34,8 +34,15 @@ fn a_file_a_host_and_a_flow_through_a_unit() {
     let traces = decoded();
     assert_eq!(traces.keys().collect::<Vec<_>>(), ["1-khons.pftrace", "2-udjat.pftrace"]);
     let flows = |trace: &Trace| -> Vec<u64> {
-        trace.packet.iter().filter_map(|p| p.track_event.as_ref()).flat_map(|e| e.flow_ids.clone()).collect()
+        let instants = trace.packet.iter().filter_map(|p| p.track_event.as_ref()).filter(|e| e.r#type == INSTANT);
+        instants.flat_map(|e| e.flow_ids.clone()).collect()
     };
+    let slices = |trace: &Trace| -> Vec<(u64, i32)> {
+        let events = trace.packet.iter().filter_map(|p| Some((p.timestamp?, p.track_event.as_ref()?.r#type)));
+        events.filter(|(_, r#type)| [BEGIN, END].contains(r#type)).collect()
+    };
+    assert_eq!(slices(&traces["1-khons.pftrace"]), [(100, BEGIN), (140, END)], "a unit is a slice where it begins");
+    assert_eq!(slices(&traces["2-udjat.pftrace"]), []);
     assert_eq!(flows(&traces["1-khons.pftrace"]), flows(&traces["2-udjat.pftrace"]));
     let uuids = traces.values().flat_map(|trace| &trace.packet).filter_map(|p| p.track_descriptor.as_ref());
     let uuids: Vec<u64> = uuids.map(|track| track.uuid).collect();

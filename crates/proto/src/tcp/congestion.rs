@@ -16,6 +16,8 @@ pub enum Algorithm {
     Cubic,
     /// RFC 5681.
     Reno,
+    /// By the rate and the round trip of the path.
+    Bbr,
 }
 
 impl Algorithm {
@@ -25,6 +27,7 @@ impl Algorithm {
         match self {
             Self::Cubic => "cubic",
             Self::Reno => "reno",
+            Self::Bbr => "bbr",
         }
     }
 }
@@ -76,7 +79,7 @@ impl Congestion {
         }
         let each = match self.algorithm {
             Algorithm::Cubic => self.cubic.count(now, self.window, acked),
-            Algorithm::Reno => self.window,
+            Algorithm::Reno | Algorithm::Bbr => self.window,
         };
         if self.credit >= each {
             self.credit = 0;
@@ -94,6 +97,8 @@ impl Congestion {
         self.threshold = match self.algorithm {
             Algorithm::Cubic => self.cubic.threshold(self.window),
             Algorithm::Reno => reno_threshold(self.window),
+            // No loss makes it smaller.
+            Algorithm::Bbr => self.threshold,
         };
         self.credit = 0;
     }

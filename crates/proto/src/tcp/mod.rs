@@ -15,6 +15,7 @@
 //! | `send_buffer` | how much a send buffer of a fixed size takes |
 //! | `recovery` | what is lost, and how much may leave meanwhile |
 //! | `scoreboard` | ranges that were sent, and their state |
+//! | `bbr`, `rate`, `pacing` | a model of the path instead of losses: how fast segments arrive, and when the next leave |
 //! | `congestion`, `cubic` | how the window grows and by how much it shrinks |
 //! | [`ecn`] | marks instead of losses: what both ends agree on and tell each other |
 //! | `rtt` | the round trip time and the time-out made of it |
@@ -23,6 +24,7 @@
 //! | `time_accounting` | what keeps the sender from sending more, and for how long |
 //! | [`event`], `trace` | events of a connection, and their recording |
 
+mod bbr;
 mod congestion;
 pub mod connection;
 mod cubic;
@@ -30,6 +32,8 @@ pub mod ecn;
 pub mod event;
 mod input;
 mod output;
+mod pacing;
+mod rate;
 mod receive;
 mod recovery;
 mod rtt;

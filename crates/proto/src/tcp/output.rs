@@ -80,6 +80,9 @@ impl Connection {
 
     /// The next range that leaves, and why if it leaves again.
     fn choose(&mut self, now: Instant) -> Option<(Range, Option<Reason>)> {
+        if self.push.is_none() && self.sender.pacing.as_mut().is_some_and(|pacing| pacing.holds(now)) {
+            return None;
+        }
         if let Some(range) = self.sender.lost() {
             let reason = if self.sender.phase == Phase::Loss { Reason::Timeout } else { Reason::Missing };
             return Some((range, Some(reason)));
@@ -101,9 +104,22 @@ impl Connection {
             return Some((range, Some(Reason::TailProbe)));
         }
         self.pushes = false;
+        self.note_idle();
         self.sender.validate(now, core::mem::take(&mut self.sent));
         self.schedule_window_probe(now);
         None
+    }
+
+    /// Nothing leaves though the window has room: what is measured now is the application's rate.
+    fn note_idle(&mut self) {
+        let sender = &mut self.sender;
+        let (in_flight, room) = (sender.in_flight(), sender.in_flight() < sender.congestion.window);
+        if let Some(pacing) = &mut sender.pacing
+            && room
+            && sender.next >= sender.queued
+        {
+            pacing.rate.idle(in_flight);
+        }
     }
 
     /// New data or the FIN, as far as both windows and Nagle's algorithm let it.

@@ -33,7 +33,10 @@ impl Sender {
     fn leave_phase(&mut self) {
         match self.phase {
             Phase::Reduction if self.una == self.high => return,
-            Phase::Reduction | Phase::Recovery => self.congestion.window = self.congestion.threshold,
+            Phase::Reduction | Phase::Recovery if self.pacing.is_none() => {
+                self.congestion.window = self.congestion.threshold;
+            }
+            Phase::Reduction | Phase::Recovery => {}
             Phase::Loss => {}
             Phase::Open | Phase::Disorder => return,
         }
@@ -53,7 +56,7 @@ impl Sender {
         self.save_undo();
         self.prior = self.congestion.window;
         (self.delivered, self.sent_in_reduction) = (0, 0);
-        self.congestion.reduce();
+        self.reduce_window();
         self.ecn.slow();
         self.high = self.next;
     }
@@ -63,6 +66,14 @@ impl Sender {
         self.begin_reduction();
         self.undo = None;
         self.phase = Phase::Reduction;
+    }
+
+    fn reduce_window(&mut self) {
+        let window = self.congestion.window;
+        self.congestion.reduce();
+        if let Some(pacing) = &mut self.pacing {
+            pacing.model.save(window);
+        }
     }
 
     fn save_undo(&mut self) {
@@ -98,8 +109,8 @@ impl Sender {
         self.congestion.window = self.congestion.window.max(window);
         self.congestion.threshold = self.congestion.threshold.max(threshold);
         self.undo = None;
+        self.board.nothing_is_lost(self.phase == Phase::Loss);
         self.phase = Phase::Open;
-        self.board.nothing_is_lost();
     }
 
     /// An acknowledgement of everything up to a place, while a probe may be out.
@@ -147,7 +158,9 @@ impl Sender {
         let lost = self.board.lost - before;
         if lost > 0 && self.phase < Phase::Recovery {
             self.enter_recovery();
-            self.reduce(false, 1, lost);
+            if self.pacing.is_none() {
+                self.reduce(false, 1, lost);
+            }
         }
         self.timer = match wait {
             Some(at) if lost == 0 => Some((Wait::Reordering, at)),
@@ -159,8 +172,11 @@ impl Sender {
         self.times.timed_out(now);
         if self.phase <= Phase::Disorder || self.una >= self.high || (self.phase == Phase::Loss && self.backoff == 0) {
             self.save_undo();
-            self.congestion.reduce();
+            self.reduce_window();
             self.ecn.slow();
+        }
+        if let Some(pacing) = &mut self.pacing {
+            pacing.model.timed_out();
         }
         // What left after the newest arrival is not overdue yet.
         let patience = (self.newest.rtt + self.settle()).0;
@@ -186,6 +202,7 @@ impl Sender {
 
     /// A range leaves again.
     pub(super) fn sends_again(&mut self, range: Range, now: Instant) {
+        self.paces(now, range.len());
         self.board.send_again(range, now);
         self.times.progress(now);
         self.retransmits += 1;

@@ -351,13 +351,16 @@ impl Scoreboard {
         (self.sacked, self.highest) = (0, 0);
     }
 
-    /// Ranges marked as lost are in flight after all.
-    pub(super) fn nothing_is_lost(&mut self) {
+    /// Ranges marked as lost are in flight after all. What a time-out marked is judged by its age as before; what was judged so already
+    /// is not, before it is sent again or a time-out comes: as in Linux, whose list of segments by time has lost it.
+    pub(super) fn nothing_is_lost(&mut self, by_timeout: bool) {
         for run in self.runs.iter_mut().filter(|run| run.fate == Fate::Lost) {
-            // Not to be judged before it is sent again or a time-out comes.
-            (run.fate, run.again) = (Fate::InFlight, true);
+            (run.fate, run.again) = (Fate::InFlight, run.again || !by_timeout);
         }
         self.lost = 0;
+        if by_timeout {
+            self.judged = 0;
+        }
     }
 
     /// The next segment that is lost and was not sent again.

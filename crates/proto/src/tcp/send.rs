@@ -2,10 +2,12 @@
 
 use super::congestion::{Algorithm, Congestion};
 use super::ecn::Ecn;
+use super::pacing::Pacing;
 use super::rtt::Rtt;
 use super::scoreboard::{Arrived, Newest, Scoreboard};
 use super::sequence::{Origin, Range};
 use super::time_accounting::{Limit, TimeAccounting};
+use alloc::boxed::Box;
 use stackline_core::time::{Duration, Instant};
 
 /// What the sender does about losses.
@@ -71,6 +73,8 @@ pub(super) struct Sender {
     pub(super) sack: bool,
     pub(super) board: Scoreboard,
     pub(super) congestion: Congestion,
+    /// Of a sender that paces.
+    pub(super) pacing: Option<Box<Pacing>>,
     pub(super) rtt: Rtt,
     pub(super) times: TimeAccounting,
     pub(super) timer: Option<(Wait, Instant)>,
@@ -120,6 +124,7 @@ impl Sender {
             sack: false,
             board: Scoreboard::default(),
             congestion: Congestion::new(algorithm),
+            pacing: (algorithm == Algorithm::Bbr).then(|| Box::new(Pacing::new(u64::from(origin.wire(0))))),
             rtt: Rtt::default(),
             times: TimeAccounting::default(),
             timer: None,
@@ -191,7 +196,7 @@ impl Sender {
         marked: bool,
     ) {
         let advanced = upto > self.una;
-        let lost = self.board.lost;
+        let (lost, in_flight) = (self.board.lost, self.in_flight());
         let mut arrived = Arrived::default();
         if self.sack {
             for block in blocks {
@@ -222,8 +227,11 @@ impl Sender {
         if let Some(at) = wait {
             self.timer = Some((Wait::Reordering, at));
         }
-        if arrived.segments > 0 {
-            self.control(now, advanced, arrived.segments, self.board.lost.saturating_sub(lost));
+        let lost = self.board.lost.saturating_sub(lost);
+        if self.pacing.is_some() {
+            self.model(now, &arrived, lost, in_flight);
+        } else if arrived.segments > 0 {
+            self.control(now, advanced, arrived.segments, lost);
         }
     }
 
@@ -249,6 +257,35 @@ impl Sender {
         }
     }
 
+    /// A sender that paces: its window and pace by what arrived.
+    fn model(&mut self, now: Instant, arrived: &Arrived, lost: u32, prior_in_flight: u32) {
+        let (in_flight, smoothed) = (self.in_flight(), self.rtt.smoothed());
+        let Some(pacing) = &mut self.pacing else { return };
+        if pacing.model.pace() <= 0.0 && smoothed > Duration::ZERO {
+            pacing.model.begin(smoothed, self.mss, self.congestion.window);
+        }
+        let newest = arrived.newest.map(|(sent, end, _)| (sent, end));
+        let sample = pacing.rate.arrives(now, newest, arrived.segments, self.rtt.minimum());
+        let state = super::bbr::State {
+            window: self.congestion.window,
+            in_flight,
+            prior_in_flight,
+            mss: self.mss,
+            delivered: pacing.rate.delivered,
+            recovers: self.phase == Phase::Recovery,
+            timed_out: self.phase == Phase::Loss,
+            arrived: arrived.segments,
+            lost,
+            trip: arrived.sacked.or(arrived.last).map(|sent| now.since(sent)),
+        };
+        self.congestion.window = pacing.model.acknowledged(now, sample.as_ref(), &state);
+    }
+
+    /// Whether the window still opens.
+    pub(super) fn starts(&self) -> bool {
+        self.pacing.as_ref().map_or_else(|| self.congestion.slow_start(), |pacing| pacing.model.starts())
+    }
+
     /// How much longer a train becomes by the bursts that a host's segmentation offload makes: the time of 256 KiB at twice
     /// the present rate, at most 1 ms.
     fn burst(&self) -> Duration {
@@ -267,9 +304,10 @@ impl Sender {
     }
 
     /// What keeps data that was handed over from leaving.
-    pub(super) const fn limit_of_unsent(&self) -> Limit {
-        let full = self.board.in_flight() >= self.congestion.window;
-        match (full, self.congestion.slow_start()) {
+    pub(super) fn limit_of_unsent(&self) -> Limit {
+        let paced = self.pacing.as_ref().is_some_and(|pacing| pacing.waits.is_some());
+        let full = paced || self.board.in_flight() >= self.congestion.window;
+        match (full, self.starts()) {
             (true, true) => Limit::SlowStart,
             (true, false) => Limit::CongestionWindow,
             _ if self.next + self.mss as u64 > self.edge() && self.queued > self.edge() => Limit::ReceiveWindow,
@@ -304,7 +342,7 @@ impl Sender {
         if self.una >= self.usage_end || limited || (!self.limited && out > self.most_out) {
             (self.limited, self.most_out, self.usage_end) = (limited, out, self.next);
         }
-        if self.is_window_limited() {
+        if self.is_window_limited() || self.pacing.is_some() {
             (self.used, self.used_at) = (0, now);
             return;
         }
@@ -338,6 +376,12 @@ impl Sender {
             return;
         }
         let idle = now.since(self.last_sent);
+        if let Some(pacing) = &mut self.pacing {
+            if pacing.rate.is_app_limited() {
+                pacing.model.restarts(now, self.mss);
+            }
+            return;
+        }
         let timeout = self.rtt.timeout(0);
         if idle > timeout {
             self.congestion.threshold = self.threshold_now();
@@ -351,6 +395,7 @@ impl Sender {
 
     /// A range leaves for the first time, with so many bytes of data.
     pub(super) fn sends(&mut self, range: Range, data: u64, now: Instant) {
+        self.paces(now, data);
         if data < u64::from(self.mss) {
             self.small = range.end;
         }
@@ -363,6 +408,13 @@ impl Sender {
         }
         if self.timer.is_none_or(|(wait, _)| matches!(wait, Wait::TailProbe | Wait::WindowProbe)) {
             self.arm(now);
+        }
+    }
+
+    pub(super) fn paces(&mut self, now: Instant, data: u64) {
+        let in_flight = self.in_flight();
+        if let Some(pacing) = &mut self.pacing {
+            pacing.sends(now, data, self.mss, in_flight);
         }
     }
 

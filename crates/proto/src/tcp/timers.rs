@@ -31,8 +31,10 @@ impl Connection {
         });
         let acknowledgement = |at: Option<Instant>| at.map(|at| (at, Cause::DelayedAcknowledgement));
         let given_up = self.gives_up_at().map(|at| (at, Cause::End));
+        let paced = self.sender.pacing.as_ref().and_then(|pacing| pacing.waits);
         let all = [
             sender,
+            paced.map(|at| (at, Cause::Send)),
             acknowledgement(self.receiver.delayed),
             acknowledgement(self.receiver.gathering),
             self.handshake.map(|at| (at, Cause::Retransmission)),
@@ -54,6 +56,12 @@ impl Connection {
             && at <= now
         {
             self.handle_sender_timer(now, wait);
+        }
+        if let Some(pacing) = &mut self.sender.pacing
+            && pacing.waits.is_some_and(|at| at <= now)
+        {
+            pacing.waits = None;
+            self.output_pending = true;
         }
         if due(self.receiver.delayed) || due(self.receiver.gathering) {
             self.receiver.handle_timer(now);

@@ -29,9 +29,9 @@ pub(super) const TABLE: StackTable = StackTable {
         NODELAY,
         OptionTable::new(
             "congestion",
-            OptionKind::Word(&["cubic", "reno"]),
+            OptionKind::Word(&["cubic", "reno", "bbr"]),
             "cubic",
-            "congestion control: cubic (RFC 9438) or reno (RFC 5681)",
+            "congestion control: cubic (RFC 9438), reno (RFC 5681) or bbr (version 1)",
         ),
         OptionTable::new(
             "send_buffer",
@@ -74,7 +74,11 @@ pub(super) struct Machine {
 fn options(stack: &Stack, mtu: u32, ecn: bool) -> Options {
     let usual = Options::default();
     Options {
-        congestion: if stack.word("congestion") == Some("reno") { Algorithm::Reno } else { Algorithm::Cubic },
+        congestion: match stack.word("congestion") {
+            Some("reno") => Algorithm::Reno,
+            Some("bbr") => Algorithm::Bbr,
+            _ => Algorithm::Cubic,
+        },
         nodelay: stack.flag("nodelay"),
         ecn,
         mtu,

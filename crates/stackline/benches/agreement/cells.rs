@@ -60,7 +60,8 @@ pub(crate) fn all(quick: bool) -> Vec<Cell> {
     cells.extend(buffers(seconds));
     cells.extend(queues(seconds));
     cells.extend(marks(seconds));
-    cells.extend(neighbours(seconds));
+    cells.extend(neighbours(seconds, drawn));
+    cells.extend(models(seconds));
     cells.extend(ways_back(seconds));
     cells.extend(heavy_losses(seconds, drawn));
     cells.extend(blasts(seconds));
@@ -131,15 +132,15 @@ fn marks(seconds: u64) -> Vec<Cell> {
     cells
 }
 
-/// A transfer beside another one whose round trip is four times as long, or a quarter of it.
-fn neighbours(seconds: u64) -> Vec<Cell> {
+/// A transfer beside another one whose round trip is four times as long, or a quarter of it. Who loses when is chance, so runs differ.
+fn neighbours(seconds: u64, runs: u64) -> Vec<Cell> {
     let mut cells = Vec::new();
     for kind in ["fq_codel", "codel"] {
         for (own, other) in [(5, 20), (20, 5), (20, 20)] {
             let spec = format!(
                 "network n {{ host a, b, c; switch x; link a - x 1 Gbit/s {own} ms; link c - x 1 Gbit/s {other} ms; \
                  link x - b 20 Mbit/s 1 ms queue 500 packets {kind}; }} \
-                 1 timelimit {} background across n: from a to b bulk_put 16384 over tcp(congestion = cubic) \
+                 {runs} timelimit {} background across n: from a to b bulk_put 16384 over tcp(congestion = cubic) \
                  | from c to b bulk_put 16384 over tcp(congestion = cubic);",
                 4 * seconds
             );
@@ -148,6 +149,23 @@ fn neighbours(seconds: u64) -> Vec<Cell> {
         }
     }
     cells
+}
+
+/// A sender that goes by a model of its path.
+fn models(seconds: u64) -> Vec<Cell> {
+    let paths = [
+        (10, "10 Mbit/s 20 ms queue 250 packets"),
+        (40, "40 Mbit/s 5 ms queue 250 packets"),
+        (20, "20 Mbit/s 20 ms queue 20 kB"),
+        (20, "20 Mbit/s 5 ms queue 2 MB"),
+        (5, "5 Mbit/s 100 ms queue 100 packets"),
+        (20, "20 Mbit/s 20 ms queue 500 packets codel"),
+    ];
+    let cell = |(mbit_s, path): (u64, &str)| {
+        let bottleneck = format!("link x - b {path};");
+        bulk(format!("bulk_put tcp bbr, {path}"), "tcp(congestion = bbr)", mbit_s, &bottleneck, (1, 2 * seconds))
+    };
+    paths.into_iter().map(cell).collect()
 }
 
 /// Acknowledgements that have to wait for a narrow way back.

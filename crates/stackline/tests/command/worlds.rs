@@ -215,10 +215,10 @@ fn a_network_that_loses_all_is_no_firewall() {
 #[test]
 fn what_only_the_kernel_has_is_sent_to_the_emulated_world() {
     let place = Place::new();
-    let text = format!("{} 1 from a to b rr 32*10 over tcp(congestion = bbr) across n;", pair(""));
+    let text = format!("{} 1 from a to b rr 32*10 over tcp(congestion = vegas) across n;", pair(""));
     let refused = place.stackline(&["check", "-e", &text]);
-    refused.mistakes(&["`bbr` is not a value"]).hints("cubic, reno; the emulated world takes it: `in emulated`");
+    refused.mistakes(&["`vegas` is not a value"]).hints("cubic, reno, bbr; the emulated world takes it: `in emulated`");
     place.stackline(&["check", "--in", "emulated", "-e", &text]).succeeds();
-    let typed = text.replace("bbr", "cubci");
+    let typed = text.replace("vegas", "cubci");
     place.stackline(&["check", "-e", &typed]).mistakes(&["`cubci`"]).hints("did you mean `cubic`?");
 }

@@ -1,0 +1,411 @@
+//! BBR as in Linux (version 1; Cardwell et al. 2016, "BBR: congestion-based congestion control"): the largest rate at which segments arrived in
+//! ten round trips and the least round trip of ten seconds say how fast data leaves and how much may be on its way. Losses do not.
+//! Left out: the estimator of policers, which acts from a loss of a fifth on.
+
+use super::congestion::INITIAL_WINDOW;
+use super::rate::Sample;
+use stackline_core::time::{Duration, Instant};
+
+const HIGH_GAIN: f64 = 2.885;
+const DRAIN_GAIN: f64 = 1.0 / HIGH_GAIN;
+const WINDOW_GAIN: f64 = 2.0;
+/// Of the pace while it probes for more, one round trip each.
+const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+/// The path is full when three round trips brought less than a quarter more.
+const FULL_GROWTH: f64 = 1.25;
+const FULL_ROUNDS: u32 = 3;
+const LEAST_WINDOW: u32 = 4;
+const RATE_ROUNDS: u64 = 10;
+const TRIP_FILTER: Duration = Duration(10_000_000_000);
+const PROBE_TRIP: Duration = Duration(200_000_000);
+/// Pacing stays a hundredth below the rate.
+const MARGIN: f64 = 0.99;
+/// Acknowledgements that come together: over five to ten round trips, of at most 100 ms.
+const EXTRA_ROUNDS: u32 = 5;
+const EXTRA_S: f64 = 0.1;
+/// Below this pace one segment is sent at a time, else at least two; a burst is what goes in about a millisecond.
+const SLOW_BIT_S: f64 = 1.2e6;
+const MOST_BURST: u32 = 44;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Startup,
+    Drain,
+    ProbeRate,
+    ProbeTrip,
+}
+
+/// What a sender is in when an acknowledgement comes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct State {
+    pub(super) window: u32,
+    pub(super) in_flight: u32,
+    /// Before this acknowledgement.
+    pub(super) prior_in_flight: u32,
+    pub(super) mss: u32,
+    /// Segments delivered in all.
+    pub(super) delivered: u64,
+    /// What is lost is being sent again.
+    pub(super) recovers: bool,
+    /// A time-out was the reason.
+    pub(super) timed_out: bool,
+    /// Segments that arrived, and those found lost.
+    pub(super) arrived: u32,
+    pub(super) lost: u32,
+    pub(super) trip: Option<Duration>,
+}
+
+/// The model of one path.
+#[derive(Clone, Debug)]
+pub(super) struct Bbr {
+    mode: Mode,
+    /// Greatest rates, segments/s, with the round trip in which they were seen: newest last, falling.
+    rates: [(u64, f64); 3],
+    rounds: u64,
+    round_start: bool,
+    round_ends: u64,
+    least_trip: Option<Duration>,
+    least_trip_at: Instant,
+    probe_trip_until: Option<Instant>,
+    probe_trip_round: bool,
+    pacing_gain: f64,
+    window_gain: f64,
+    cycle: usize,
+    cycle_at: Instant,
+    full_rate: f64,
+    full_rounds: u32,
+    full: bool,
+    prior_window: u32,
+    conserves: bool,
+    recovered_before: bool,
+    idle_restart: bool,
+    /// Segments that came beyond the rate: the greatest of this and of the last five round trips.
+    extra: [u32; 2],
+    extra_rounds: u32,
+    extra_at: usize,
+    epoch_at: Instant,
+    epoch_acked: u64,
+    /// bit/s.
+    pace: f64,
+    has_trip: bool,
+    random: u64,
+}
+
+impl Bbr {
+    pub(super) fn new(seed: u64) -> Self {
+        Self {
+            mode: Mode::Startup,
+            rates: [(0, 0.0); 3],
+            rounds: 0,
+            round_start: false,
+            round_ends: 0,
+            least_trip: None,
+            least_trip_at: Instant(0),
+            probe_trip_until: None,
+            probe_trip_round: false,
+            pacing_gain: HIGH_GAIN,
+            window_gain: HIGH_GAIN,
+            cycle: 0,
+            cycle_at: Instant(0),
+            full_rate: 0.0,
+            full_rounds: 0,
+            full: false,
+            prior_window: 0,
+            conserves: false,
+            recovered_before: false,
+            idle_restart: false,
+            extra: [0; 2],
+            extra_rounds: 0,
+            extra_at: 0,
+            epoch_at: Instant(0),
+            epoch_acked: 0,
+            pace: 0.0,
+            has_trip: false,
+            random: seed,
+        }
+    }
+
+    /// Whether it still looks for the rate of the path.
+    pub(super) const fn starts(&self) -> bool {
+        !self.full
+    }
+
+    /// The pace in bit/s of segments with their headers; 0 before there is one.
+    pub(super) const fn pace(&self) -> f64 {
+        self.pace
+    }
+
+    /// How many segments leave together.
+    pub(super) fn burst(&self, mss: u32) -> u32 {
+        let least = if self.pace < SLOW_BIT_S { 1 } else { 2 };
+        let together = self.pace / 8.0 / 1024.0 / f64::from(mss.max(1));
+        (together as u32).clamp(least, MOST_BURST)
+    }
+
+    /// The first round trip: ten segments in it, and what is more at the gain of the beginning.
+    pub(super) fn begin(&mut self, trip: Duration, mss: u32, window: u32) {
+        self.has_trip = true;
+        let trip_s = trip.seconds().max(1e-6);
+        self.pace = HIGH_GAIN * f64::from(window) / trip_s * f64::from(mss) * 8.0 * MARGIN;
+    }
+
+    fn rate(&self) -> f64 {
+        self.rates.iter().map(|(_, rate)| *rate).fold(0.0, f64::max)
+    }
+
+    /// Segments that the path holds at a gain.
+    fn pipe(&self, gain: f64) -> f64 {
+        match self.least_trip {
+            Some(trip) => (self.rate() * trip.seconds() * gain).ceil(),
+            None => f64::from(INITIAL_WINDOW),
+        }
+    }
+
+    fn room(&self, gain: f64, mss: u32) -> u32 {
+        let budget = self.pipe(gain) as u32 + 3 * self.burst(mss);
+        let even = (budget + 1) & !1;
+        even + if self.mode == Mode::ProbeRate && self.cycle == 0 { 2 } else { 0 }
+    }
+
+    /// The window is about to be saved: something was lost, or the trip is probed.
+    pub(super) fn save(&mut self, window: u32) {
+        let usual = !self.recovered_before && self.mode != Mode::ProbeTrip;
+        self.prior_window = if usual { window } else { self.prior_window.max(window) };
+    }
+
+    /// A time-out: the rate of the path is looked for again.
+    pub(super) fn timed_out(&mut self) {
+        (self.full_rate, self.round_start, self.recovered_before) = (0.0, true, true);
+    }
+
+    /// Data leaves after a pause in which the application had none.
+    pub(super) fn restarts(&mut self, now: Instant, mss: u32) {
+        self.idle_restart = true;
+        (self.epoch_at, self.epoch_acked) = (now, 0);
+        if self.mode == Mode::ProbeRate {
+            self.set_pace(1.0, mss);
+        }
+    }
+
+    /// An acknowledgement came: the window that is right now.
+    pub(super) fn acknowledged(&mut self, now: Instant, sample: Option<&Sample>, state: &State) -> u32 {
+        self.update_rate(sample, state);
+        self.update_extra(now, sample, state);
+        self.update_cycle(now, state);
+        self.check_full(sample);
+        self.check_drain(now, state);
+        let mut window = state.window;
+        self.update_trip(now, state, &mut window);
+        self.update_gains();
+        if self.full
+            || self.pace == 0.0
+            || self.rate() * self.pacing_gain * MARGIN * 8.0 * f64::from(state.mss) > self.pace
+        {
+            self.set_pace(self.pacing_gain, state.mss);
+        }
+        self.window(window, state)
+    }
+
+    fn set_pace(&mut self, gain: f64, mss: u32) {
+        let pace = self.rate() * gain * MARGIN * 8.0 * f64::from(mss);
+        if pace > 0.0 && self.has_trip {
+            self.pace = pace;
+        }
+    }
+
+    fn update_rate(&mut self, sample: Option<&Sample>, state: &State) {
+        self.round_start = false;
+        let Some(sample) = sample else { return };
+        if sample.prior_delivered >= self.round_ends {
+            self.round_ends = state.delivered;
+            self.rounds += 1;
+            self.round_start = true;
+            self.conserves = false;
+        }
+        let rate = sample.delivered as f64 / sample.interval.seconds();
+        if !sample.app_limited || rate >= self.rate() {
+            self.note_rate(rate);
+        }
+    }
+
+    /// A running maximum over ten round trips by its three best (Nichols).
+    fn note_rate(&mut self, rate: f64) {
+        let new = (self.rounds, rate);
+        let [best, second, third] = &mut self.rates;
+        if rate >= best.1 || self.rounds.saturating_sub(third.0) > RATE_ROUNDS {
+            self.rates = [new; 3];
+            return;
+        }
+        if rate >= second.1 {
+            (*second, *third) = (new, new);
+        } else if rate >= third.1 {
+            *third = new;
+        }
+        let age = self.rounds.saturating_sub(best.0);
+        if age > RATE_ROUNDS {
+            (*best, *second, *third) = (*second, *third, new);
+            if self.rounds.saturating_sub(best.0) > RATE_ROUNDS {
+                (*best, *second, *third) = (*second, *third, new);
+            }
+        } else if second.0 == best.0 && age > RATE_ROUNDS / 4 {
+            (*second, *third) = (new, new);
+        } else if third.0 == second.0 && age > RATE_ROUNDS / 2 {
+            *third = new;
+        }
+    }
+
+    /// Acknowledgements come in bunches: what came beyond the rate may be on its way too.
+    fn update_extra(&mut self, now: Instant, sample: Option<&Sample>, state: &State) {
+        if sample.is_none() || state.arrived == 0 {
+            return;
+        }
+        if self.round_start {
+            self.extra_rounds += 1;
+            if self.extra_rounds >= EXTRA_ROUNDS {
+                self.extra_rounds = 0;
+                self.extra_at = 1 - self.extra_at;
+                self.extra[self.extra_at] = 0;
+            }
+        }
+        let expected = self.rate() * now.since(self.epoch_at).seconds();
+        if self.epoch_acked as f64 <= expected || self.epoch_acked + u64::from(state.arrived) >= 1 << 20 {
+            (self.epoch_acked, self.epoch_at) = (0, now);
+        }
+        let expected = self.rate() * now.since(self.epoch_at).seconds();
+        self.epoch_acked += u64::from(state.arrived);
+        let extra = (self.epoch_acked as f64 - expected).max(0.0) as u32;
+        let extra = extra.min(state.window);
+        self.extra[self.extra_at] = self.extra[self.extra_at].max(extra);
+    }
+
+    fn update_cycle(&mut self, now: Instant, state: &State) {
+        if self.mode != Mode::ProbeRate {
+            return;
+        }
+        let long = self.least_trip.is_some_and(|trip| now.since(self.cycle_at) > trip);
+        let in_flight = state.prior_in_flight;
+        let over = match self.pacing_gain {
+            gain if gain > 1.0 => long && (state.lost > 0 || in_flight >= self.room(gain, state.mss)),
+            gain if gain < 1.0 => long || in_flight <= self.room(1.0, state.mss),
+            _ => long,
+        };
+        if over {
+            self.advance(now);
+        }
+    }
+
+    fn advance(&mut self, now: Instant) {
+        self.cycle = (self.cycle + 1) % CYCLE.len();
+        self.cycle_at = now;
+    }
+
+    fn check_full(&mut self, sample: Option<&Sample>) {
+        if self.full || !self.round_start || sample.is_none_or(|sample| sample.app_limited) {
+            return;
+        }
+        let rate = self.rate();
+        if rate >= self.full_rate * FULL_GROWTH {
+            (self.full_rate, self.full_rounds) = (rate, 0);
+            return;
+        }
+        self.full_rounds += 1;
+        self.full = self.full_rounds >= FULL_ROUNDS;
+    }
+
+    fn check_drain(&mut self, now: Instant, state: &State) {
+        if self.mode == Mode::Startup && self.full {
+            self.mode = Mode::Drain;
+        }
+        if self.mode == Mode::Drain && state.in_flight <= self.room(1.0, state.mss) {
+            self.probe_rate(now);
+        }
+    }
+
+    fn probe_rate(&mut self, now: Instant) {
+        self.mode = Mode::ProbeRate;
+        self.random = self.random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        self.cycle = CYCLE.len() - 1 - ((self.random >> 33) % 7) as usize;
+        self.advance(now);
+    }
+
+    fn update_trip(&mut self, now: Instant, state: &State, window: &mut u32) {
+        let expired = self.least_trip.is_some() && now.since(self.least_trip_at) > TRIP_FILTER;
+        if let Some(trip) = state.trip
+            && (expired || self.least_trip.is_none_or(|least| trip <= least))
+        {
+            (self.least_trip, self.least_trip_at) = (Some(trip), now);
+        }
+        if expired && !self.idle_restart && self.mode != Mode::ProbeTrip {
+            self.save(*window);
+            self.mode = Mode::ProbeTrip;
+            self.probe_trip_until = None;
+        }
+        if self.mode == Mode::ProbeTrip {
+            match self.probe_trip_until {
+                None if state.in_flight <= LEAST_WINDOW => {
+                    self.probe_trip_until = Some(now + PROBE_TRIP);
+                    self.probe_trip_round = false;
+                    self.round_ends = state.delivered;
+                }
+                Some(until) => {
+                    self.probe_trip_round |= self.round_start;
+                    if self.probe_trip_round && now > until {
+                        self.least_trip_at = now;
+                        *window = (*window).max(self.prior_window);
+                        if self.full { self.probe_rate(now) } else { self.mode = Mode::Startup }
+                    }
+                }
+                None => {}
+            }
+        }
+        if state.arrived > 0 {
+            self.idle_restart = false;
+        }
+    }
+
+    fn update_gains(&mut self) {
+        (self.pacing_gain, self.window_gain) = match self.mode {
+            Mode::Startup => (HIGH_GAIN, HIGH_GAIN),
+            Mode::Drain => (DRAIN_GAIN, HIGH_GAIN),
+            Mode::ProbeRate => (CYCLE[self.cycle], WINDOW_GAIN),
+            Mode::ProbeTrip => (1.0, 1.0),
+        };
+    }
+
+    fn window(&mut self, window: u32, state: &State) -> u32 {
+        let most = |window: u32| if self.mode == Mode::ProbeTrip { window.min(LEAST_WINDOW) } else { window };
+        if state.arrived == 0 {
+            return most(window);
+        }
+        let mut window = window;
+        if state.lost > 0 {
+            window = window.saturating_sub(state.lost).max(1);
+        }
+        let recovers = state.recovers || state.timed_out;
+        if state.recovers && !self.recovered_before {
+            self.conserves = true;
+            self.round_ends = state.delivered;
+            window = state.in_flight + state.arrived;
+        } else if self.recovered_before && !recovers {
+            window = window.max(self.prior_window);
+            self.conserves = false;
+        }
+        self.recovered_before = recovers;
+        if self.conserves {
+            return most(window.max(state.in_flight + state.arrived));
+        }
+        let extra = if self.full { self.extra[0].max(self.extra[1]).min((self.rate() * EXTRA_S) as u32) } else { 0 };
+        let target = {
+            let budget = self.pipe(self.window_gain) as u32 + extra + 3 * self.burst(state.mss);
+            ((budget + 1) & !1) + if self.mode == Mode::ProbeRate && self.cycle == 0 { 2 } else { 0 }
+        };
+        window = if self.full {
+            (window + state.arrived).min(target)
+        } else if window < target || state.delivered < u64::from(INITIAL_WINDOW) {
+            window + state.arrived
+        } else {
+            window
+        };
+        most(window.max(LEAST_WINDOW))
+    }
+}
