@@ -63,6 +63,9 @@ struct Start {
     transport: Option<Transport>,
 }
 
+/// Units of a load that are received in one operation.
+const OF_A_LOAD: u64 = 16;
+
 impl<W: World> Endpoint<W> {
     /// An endpoint that has not begun.
     #[must_use]
@@ -201,13 +204,22 @@ impl<W: World> Endpoint<W> {
 
     async fn receive(&mut self, bytes: u64, times: u64, cursor: &mut Cursor) -> Result<()> {
         self.close_counts();
-        let done = self.open()?.receive(bytes, times).await?;
-        self.unconfirmed = false;
-        if self.measuring() {
-            self.observation.record.received_units += done;
-            self.observation.record.received_bytes += done * bytes;
+        let mut left = times;
+        while left > 0 {
+            // A load may be ended in the midst of it: what came until then has come.
+            let wanted = if self.task.background { left.min(OF_A_LOAD) } else { left };
+            let done = self.open()?.receive(bytes, wanted).await?;
+            self.unconfirmed = false;
+            if self.measuring() {
+                self.observation.record.received_units += done;
+                self.observation.record.received_bytes += done * bytes;
+            }
+            if done < wanted {
+                return self.stream_ended(cursor);
+            }
+            left -= done;
         }
-        if done < times { self.stream_ended(cursor) } else { Ok(()) }
+        Ok(())
     }
 
     /// The peer sends no more: expected under a time limit, from a load and where data can be lost.
