@@ -104,9 +104,21 @@ fn beside(s: &Situation<'_>, path: &Path, rounds: f64) -> Result<(), String> {
             name(hop)
         ));
     }
+    if rounds < LONG {
+        side_by_side(s)?;
+    }
     let Some(hop) = path.bottleneck(packet).filter(|hop| s.load.on(hop) > s.part.replicas) else { return Ok(()) };
     if rounds < LONG || !s.others_are_alike() {
         return Err(format!("no form says how streams that are not alike, or short, share {}", name(hop)));
+    }
+    Ok(())
+}
+
+/// Windows that open side by side: each stream's packets lie between those of the others, so its trains are longer than it made them, and
+/// it takes that for a queue (HyStart, RFC 9406).
+fn side_by_side(s: &Situation<'_>) -> Result<(), String> {
+    if s.part.replicas > 1 && s.transport.stream && s.transport.congestion == Congestion::Cubic {
+        return Err("windows of several streams open side by side, and no form says when each leaves slow start".into());
     }
     Ok(())
 }
@@ -225,6 +237,9 @@ fn small(flow: &Flow<'_>, product: f64, queue: f64) -> bool {
 
 /// Messages that are sent at once, by all pairs, into a queue that cannot hold them.
 pub(super) fn messages(s: &Situation<'_>, [request, response]: [u64; 2]) -> Result<(), String> {
+    if request.max(response) > s.transport.initial_segments.saturating_mul(s.transport.segment_bytes) {
+        side_by_side(s)?;
+    }
     for (path, bytes) in [(&s.there, request), (&s.back, response)] {
         slow_packets(s, path, bytes)?;
         let packets = s.packets(bytes);

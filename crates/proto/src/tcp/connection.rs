@@ -225,7 +225,7 @@ impl Connection {
 
     /// Bytes of a full segment, its options among them.
     pub(super) const fn mss_of(mtu: u32) -> u32 {
-        let least = 128;
+        let least = 68;
         let mtu = if mtu < least {
             least
         } else if mtu > 65_535 {

@@ -192,6 +192,10 @@ impl Connection {
         if self.sender.sack {
             for block in self.receiver.blocks().take(MOST_BLOCKS) {
                 let origin = self.receiver.origin;
+                // Packets of 68 bytes have room for one.
+                if segment.bytes() + 12 > self.options.mtu {
+                    break;
+                }
                 segment.add_block(origin.wire(block.start), origin.wire(block.end));
             }
         }

@@ -108,7 +108,7 @@ impl TcpPair {
     }
 
     fn machine(&self, side: Side, now: Instant) -> Machine {
-        let path = u32::try_from(self.route.mtu).unwrap_or(65_535).clamp(128, 65_535);
+        let path = u32::try_from(self.route.mtu).unwrap_or(65_535).clamp(68, 65_535);
         let mtu = self.stack.number("mss").map_or(path, |mss| path.min(mss as u32 + 40));
         let seed = self.seed ^ side.index() as u64;
         if self.stack.name == smol::TABLE.name {

@@ -142,7 +142,7 @@ fn neighbours(seconds: u64, runs: u64) -> Vec<Cell> {
                  link x - b 20 Mbit/s 1 ms queue 500 packets {kind}; }} \
                  {runs} timelimit {} background across n: from a to b bulk_put 16384 over tcp(congestion = cubic) \
                  | from c to b bulk_put 16384 over tcp(congestion = cubic);",
-                4 * seconds
+                2 * seconds
             );
             let name = format!("bulk_put tcp beside another, {kind}, 20 Mbit/s, {own} ms beside {other} ms");
             cells.push(Cell { kind: Kind::Throughput, name, spec });
