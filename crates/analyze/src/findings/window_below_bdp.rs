@@ -8,6 +8,7 @@ use super::kind::{Find, Kind};
 use super::part::{LEAST_TRIP_S, Part, Work, other};
 use crate::statistics::real;
 use stackline_core::catalogue::PacketsInFlight;
+use stackline_core::plan::Size;
 use stackline_core::units;
 use stackline_model::pipe;
 
@@ -18,7 +19,9 @@ pub(super) const KIND: Kind = Kind {
 };
 
 fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
-    of_calls(context, part).or_else(|| offered(context, part)).or_else(|| stop_and_wait(context, part))
+    let in_packets =
+        || if part.work == Work::Calls { turns_of_calls(context, part) } else { stop_and_wait(context, part) };
+    of_calls(context, part).or_else(|| offered(context, part)).or_else(in_packets)
 }
 
 /// The messages of calls are longer than the window that their receiver offers.
@@ -94,6 +97,40 @@ fn offered(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
         }
         None => finding.attempt(format!("a larger receive buffer ({option})")),
     })
+}
+
+/// Messages of calls that go a few packets at a time, each time a round trip.
+fn turns_of_calls(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+    let stack = &part.plan.stack;
+    let packets = match stack.facts.in_flight? {
+        PacketsInFlight::Fixed(packets) => packets,
+        PacketsInFlight::OptionN => stack.number("n")?,
+    };
+    let (path, trip) = (part.data_path()?, part.round_trip_s()?);
+    let packet = stack.number("packet").unwrap_or_else(|| path.mtu_bytes().saturating_sub(HEADERS)).max(1);
+    let each = |size: &Size| match size {
+        Size::Bytes(bytes) => Some(bytes.div_ceil(packet).div_ceil(packets.max(1))),
+        Size::Drawn(_) => None,
+    };
+    let turns = each(&part.plan.data.unit)? + each(&part.plan.data.reply)?;
+    // The last turn of either message ends it: the next thing needs no acknowledgement of it.
+    let waits = real(turns.saturating_sub(2)) * trip * real(part.calls().n());
+    let own = (waits / part.basis_s()).min(1.0);
+    let share = own * part.weight;
+    if share < LEAST {
+        return None;
+    }
+    let sentence = format!(
+        "a call takes {turns} round trips of {}: its messages go {packets} {} of {} at a time, {}",
+        units::time(trip),
+        if packets == 1 { "packet" } else { "packets" },
+        units::size(packet),
+        part.of_its_time(own)
+    );
+    let figure = format!("{} calls x {} x {}", part.calls().n(), turns.saturating_sub(2), units::time(trip));
+    let finding = KIND.finding(context, share, 0.9, sentence).because(context.measurement.figure(figure));
+    let most = each(&part.plan.data.unit)?.max(each(&part.plan.data.reply)?) * packets;
+    Some(finding.attempt_by(format!("`window(n = {most})`, or `blast`"), Change::Window(part.index, most)))
 }
 
 /// One packet on its way at a time.

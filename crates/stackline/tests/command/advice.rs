@@ -77,3 +77,16 @@ fn a_run_of_this_machine_is_advised_without_figures() {
         assert_eq!(finding["expected"], Value::Array(vec![]), "nothing is known of its network: {finding}");
     }
 }
+
+#[test]
+fn calls_that_go_packet_by_packet_are_not_healthy() {
+    let place = Place::new();
+    let text = "network n { host a, b; link a - b 20 Mbit/s 10 ms; }
+        1 from a to b rr 100, 64 KiB*10 over saw across n in simulated;";
+    place.stackline(&["run", "--trace", "-e", text]).succeeds();
+    let found = place.stackline(&["diagnose", "last"]);
+    found.succeeds();
+    // 64 KiB in packets of 1440 bytes, and a request.
+    assert!(found.out.contains("a call takes 47 round trips of 20.0 ms"), "{}", found.out);
+    assert!(found.out.contains("try `window(n = 46)`"), "{}", found.out);
+}
