@@ -15,7 +15,7 @@ fn transfer(link: &str, options: &str) -> String {
 fn diagnosed(place: &Place, text: &str) -> (Value, f64) {
     let run = place.stackline(&["run", "--trace", "--json", "-e", text]);
     let run: Value = serde_json::from_str(&run.succeeds().out).unwrap();
-    let found = place.stackline(&["diagnose", "--json", "last"]);
+    let found = place.stackline(&["diagnose", "--json", "--simulate", "last"]);
     let found: Value = serde_json::from_str(&found.succeeds().out).unwrap();
     (found["findings"][0].clone(), run["measurements"][0]["throughput_bit_s"]["mean"].as_f64().unwrap())
 }
@@ -61,7 +61,7 @@ fn what_events_do_not_show_is_found_by_taking_it_away() {
         link l - r 51.7 Mbit/s 24.7 ms queue 630 kB; link r - b 440 Mbit/s 3 ms; }
         1 from a to b bulk_put 16384*2343 over tcp(nodelay, receive_buffer = 216791) across n in simulated;";
     diagnosed(&place, text);
-    let all = place.stackline(&["diagnose", "last"]);
+    let all = place.stackline(&["diagnose", "--simulate", "last"]);
     all.succeeds();
     assert!(all.out.contains("the processor of b limits: it copies each packet; that costs"), "{}", all.out);
     assert!(all.out.contains("by simulation with and without"), "{}", all.out);
@@ -71,7 +71,7 @@ fn what_events_do_not_show_is_found_by_taking_it_away() {
 fn a_run_of_this_machine_is_advised_without_figures() {
     let place = Place::new();
     place.stackline(&["run", "--trace", "-e", "1 rr 32*1000 over tcp"]).succeeds();
-    let found = place.stackline(&["diagnose", "--json", "last"]);
+    let found = place.stackline(&["diagnose", "--json", "--simulate", "last"]);
     let found: Value = serde_json::from_str(&found.succeeds().out).unwrap();
     for finding in found["findings"].as_array().unwrap() {
         assert_eq!(finding["expected"], Value::Array(vec![]), "nothing is known of its network: {finding}");
@@ -84,7 +84,7 @@ fn calls_that_go_packet_by_packet_are_not_healthy() {
     let text = "network n { host a, b; link a - b 20 Mbit/s 10 ms; }
         1 from a to b rr 100, 64 KiB*10 over saw across n in simulated;";
     place.stackline(&["run", "--trace", "-e", text]).succeeds();
-    let found = place.stackline(&["diagnose", "last"]);
+    let found = place.stackline(&["diagnose", "--simulate", "last"]);
     found.succeeds();
     // 64 KiB in packets of 1440 bytes, and a request.
     assert!(found.out.contains("a call takes 47 round trips of 20.0 ms"), "{}", found.out);
