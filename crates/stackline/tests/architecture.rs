@@ -15,6 +15,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("model", &["core"]),
     ("truth", &["core"]),
     ("proto", &["core"]),
+    ("blocks", &["core"]),
     ("dissect", &["proto", "events"]),
     ("endpoint", &["core"]),
     ("sim", &["core", "net", "proto", "endpoint", "events"]),
@@ -39,7 +40,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 ];
 
 /// Crates in which no clock, file, socket or thread can be named.
-const PURE: &[&str] = &["core", "spec", "net", "proto", "model"];
+const PURE: &[&str] = &["core", "spec", "net", "proto", "model", "blocks"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

@@ -1,0 +1,36 @@
+//! A parallel block server as pure machines: the master names blocks, disk servers read and send them, clients ask for
+//! lists that supersede one another (DPSS; Tierney et al. 1996).
+//!
+//! Nothing here reads a clock or a disk, opens a socket, starts a thread or draws a number: time and what came are
+//! arguments, what is to be done is the result. `blocks-run` carries it out with sockets and threads, and in virtual time.
+//!
+//! | module | one idea |
+//! | --- | --- |
+//! | [`set`] | what a data set is |
+//! | [`pyramid`] | a picture at several resolutions, cut into tiles |
+//! | [`placement`] | on which disk a block is put |
+//! | [`wire`] | messages, as bytes |
+//! | [`limits`] | what a peer may ask for at most |
+//! | [`master`] | sets, sessions, where blocks are |
+//! | [`server`] | read queues, cache, write queues, discarding |
+//! | [`client`] | what is outstanding, what came in time |
+//! | [`viewer`] | what somebody who looks at a picture needs |
+
+#![no_std]
+
+extern crate alloc;
+
+pub mod client;
+pub mod limits;
+pub mod master;
+pub mod placement;
+pub mod pyramid;
+pub mod server;
+pub mod set;
+pub mod viewer;
+pub mod wire;
+
+pub use client::Client;
+pub use master::Master;
+pub use server::Server;
+pub use set::Set;

@@ -1,0 +1,174 @@
+//! Sets are created, blocks given places, and remembered once they are on their disks.
+//!
+//! A set has one loader at a time. What it committed is remembered block by block, so a loader that was ended goes on
+//! where it was; what was given a place and never committed is lost space.
+
+use super::space::in_turn;
+use super::{Actions, Change, Master, SetState};
+use crate::limits;
+use crate::master::rows::Rows;
+use crate::placement::Placement;
+use crate::wire::control::{Commit, Create, Created, Delete, Done, Place, Reserve, Reserved, Row};
+use crate::wire::message::Why;
+use alloc::format;
+use alloc::vec::Vec;
+
+impl Master {
+    pub(super) fn create(&mut self, connection: u64, create: Create, actions: &mut Actions) {
+        let Create { request, about } = create;
+        if let Some(fault) = about.fault() {
+            return actions.refuse(connection, request, Why::Malformed, fault);
+        }
+        let servers = self.infos();
+        if let Some(id) = self.by_name.get(&about.name).copied() {
+            let Some(set) = self.sets.get_mut(&id) else { return };
+            if set.sealed {
+                let words = format!("the set {} is there already", about.name);
+                return actions.refuse(connection, request, Why::Busy, words);
+            }
+            if set.loader.is_some_and(|loader| loader != connection) {
+                let words = format!("somebody else loads the set {}", about.name);
+                return actions.refuse(connection, request, Why::Busy, words);
+            }
+            if set.about != about {
+                let words = format!("the set {} was begun with another size, block size or placement", about.name);
+                return actions.refuse(connection, request, Why::Busy, words);
+            }
+            set.loader = Some(connection);
+            let written = set.rows.written();
+            return actions.send(connection, Created { request, set: id, written, servers });
+        }
+        if self.sets.len() >= limits::MOST_SETS {
+            return actions.refuse(connection, request, Why::Limit, "there are too many sets");
+        }
+        let id = self.sets.keys().next_back().map_or(1, |last| last + 1);
+        actions.changes.push(Change::Set { id, about: about.clone(), sealed: false });
+        self.by_name.insert(about.name.clone(), id);
+        let rows = Rows::new(about.replicas);
+        self.sets.insert(id, SetState { about, rows, sealed: false, loader: Some(connection) });
+        actions.send(connection, Created { request, set: id, written: 0, servers });
+    }
+
+    pub(super) fn reserve(&mut self, connection: u64, reserve: &Reserve, actions: &mut Actions) {
+        let request = reserve.request;
+        let Some(set) = self.sets.get(&reserve.set).filter(|set| set.loader == Some(connection)) else {
+            return actions.refuse(connection, request, Why::NoSet, "that set is not being loaded by this connection");
+        };
+        let about = set.about.clone();
+        if reserve.blocks.iter().any(|number| *number >= about.blocks()) {
+            return actions.refuse(connection, request, Why::NoBlock, "the set has no such block");
+        }
+        if about.placement == Placement::Given && reserve.given.len() != reserve.blocks.len() {
+            return actions.refuse(connection, request, Why::Malformed, "places are to be given, one a block");
+        }
+        let mut rows = Vec::new();
+        let mut remember = Vec::new();
+        for (at, number) in reserve.blocks.iter().enumerate() {
+            let given = reserve.given.get(at).map(|disk| *disk as usize);
+            let first = |disks: usize| match about.placement {
+                Placement::Given => given.unwrap_or(0) % disks.max(1),
+                placement => placement.disk(*number, about.picture.as_ref(), disks),
+            };
+            let places = self.places(first, about.length(*number), usize::from(about.replicas), &mut remember);
+            if places.len() < usize::from(about.replicas) {
+                actions.changes.extend(remember);
+                let words = if self.up().next().is_none() {
+                    "no disk server is up".into()
+                } else {
+                    format!("no {} disks have room for block {number} of {}", about.replicas, about.name)
+                };
+                return actions.refuse(connection, request, Why::Full, words);
+            }
+            rows.push(Row { checksum: 0, places });
+        }
+        actions.changes.extend(remember);
+        actions.send(connection, Reserved { request, rows });
+    }
+
+    /// Places for the copies of one block, each on a server of its own while there are enough.
+    fn places(
+        &mut self,
+        first: impl Fn(usize) -> usize,
+        length: u32,
+        replicas: usize,
+        remember: &mut Vec<Change>,
+    ) -> Vec<Place> {
+        let up: Vec<u16> = self.up().map(|(id, _)| id).collect();
+        let disks = up.iter().flat_map(|id| {
+            let count = self.servers.get(id).map_or(0, |server| server.disks.len());
+            (0..count).map(|disk| (*id, disk as u16))
+        });
+        let disks = in_turn(disks);
+        let first = first(disks.len());
+        let order: Vec<_> = disks[first.min(disks.len())..].iter().chain(&disks[..first.min(disks.len())]).collect();
+        let mut places: Vec<Place> = Vec::new();
+        for same_server in [false, true] {
+            for (server, disk) in &order {
+                if places.len() == replicas {
+                    break;
+                }
+                let taken = places.iter().any(|place| place.server == *server && (!same_server || place.disk == *disk));
+                let state = self.servers.get_mut(server);
+                let space = state.and_then(|state| state.disks.get_mut(usize::from(*disk)));
+                let Some(space) = space.filter(|space| !taken && space.fits(length)) else { continue };
+                let (offset, more) = space.take(length);
+                if more {
+                    let change = Change::Space { server: *server, disk: *disk, up_to: space.remembered };
+                    remember.retain(
+                        |other| !matches!(other, Change::Space { server: s, disk: d, .. } if s == server && d == disk),
+                    );
+                    remember.push(change);
+                }
+                places.push(Place { server: *server, disk: *disk, offset });
+            }
+        }
+        places
+    }
+
+    pub(super) fn commit(&mut self, connection: u64, commit: Commit, actions: &mut Actions) {
+        let Commit { request, set: id, blocks, seal } = commit;
+        let Some(set) = self.sets.get_mut(&id).filter(|set| set.loader == Some(connection)) else {
+            return actions.refuse(connection, request, Why::NoSet, "that set is not being loaded by this connection");
+        };
+        let count = set.about.blocks();
+        let replicas = usize::from(set.about.replicas);
+        if blocks.iter().any(|block| block.number >= count || block.row.places.len() != replicas) {
+            return actions.refuse(connection, request, Why::NoBlock, "the set has no such block");
+        }
+        for block in &blocks {
+            set.rows.insert(block.number, &block.row);
+        }
+        if !blocks.is_empty() {
+            actions.changes.push(Change::Rows { set: id, blocks });
+        }
+        if seal {
+            let missing = count - set.rows.written();
+            if missing > 0 {
+                let words = format!("{missing} blocks of {} are not written", set.about.name);
+                return actions.refuse(connection, request, Why::NoBlock, words);
+            }
+            set.sealed = true;
+            set.loader = None;
+            actions.changes.push(Change::Set { id, about: set.about.clone(), sealed: true });
+        }
+        actions.send(connection, Done { request });
+    }
+
+    pub(super) fn delete(&mut self, connection: u64, delete: &Delete, actions: &mut Actions) {
+        let Some(id) = self.by_name.get(&delete.name).copied() else {
+            let words = format!("there is no set {}", delete.name);
+            return actions.refuse(connection, delete.request, Why::NoSet, words);
+        };
+        if self.sets.get(&id).and_then(|set| set.loader).is_some_and(|loader| loader != connection) {
+            let words = format!("somebody else loads the set {}", delete.name);
+            return actions.refuse(connection, delete.request, Why::Busy, words);
+        }
+        self.sets.remove(&id);
+        self.by_name.remove(&delete.name);
+        for peer in self.peers.values_mut() {
+            peer.open.retain(|open| *open != id);
+        }
+        actions.changes.push(Change::Deleted { set: id });
+        actions.send(connection, Done { request: delete.request });
+    }
+}

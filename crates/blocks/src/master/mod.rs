@@ -1,0 +1,420 @@
+//! The master: data sets, sessions, where blocks are, which servers are up (Tierney et al. 1996, section 2.1.3).
+//!
+//! It says what has to be remembered ([`Change`]) before its answers may be sent, and never touches a block itself.
+
+mod loading;
+mod rows;
+mod space;
+
+pub use space::ALIGNMENT;
+
+use crate::limits;
+use crate::set::Set;
+use crate::wire::control::{
+    Ask, Changed, Forget, Join, Joined, List, Map, Mapped, Missing, Open, Opened, Place, Refused, Row, ServerInfo,
+    SetInfo, Told, Written,
+};
+use crate::wire::data::{Disk, Entry, Requests};
+use crate::wire::greeting::Role;
+use crate::wire::message::{Message, Why};
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+use rows::{Choice, Rows};
+use space::Space;
+use stackline_core::time::Instant;
+
+/// What has to outlast the master.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// A set was created, or is whole now.
+    Set {
+        /// Its number.
+        id: u32,
+        /// What it is.
+        about: Set,
+        /// Whether it is whole.
+        sealed: bool,
+    },
+    /// Blocks are on their disks.
+    Rows {
+        /// Of which set.
+        set: u32,
+        /// Which.
+        blocks: Vec<Written>,
+    },
+    /// A set is gone.
+    Deleted {
+        /// Its number.
+        set: u32,
+    },
+    /// A server was seen first, or has other disks.
+    Server {
+        /// Its number.
+        id: u16,
+        /// Its name.
+        name: String,
+        /// Identities of its disks, in its order.
+        disks: Vec<u128>,
+    },
+    /// A disk is given away up to there.
+    Space {
+        /// Of which server.
+        server: u16,
+        /// Which disk.
+        disk: u16,
+        /// Bytes.
+        up_to: u64,
+    },
+}
+
+/// What is to be done: first remembered, then sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Actions {
+    /// What has to be remembered before anything is sent.
+    pub changes: Vec<Change>,
+    /// Messages, and the connections they go over.
+    pub sends: Vec<(u64, Message)>,
+    /// Connections that are to be closed when all is sent.
+    pub closes: Vec<u64>,
+}
+
+impl Actions {
+    fn send(&mut self, connection: u64, message: impl Into<Message>) {
+        self.sends.push((connection, message.into()));
+    }
+
+    fn refuse(&mut self, connection: u64, request: u32, why: Why, words: impl Into<String>) {
+        self.send(connection, Refused { request, why: why as u8, words: words.into() });
+    }
+}
+
+/// A set and where its blocks are.
+struct SetState {
+    about: Set,
+    rows: Rows,
+    sealed: bool,
+    /// Who writes it.
+    loader: Option<u64>,
+}
+
+struct ServerState {
+    name: String,
+    address: String,
+    /// Its connection, while it is up.
+    connection: Option<u64>,
+    disks: Vec<Space>,
+}
+
+struct Peer {
+    role: Role,
+    session: u128,
+    /// Sets that were opened.
+    open: Vec<u32>,
+    /// Of a disk server, its number.
+    server: Option<u16>,
+}
+
+/// The master.
+#[derive(Default)]
+pub struct Master {
+    sets: BTreeMap<u32, SetState>,
+    by_name: BTreeMap<String, u32>,
+    servers: BTreeMap<u16, ServerState>,
+    peers: BTreeMap<u64, Peer>,
+}
+
+impl core::fmt::Debug for Master {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let (sets, servers) = (self.sets.len(), self.servers.len());
+        f.debug_struct("Master").field("sets", &sets).field("servers", &servers).finish_non_exhaustive()
+    }
+}
+
+impl Master {
+    /// What was remembered, in any order in which sets precede their blocks and servers their space.
+    pub fn remember(&mut self, change: Change) {
+        match change {
+            Change::Set { id, about, sealed } => {
+                self.by_name.insert(about.name.clone(), id);
+                match self.sets.get_mut(&id) {
+                    Some(set) => set.sealed = sealed,
+                    None => {
+                        let rows = Rows::new(about.replicas);
+                        self.sets.insert(id, SetState { about, rows, sealed, loader: None });
+                    }
+                }
+            }
+            Change::Rows { set, blocks } => {
+                if let Some(set) = self.sets.get_mut(&set) {
+                    for block in &blocks {
+                        set.rows.insert(block.number, &block.row);
+                    }
+                }
+            }
+            Change::Deleted { set } => {
+                if let Some(set) = self.sets.remove(&set) {
+                    self.by_name.remove(&set.about.name);
+                }
+            }
+            Change::Server { id, name, disks } => {
+                let disk = |identity| Disk { identity, path: String::new(), capacity: 0, used: 0, up: false };
+                let disks = disks.into_iter().map(|identity| Space::new(disk(identity), 0)).collect();
+                self.servers.insert(id, ServerState { name, address: String::new(), connection: None, disks });
+            }
+            Change::Space { server, disk, up_to } => {
+                let server = self.servers.get_mut(&server);
+                if let Some(space) = server.and_then(|server| server.disks.get_mut(usize::from(disk))) {
+                    (space.next, space.remembered) = (up_to, up_to);
+                }
+            }
+        }
+    }
+
+    /// A connection came. `session` is drawn, not to be guessed.
+    ///
+    /// # Errors
+    /// [`Why::Limit`] where there are too many.
+    pub fn connected(&mut self, connection: u64, role: Role, session: u128) -> Result<(), Why> {
+        if self.peers.len() >= limits::MOST_SESSIONS {
+            return Err(Why::Limit);
+        }
+        self.peers.insert(connection, Peer { role, session, open: Vec::new(), server: None });
+        Ok(())
+    }
+
+    /// A connection is gone: of a server, of a session, of a loader.
+    pub fn disconnected(&mut self, connection: u64) -> Actions {
+        let mut actions = Actions::default();
+        let Some(peer) = self.peers.remove(&connection) else { return actions };
+        for set in self.sets.values_mut().filter(|set| set.loader == Some(connection)) {
+            set.loader = None;
+        }
+        if !peer.open.is_empty() {
+            let forget = Forget { session: peer.session };
+            self.up().for_each(|(_, server)| actions.send(server, forget.clone()));
+        }
+        let server = peer.server.and_then(|id| Some((id, self.servers.get_mut(&id)?)));
+        if let Some((id, server)) = server.filter(|(_, server)| server.connection == Some(connection)) {
+            server.connection = None;
+            self.tell_clients(id, &mut actions);
+        }
+        actions
+    }
+
+    /// A message came.
+    pub fn handle(&mut self, now: Instant, connection: u64, message: Message) -> Actions {
+        let mut actions = Actions::default();
+        let Some(role) = self.peers.get(&connection).map(|peer| peer.role) else { return actions };
+        match (role, message) {
+            (Role::Client | Role::Loader, Message::Open(open)) => self.open(connection, &open, &mut actions),
+            (Role::Client | Role::Loader, Message::Close(close)) => self.close(connection, close.set),
+            (Role::Client | Role::Loader, Message::List(list)) => self.list(now, connection, &list, &mut actions),
+            (Role::Client | Role::Loader, Message::Map(map)) => self.map(connection, &map, &mut actions),
+            (Role::Client | Role::Loader, Message::Ask(ask)) => self.tell(connection, &ask, &mut actions),
+            (Role::Loader, Message::Create(create)) => self.create(connection, create, &mut actions),
+            (Role::Loader, Message::Reserve(reserve)) => self.reserve(connection, &reserve, &mut actions),
+            (Role::Loader, Message::Commit(commit)) => self.commit(connection, commit, &mut actions),
+            (Role::Loader, Message::Delete(delete)) => self.delete(connection, &delete, &mut actions),
+            (Role::Server, Message::Join(join)) => self.join(connection, join, &mut actions),
+            (Role::Server, Message::DiskChanged(disk)) => self.disk(connection, disk.disk, disk.up, &mut actions),
+            (Role::Client, Message::Create(_) | Message::Reserve(_) | Message::Commit(_) | Message::Delete(_)) => {
+                actions.refuse(connection, 0, Why::Key, "this connection may only read");
+            }
+            _ => {
+                actions.refuse(connection, 0, Why::Malformed, "that message does not belong here");
+                actions.closes.push(connection);
+            }
+        }
+        actions
+    }
+
+    // --- servers ---
+
+    /// Servers that are up, and their connections.
+    fn up(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
+        self.servers.iter().filter_map(|(id, server)| Some((*id, server.connection?)))
+    }
+
+    fn info(&self, id: u16) -> Option<ServerInfo> {
+        let server = self.servers.get(&id)?;
+        let up = server.connection.is_some();
+        let disks = server.disks.iter();
+        let disks = disks.map(|space| Disk { used: space.next, up: up && space.about.up, ..space.about.clone() });
+        let (name, address) = (server.name.clone(), server.address.clone());
+        Some(ServerInfo { id, name, address, up, disks: disks.collect() })
+    }
+
+    fn infos(&self) -> Vec<ServerInfo> {
+        self.servers.keys().filter_map(|id| self.info(*id)).collect()
+    }
+
+    fn join(&mut self, connection: u64, join: Join, actions: &mut Actions) {
+        let known = self.servers.iter().find(|(_, server)| server.name == join.name).map(|(id, _)| *id);
+        if known.is_some_and(|id| self.servers[&id].connection.is_some()) {
+            actions.refuse(connection, 0, Why::Busy, "a server of that name is up");
+            actions.closes.push(connection);
+            return;
+        }
+        let id = known.unwrap_or_else(|| self.servers.keys().next_back().map_or(0, |last| last + 1));
+        if usize::from(id) >= limits::MOST_SERVERS {
+            actions.refuse(connection, 0, Why::Limit, "there are too many servers");
+            actions.closes.push(connection);
+            return;
+        }
+        let before = self.servers.get(&id).map(|server| server.disks.clone()).unwrap_or_default();
+        // A disk keeps its number wherever it is mounted; new ones come behind.
+        let identities: Vec<u128> = join.disks.iter().map(|disk| disk.identity).collect();
+        let same = before.iter().zip(&identities).all(|(space, identity)| space.about.identity == *identity);
+        if !same || identities.len() < before.len() {
+            let words = "its disks are not those it had: start it with the same ones, in the same order";
+            actions.refuse(connection, 0, Why::Disk, words);
+            actions.closes.push(connection);
+            return;
+        }
+        if known.is_none() || identities.len() > before.len() {
+            actions.changes.push(Change::Server { id, name: join.name.clone(), disks: identities });
+            for (disk, space) in before.iter().enumerate() {
+                let change = Change::Space { server: id, disk: disk as u16, up_to: space.remembered };
+                actions.changes.push(change);
+            }
+        }
+        let mut disks: Vec<Space> = Vec::new();
+        for (at, about) in join.disks.into_iter().enumerate() {
+            let mut space = before.get(at).cloned().unwrap_or_else(|| Space::new(about.clone(), ALIGNMENT));
+            space.about = about;
+            disks.push(space);
+        }
+        let (name, address) = (join.name, join.address);
+        self.servers.insert(id, ServerState { name, address, connection: Some(connection), disks });
+        if let Some(peer) = self.peers.get_mut(&connection) {
+            peer.server = Some(id);
+        }
+        actions.send(connection, Joined { server: id });
+        self.tell_clients(id, actions);
+    }
+
+    fn disk(&mut self, connection: u64, disk: u16, up: bool, actions: &mut Actions) {
+        let id = self.peers.get(&connection).and_then(|peer| peer.server);
+        let Some(id) = id else { return };
+        let server = self.servers.get_mut(&id);
+        if let Some(space) = server.and_then(|server| server.disks.get_mut(usize::from(disk))) {
+            space.about.up = up;
+            self.tell_clients(id, actions);
+        }
+    }
+
+    /// Everybody who has a set open learns of a server.
+    fn tell_clients(&self, id: u16, actions: &mut Actions) {
+        let Some(server) = self.info(id) else { return };
+        for (connection, peer) in &self.peers {
+            if !peer.open.is_empty() {
+                actions.send(*connection, Changed { server: server.clone() });
+            }
+        }
+    }
+
+    fn reachable(&self, place: &Place) -> bool {
+        let server = self.servers.get(&place.server).filter(|server| server.connection.is_some());
+        server.and_then(|server| server.disks.get(usize::from(place.disk))).is_some_and(|space| space.about.up)
+    }
+
+    // --- clients ---
+
+    fn open(&mut self, connection: u64, open: &Open, actions: &mut Actions) {
+        let Some(set) = self.by_name.get(&open.name).copied() else {
+            let words = alloc::format!("there is no set {}", open.name);
+            return actions.refuse(connection, open.request, Why::NoSet, words);
+        };
+        let servers = self.infos();
+        let (Some(peer), Some(state)) = (self.peers.get_mut(&connection), self.sets.get(&set)) else { return };
+        if !peer.open.contains(&set) {
+            if peer.open.len() >= limits::MOST_OPEN {
+                return actions.refuse(connection, open.request, Why::Limit, "too many sets are open");
+            }
+            peer.open.push(set);
+        }
+        let about = state.about.clone();
+        actions.send(connection, Opened { request: open.request, session: peer.session, set, about, servers });
+    }
+
+    fn close(&mut self, connection: u64, set: u32) {
+        if let Some(peer) = self.peers.get_mut(&connection) {
+            peer.open.retain(|open| *open != set);
+        }
+    }
+
+    /// A list becomes one for each server: names become places.
+    fn list(&self, now: Instant, connection: u64, list: &List, actions: &mut Actions) {
+        let Some(peer) = self.peers.get(&connection) else { return };
+        let Some(set) = self.sets.get(&list.set).filter(|_| peer.open.contains(&list.set)) else {
+            return actions.refuse(connection, 0, Why::NoSet, "a list is of a set that is not open");
+        };
+        let mut by_server: BTreeMap<u16, Vec<Entry>> = self.up().map(|(id, _)| (id, Vec::new())).collect();
+        let mut missing: BTreeMap<Why, Vec<u64>> = BTreeMap::new();
+        for (index, number) in list.blocks.iter().enumerate() {
+            let index = index as u32;
+            let length = set.about.length(*number);
+            match set.rows.choose(*number, |place| self.reachable(place)) {
+                Choice::At(checksum, place) => {
+                    let Place { disk, offset, .. } = place;
+                    let entry = Entry { index, number: *number, disk, offset, length, checksum };
+                    by_server.entry(place.server).or_default().push(entry);
+                }
+                Choice::NotWritten => missing.entry(Why::NoBlock).or_default().push(*number),
+                Choice::Unreachable => missing.entry(Why::NoServer).or_default().push(*number),
+            }
+        }
+        for (why, blocks) in missing {
+            let (set, serial) = (list.set, list.serial);
+            actions.send(connection, Missing { set, serial, why: why as u8, blocks });
+        }
+        for (id, entries) in by_server {
+            let server = self.servers.get(&id).and_then(|server| server.connection);
+            let Some(server) = server.filter(|_| list.supersedes || !entries.is_empty()) else { continue };
+            let List { set, serial, supersedes, report, first_unit, app_send, .. } = *list;
+            let stamps = [app_send, now.0, now.0];
+            let session = peer.session;
+            actions.send(server, Requests { session, set, serial, supersedes, report, first_unit, stamps, entries });
+        }
+    }
+
+    fn map(&self, connection: u64, map: &Map, actions: &mut Actions) {
+        let Some(set) = self.sets.get(&map.set) else {
+            return actions.refuse(connection, map.request, Why::NoSet, "there is no such set");
+        };
+        let last = set.about.blocks().min(map.first.saturating_add(u64::from(map.count)));
+        let nowhere = || Row { checksum: 0, places: Vec::new() };
+        let rows = (map.first..last).map(|number| set.rows.get(number).unwrap_or_else(nowhere)).collect();
+        actions.send(connection, Mapped { request: map.request, set: map.set, first: map.first, rows });
+    }
+
+    fn tell(&self, connection: u64, ask: &Ask, actions: &mut Actions) {
+        let sets = self.sets.values().map(|set| SetInfo {
+            about: set.about.clone(),
+            written: set.rows.written(),
+            reachable: set.rows.iter().filter(|(_, row)| row.places.iter().any(|place| self.reachable(place))).count()
+                as u64,
+            sealed: set.sealed,
+        });
+        actions.send(connection, Told { request: ask.request, sets: sets.collect(), servers: self.infos() });
+    }
+}
+
+/// The moment at which lists leave is that of their sending, not of their translation.
+pub fn stamp_master_out(message: &mut Message, now: Instant) {
+    if let Message::Requests(list) = message {
+        list.stamps[2] = now.0;
+    }
+}
+
+impl Master {
+    /// The number of a set's name, for tests and lists of people.
+    #[must_use]
+    pub fn set(&self, name: &str) -> Option<u32> {
+        self.by_name.get(name).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests;

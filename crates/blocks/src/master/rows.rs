@@ -1,0 +1,108 @@
+//! Where the blocks of a set are: in tables of some thousand blocks each, as they are written.
+
+use crate::wire::control::{Place, Row};
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// Blocks of one table.
+const TABLE: u64 = 1024;
+
+/// No place.
+const NOWHERE: Spot = Spot { server: u16::MAX, disk: u16::MAX, offset: 0 };
+
+#[derive(Clone, Copy, Debug)]
+struct Spot {
+    server: u16,
+    disk: u16,
+    offset: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Table {
+    checksums: Box<[u32]>,
+    /// So many a block as it has copies.
+    spots: Box<[Spot]>,
+}
+
+/// Where the blocks of a set are.
+#[derive(Clone, Debug)]
+pub(crate) struct Rows {
+    replicas: usize,
+    tables: BTreeMap<u64, Table>,
+    written: u64,
+}
+
+impl Rows {
+    /// None are written yet.
+    pub(crate) fn new(replicas: u8) -> Self {
+        Self { replicas: usize::from(replicas), tables: BTreeMap::new(), written: 0 }
+    }
+
+    /// How many blocks are written.
+    pub(crate) const fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// A block is there; whether it was not before.
+    pub(crate) fn insert(&mut self, number: u64, row: &Row) -> bool {
+        let replicas = self.replicas;
+        let table = self.tables.entry(number / TABLE).or_insert_with(|| Table {
+            checksums: vec![0; TABLE as usize].into(),
+            spots: vec![NOWHERE; TABLE as usize * replicas].into(),
+        });
+        let at = (number % TABLE) as usize;
+        table.checksums[at] = row.checksum;
+        let spots = &mut table.spots[at * replicas..(at + 1) * replicas];
+        let new = spots[0].server == u16::MAX;
+        spots.fill(NOWHERE);
+        for (spot, place) in spots.iter_mut().zip(&row.places) {
+            *spot = Spot { server: place.server, disk: place.disk, offset: place.offset };
+        }
+        self.written += u64::from(new);
+        new
+    }
+
+    fn spots(&self, number: u64) -> Option<(u32, impl Iterator<Item = Place> + '_)> {
+        let table = self.tables.get(&(number / TABLE))?;
+        let at = (number % TABLE) as usize;
+        let spots = &table.spots[at * self.replicas..(at + 1) * self.replicas];
+        let places = spots.iter().take_while(|spot| spot.server != u16::MAX);
+        let places = places.map(|spot| Place { server: spot.server, disk: spot.disk, offset: spot.offset });
+        (spots[0].server != u16::MAX).then_some((table.checksums[at], places))
+    }
+
+    /// Where a block is.
+    pub(crate) fn get(&self, number: u64) -> Option<Row> {
+        let (checksum, places) = self.spots(number)?;
+        Some(Row { checksum, places: places.collect() })
+    }
+
+    /// One copy of a block among those that can be reached, a different one for different blocks; how many there are.
+    pub(crate) fn choose(&self, number: u64, reachable: impl Fn(&Place) -> bool) -> Choice {
+        let Some((checksum, places)) = self.spots(number) else { return Choice::NotWritten };
+        let up: Vec<Place> = places.filter(reachable).collect();
+        match up.len() {
+            0 => Choice::Unreachable,
+            count => Choice::At(checksum, up[(number % count as u64) as usize].clone()),
+        }
+    }
+
+    /// All blocks that are written, with their places.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, Row)> + '_ {
+        let numbers = self.tables.keys().flat_map(|table| table * TABLE..(table + 1) * TABLE);
+        numbers.filter_map(|number| Some((number, self.get(number)?)))
+    }
+}
+
+/// Which copy is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// The block was not written.
+    NotWritten,
+    /// No server that has it is up.
+    Unreachable,
+    /// This one, with the checksum.
+    At(u32, Place),
+}

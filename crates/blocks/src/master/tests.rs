@@ -1,0 +1,231 @@
+//! The machine by itself: who is told what after which messages.
+
+use super::*;
+use crate::placement::Placement;
+use crate::wire::control::{Close, Commit, Create, Delete, Reserve};
+use alloc::vec;
+
+const SERVERS: [u64; 2] = [1, 2];
+const LOADER: u64 = 10;
+const CLIENT: u64 = 11;
+
+fn at(ms: u64) -> Instant {
+    Instant(ms * 1_000_000)
+}
+
+fn set(blocks: u64, replicas: u8) -> Set {
+    let (block_size, placement, picture) = (4096, Placement::RoundRobin, None);
+    Set { name: "map".into(), block_size, bytes: blocks * 4096 - 96, replicas, placement, picture }
+}
+
+fn join(name: &str, capacity: u64) -> Message {
+    let identity = name.len() as u128 * 1000 + u128::from(name.as_bytes()[0]);
+    let disk = Disk { identity, path: "/a".into(), capacity, used: 0, up: true };
+    Join { name: name.into(), address: alloc::format!("{name}:1"), disks: vec![disk] }.into()
+}
+
+/// A master with two servers of one disk each.
+fn master(capacity: u64) -> Master {
+    let mut master = Master::default();
+    for (connection, name) in SERVERS.into_iter().zip(["a", "b"]) {
+        master.connected(connection, Role::Server, 0).unwrap();
+        master.handle(at(0), connection, join(name, capacity));
+    }
+    master.connected(LOADER, Role::Loader, 100).unwrap();
+    master.connected(CLIENT, Role::Client, 101).unwrap();
+    master
+}
+
+fn to(actions: &Actions, connection: u64) -> Vec<&Message> {
+    actions.sends.iter().filter(|(to, _)| *to == connection).map(|(_, message)| message).collect()
+}
+
+fn why(actions: &Actions, connection: u64) -> Option<Why> {
+    to(actions, connection).iter().find_map(|message| match message {
+        Message::Refused(refused) => Some(Why::of(refused.why)),
+        _ => None,
+    })
+}
+
+/// Writes all blocks of a set; what was to be remembered.
+fn load(master: &mut Master, about: Set) -> Vec<Change> {
+    let blocks: Vec<u64> = (0..about.blocks()).collect();
+    let created = master.handle(at(1), LOADER, Create { request: 1, about }.into());
+    let Some(Message::Created(there)) = to(&created, LOADER).first().copied().cloned() else { panic!("{created:?}") };
+    let set = there.set;
+    let reserve = Reserve { request: 2, set, blocks: blocks.clone(), given: vec![] };
+    let reserved = master.handle(at(2), LOADER, reserve.into());
+    let Some(Message::Reserved(rows)) = to(&reserved, LOADER).first().copied().cloned() else { panic!("{reserved:?}") };
+    let blocks = blocks.into_iter().zip(rows.rows);
+    let blocks = blocks.map(|(number, row)| Written { number, row: Row { checksum: number as u32, ..row } }).collect();
+    let done = master.handle(at(3), LOADER, Commit { request: 3, set, blocks, seal: true }.into());
+    assert!(matches!(to(&done, LOADER)[..], [Message::Done(_)]), "{done:?}");
+    [created.changes, reserved.changes, done.changes].concat()
+}
+
+fn open(master: &mut Master) -> (Actions, u32) {
+    let actions = master.handle(at(4), CLIENT, Open { request: 1, name: "map".into() }.into());
+    let set = match to(&actions, CLIENT)[..] {
+        [Message::Opened(opened)] => opened.set,
+        _ => panic!("{actions:?}"),
+    };
+    (actions, set)
+}
+
+fn wants(set: u32, blocks: &[u64]) -> Message {
+    let (serial, supersedes, report, first_unit, app_send) = (1, true, true, 50, 77);
+    List { set, serial, supersedes, report, first_unit, app_send, blocks: blocks.into() }.into()
+}
+
+#[test]
+fn a_list_goes_to_the_servers_that_have_its_blocks() {
+    let mut master = master(1 << 30);
+    load(&mut master, set(4, 1));
+    let (_, id) = open(&mut master);
+    let actions = master.handle(at(9), CLIENT, wants(id, &[0, 1, 2, 9]));
+    let numbers = |connection| match to(&actions, connection)[..] {
+        [Message::Requests(list)] => {
+            assert_eq!((list.session, list.first_unit, list.stamps), (101, 50, [77, 9_000_000, 9_000_000]));
+            list.entries.iter().map(|entry| (entry.index, entry.number, entry.checksum)).collect::<Vec<_>>()
+        }
+        ref other => panic!("{other:?}"),
+    };
+    assert_eq!(numbers(1), [(0, 0, 0), (2, 2, 2)]);
+    assert_eq!(numbers(2), [(1, 1, 1)]);
+    let missing = to(&actions, CLIENT);
+    assert!(
+        matches!(missing[..], [Message::Missing(missing)] if missing.blocks == [9] && Why::of(missing.why) == Why::NoBlock)
+    );
+}
+
+#[test]
+fn every_server_learns_that_a_list_supersedes() {
+    let mut master = master(1 << 30);
+    load(&mut master, set(4, 1));
+    let (_, id) = open(&mut master);
+    let actions = master.handle(at(9), CLIENT, wants(id, &[0]));
+    assert!(matches!(to(&actions, 2)[..], [Message::Requests(list)] if list.entries.is_empty() && list.supersedes));
+}
+
+#[test]
+fn the_last_block_is_as_long_as_what_is_left() {
+    let mut master = master(1 << 30);
+    load(&mut master, set(4, 1));
+    let (_, id) = open(&mut master);
+    let actions = master.handle(at(9), CLIENT, wants(id, &[3]));
+    assert!(matches!(to(&actions, 2)[..], [Message::Requests(list)] if list.entries[0].length == 4000));
+}
+
+#[test]
+fn replicas_serve_when_a_server_dies_and_clients_learn_it() {
+    let mut master = master(1 << 30);
+    load(&mut master, set(8, 2));
+    let (_, id) = open(&mut master);
+    let gone = master.disconnected(2);
+    assert!(
+        matches!(to(&gone, CLIENT)[..], [Message::Changed(changed)] if !changed.server.up && changed.server.id == 1)
+    );
+    let actions = master.handle(at(9), CLIENT, wants(id, &[0, 1, 2, 3, 4, 5, 6, 7]));
+    assert!(matches!(to(&actions, 1)[..], [Message::Requests(list)] if list.entries.len() == 8));
+    assert_eq!(to(&actions, CLIENT), Vec::<&Message>::new());
+}
+
+#[test]
+fn without_replicas_the_blocks_of_a_dead_server_are_named() {
+    let mut master = master(1 << 30);
+    load(&mut master, set(4, 1));
+    let (_, id) = open(&mut master);
+    master.disconnected(1);
+    let actions = master.handle(at(9), CLIENT, wants(id, &[0, 1, 2, 3]));
+    assert!(matches!(to(&actions, CLIENT)[..], [Message::Missing(missing)]
+        if missing.blocks == [0, 2] && Why::of(missing.why) == Why::NoServer));
+}
+
+#[test]
+fn what_was_remembered_is_all_that_a_new_master_needs() {
+    let mut first = master(1 << 30);
+    let changes = load(&mut first, set(100, 2));
+    let mut second = Master::default();
+    second.remember(Change::Server { id: 0, name: "a".into(), disks: vec![1097] });
+    second.remember(Change::Server { id: 1, name: "b".into(), disks: vec![1098] });
+    changes.into_iter().for_each(|change| second.remember(change));
+    for (connection, name) in SERVERS.into_iter().zip(["a", "b"]) {
+        second.connected(connection, Role::Server, 0).unwrap();
+        second.handle(at(0), connection, join(name, 1 << 30));
+    }
+    second.connected(LOADER, Role::Loader, 100).unwrap();
+    second.connected(CLIENT, Role::Client, 101).unwrap();
+    let (_, id) = open(&mut second);
+    let map = Map { request: 5, set: id, first: 0, count: 100 };
+    let old = first.handle(at(9), CLIENT, map.clone().into());
+    assert_eq!(old, second.handle(at(9), CLIENT, map.into()));
+    // No place is given away twice, although nothing says how much of the last piece was used.
+    let about = Set { name: "other".into(), ..set(3, 1) };
+    second.handle(at(10), LOADER, Create { request: 1, about }.into());
+    let reserve = Reserve { request: 2, set: 2, blocks: vec![0, 1, 2], given: vec![] };
+    let reserved = second.handle(at(11), LOADER, reserve.into());
+    let Message::Reserved(rows) = to(&reserved, LOADER)[0] else { panic!("{reserved:?}") };
+    assert!(rows.rows.iter().all(|row| row.places[0].offset >= 16 << 20));
+}
+
+#[test]
+fn a_set_has_one_loader_and_its_name_is_taken_once_it_is_whole() {
+    let mut master = master(1 << 30);
+    master.connected(12, Role::Loader, 102).unwrap();
+    master.handle(at(1), LOADER, Create { request: 1, about: set(4, 1) }.into());
+    let second = master.handle(at(1), 12, Create { request: 1, about: set(4, 1) }.into());
+    assert_eq!(why(&second, 12), Some(Why::Busy));
+    master.disconnected(LOADER);
+    let goes_on = master.handle(at(2), 12, Create { request: 2, about: set(4, 1) }.into());
+    assert!(matches!(to(&goes_on, 12)[..], [Message::Created(_)]));
+    let early = master.handle(at(3), 12, Commit { request: 3, set: 1, blocks: vec![], seal: true }.into());
+    assert_eq!(why(&early, 12), Some(Why::NoBlock));
+    let gone = master.handle(at(4), 12, Delete { request: 4, name: "map".into() }.into());
+    assert_eq!(gone.changes, [Change::Deleted { set: 1 }]);
+    assert_eq!(master.set("map"), None);
+}
+
+#[test]
+fn full_disks_are_said_before_anything_is_written() {
+    let mut master = master(64 << 10);
+    master.handle(at(1), LOADER, Create { request: 1, about: set(64, 1) }.into());
+    let blocks = (0..64).collect();
+    let reserve = Reserve { request: 2, set: 1, blocks, given: vec![] };
+    let reserved = master.handle(at(2), LOADER, reserve.into());
+    assert_eq!(why(&reserved, LOADER), Some(Why::Full));
+}
+
+#[test]
+fn who_only_reads_writes_nothing() {
+    let mut master = master(1 << 30);
+    let actions = master.handle(at(1), CLIENT, Create { request: 1, about: set(4, 1) }.into());
+    assert_eq!((why(&actions, CLIENT), actions.changes.len()), (Some(Why::Key), 0));
+    let actions = master.handle(at(1), CLIENT, join("c", 1));
+    assert_eq!(actions.closes, [CLIENT]);
+}
+
+#[test]
+fn lists_of_sets_that_are_not_open_are_refused() {
+    let mut master = master(1 << 30);
+    load(&mut master, set(4, 1));
+    let early = master.handle(at(9), CLIENT, wants(1, &[0]));
+    assert_eq!(why(&early, CLIENT), Some(Why::NoSet));
+    let (_, id) = open(&mut master);
+    master.handle(at(10), CLIENT, Close { set: id }.into());
+    let late = master.handle(at(11), CLIENT, wants(id, &[0]));
+    assert_eq!(why(&late, CLIENT), Some(Why::NoSet));
+}
+
+#[test]
+fn a_server_that_comes_back_with_other_disks_is_refused() {
+    let mut master = master(1 << 30);
+    master.disconnected(1);
+    master.connected(20, Role::Server, 0).unwrap();
+    let disk = Disk { identity: 5, path: "/b".into(), capacity: 1, used: 0, up: true };
+    let other = Join { name: "a".into(), address: "a:1".into(), disks: vec![disk] };
+    let actions = master.handle(at(5), 20, other.into());
+    assert_eq!((why(&actions, 20), &actions.closes[..]), (Some(Why::Disk), &[20][..]));
+    master.connected(21, Role::Server, 0).unwrap();
+    let actions = master.handle(at(6), 21, join("a", 1 << 30));
+    assert!(matches!(to(&actions, 21)[..], [Message::Joined(joined)] if joined.server == 0));
+}

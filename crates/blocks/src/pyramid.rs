@@ -1,0 +1,126 @@
+//! A picture at several resolutions, cut into square tiles: which block is which tile.
+//!
+//! Level 0 is the full resolution, each further one has half of it in both directions, the last is one tile. Tiles are
+//! numbered level by level, row by row. A tile of 128 by 128 pixels of three bytes is a block of 48 KiB.
+
+use crate::wire::codec::record;
+
+record! {
+    /// The size of a picture and of its tiles.
+    pub struct Pyramid {
+        /// Pixels of the full resolution, to the right.
+        pub width: u32,
+        /// Pixels of the full resolution, downwards.
+        pub height: u32,
+        /// Pixels of a tile's side.
+        pub tile: u16,
+        /// Bytes of a pixel.
+        pub pixel_bytes: u8,
+    }
+}
+
+/// Where a tile is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tile {
+    /// Its level, 0 for the full resolution.
+    pub level: u8,
+    /// Tiles above it.
+    pub row: u32,
+    /// Tiles to the left of it.
+    pub column: u32,
+}
+
+impl Pyramid {
+    /// Columns and rows of tiles at a level.
+    #[must_use]
+    pub const fn grid(&self, level: u8) -> (u32, u32) {
+        let side = (self.tile as u64) << level;
+        let (columns, rows) = ((self.width as u64).div_ceil(side), (self.height as u64).div_ceil(side));
+        (columns as u32, rows as u32)
+    }
+
+    /// How many levels there are.
+    #[must_use]
+    pub const fn levels(&self) -> u8 {
+        let mut level = 0;
+        while !matches!(self.grid(level), (0 | 1, 0 | 1)) && level < 31 {
+            level += 1;
+        }
+        level + 1
+    }
+
+    const fn tiles_of(&self, level: u8) -> u64 {
+        let (columns, rows) = self.grid(level);
+        columns as u64 * rows as u64
+    }
+
+    /// Tiles of all levels.
+    #[must_use]
+    pub fn tiles(&self) -> u64 {
+        (0..self.levels()).map(|level| self.tiles_of(level)).sum()
+    }
+
+    /// Bytes of a tile.
+    #[must_use]
+    pub const fn tile_bytes(&self) -> u64 {
+        self.tile as u64 * self.tile as u64 * self.pixel_bytes as u64
+    }
+
+    /// The block that holds a tile.
+    #[must_use]
+    pub fn number(&self, tile: Tile) -> Option<u64> {
+        let (columns, rows) = self.grid(tile.level);
+        if tile.level >= self.levels() || tile.column >= columns || tile.row >= rows {
+            return None;
+        }
+        let before: u64 = (0..tile.level).map(|level| self.tiles_of(level)).sum();
+        Some(before + u64::from(tile.row) * u64::from(columns) + u64::from(tile.column))
+    }
+
+    /// The tile in a block.
+    #[must_use]
+    pub fn tile(&self, number: u64) -> Option<Tile> {
+        let mut rest = number;
+        for level in 0..self.levels() {
+            let of_level = self.tiles_of(level);
+            if rest < of_level {
+                let columns = u64::from(self.grid(level).0);
+                return Some(Tile { level, row: (rest / columns) as u32, column: (rest % columns) as u32 });
+            }
+            rest -= of_level;
+        }
+        None
+    }
+
+    /// Whether so many blocks of that size are its tiles.
+    #[must_use]
+    pub fn fits(&self, blocks: u64, block_size: u32) -> bool {
+        let sized = self.width > 0 && self.height > 0 && self.tile > 0 && self.pixel_bytes > 0;
+        sized && self.tile_bytes() == u64::from(block_size) && self.tiles() == blocks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PICTURE: Pyramid = Pyramid { width: 1000, height: 300, tile: 128, pixel_bytes: 3 };
+
+    #[test]
+    fn levels_end_with_one_tile() {
+        let grids: alloc::vec::Vec<_> = (0..PICTURE.levels()).map(|level| PICTURE.grid(level)).collect();
+        assert_eq!(grids, [(8, 3), (4, 2), (2, 1), (1, 1)]);
+        assert_eq!(PICTURE.tiles(), 24 + 8 + 2 + 1);
+        assert_eq!(PICTURE.tile_bytes(), 48 << 10);
+    }
+
+    #[test]
+    fn every_block_is_one_tile() {
+        for number in 0..PICTURE.tiles() {
+            let tile = PICTURE.tile(number).unwrap();
+            assert_eq!(PICTURE.number(tile), Some(number));
+        }
+        assert_eq!(PICTURE.tile(PICTURE.tiles()), None);
+        assert_eq!(PICTURE.number(Tile { level: 1, row: 0, column: 4 }), None);
+    }
+}

@@ -1,0 +1,120 @@
+//! Blocks that were read, in bounded memory: what was not asked for lately goes first (second chance).
+
+use super::Spot;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+struct Slot<B> {
+    spot: Spot,
+    block: B,
+    asked: bool,
+}
+
+/// The cache of a server.
+pub(crate) struct Cache<B> {
+    most: u64,
+    bytes: u64,
+    by_spot: BTreeMap<Spot, usize>,
+    slots: Vec<Slot<B>>,
+    hand: usize,
+}
+
+impl<B: Clone> Cache<B> {
+    /// Holds at most so many bytes of blocks.
+    pub(crate) const fn new(most: u64) -> Self {
+        Self { most, bytes: 0, by_spot: BTreeMap::new(), slots: Vec::new(), hand: 0 }
+    }
+
+    /// The block of a place, if it is here.
+    pub(crate) fn get(&mut self, spot: &Spot) -> Option<B> {
+        let slot = &mut self.slots[*self.by_spot.get(spot)?];
+        slot.asked = true;
+        Some(slot.block.clone())
+    }
+
+    /// Keeps a block; nothing larger than all of the cache.
+    pub(crate) fn put(&mut self, spot: Spot, block: B) {
+        self.forget(&spot);
+        let bytes = u64::from(spot.length);
+        if bytes > self.most {
+            return;
+        }
+        while self.bytes + bytes > self.most {
+            self.make_room();
+        }
+        self.bytes += bytes;
+        self.by_spot.insert(spot, self.slots.len());
+        self.slots.push(Slot { spot, block, asked: false });
+    }
+
+    fn make_room(&mut self) {
+        loop {
+            if self.hand >= self.slots.len() {
+                self.hand = 0;
+            }
+            match self.slots.get_mut(self.hand) {
+                Some(slot) if slot.asked => slot.asked = false,
+                Some(_) => return self.remove(self.hand),
+                None => return,
+            }
+            self.hand += 1;
+        }
+    }
+
+    fn remove(&mut self, at: usize) {
+        let slot = self.slots.swap_remove(at);
+        self.by_spot.remove(&slot.spot);
+        self.bytes -= u64::from(slot.spot.length);
+        if let Some(moved) = self.slots.get(at) {
+            self.by_spot.insert(moved.spot, at);
+        }
+    }
+
+    /// What is at a place is no longer what it was.
+    pub(crate) fn forget(&mut self, spot: &Spot) {
+        if let Some(at) = self.by_spot.get(spot) {
+            self.remove(*at);
+        }
+    }
+
+    /// Bytes of blocks that it holds.
+    pub(crate) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn spot(offset: u64) -> Spot {
+        Spot { disk: 0, offset, length: 100 }
+    }
+
+    #[test]
+    fn what_was_asked_for_stays_longer() {
+        let mut cache = Cache::new(300);
+        for offset in 0..3 {
+            cache.put(spot(offset), offset);
+        }
+        assert_eq!(cache.get(&spot(0)), Some(0));
+        cache.put(spot(3), 3);
+        assert_eq!((cache.get(&spot(0)), cache.get(&spot(1)), cache.get(&spot(3))), (Some(0), None, Some(3)));
+        assert_eq!(cache.bytes(), 300);
+    }
+
+    #[test]
+    fn what_is_written_anew_is_not_served_from_memory() {
+        let mut cache = Cache::new(300);
+        cache.put(spot(1), 1);
+        cache.forget(&spot(1));
+        assert_eq!((cache.get(&spot(1)), cache.bytes()), (None, 0));
+    }
+
+    #[test]
+    fn a_cache_of_nothing_keeps_nothing() {
+        let mut cache = Cache::new(0);
+        cache.put(spot(1), 1);
+        assert_eq!((cache.get(&spot(1)), cache.bytes()), (None, 0));
+    }
+}

@@ -1,0 +1,453 @@
+//! A disk server: read queues, a memory cache, write queues; a newer list of the same session and set discards what an
+//! older one left pending (Tierney et al. 1996, sections 2.1.3 and 4.3.1).
+//!
+//! It reads and writes nothing itself. Whoever has a disk asks what to read next ([`Server::next_read`]), whoever has a
+//! connection what to write next ([`Server::next_write`]); both say when they are done. Blocks are handles of type `B`
+//! (a reference to memory, or nothing at all in virtual time): pointers move, data is never copied here.
+//!
+//! Sessions take turns at a disk, so that one that asks for much does not keep others waiting. A session whose client reads
+//! slowly has at most [`limits::WRITE_QUEUE`] bytes waiting; disks are not read for it until it has taken some.
+
+mod cache;
+mod flush;
+mod session;
+
+use crate::limits;
+use crate::wire::data::{BlockHead, Failed, Requests};
+use crate::wire::message::{Message, Why};
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use cache::Cache;
+use session::{ListHead, Ready, Session, Wanted};
+use stackline_core::time::Instant;
+
+/// A place on a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Spot {
+    /// Which disk.
+    pub disk: u16,
+    /// Bytes before it.
+    pub offset: u64,
+    /// Its bytes.
+    pub length: u32,
+}
+
+/// What a disk is to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Read {
+    /// Where.
+    pub spot: Spot,
+    /// CRC-32 of what is there.
+    pub checksum: u32,
+}
+
+/// What a connection is to write.
+#[derive(Debug)]
+pub enum Write<B> {
+    /// A message alone.
+    Words(Message),
+    /// A block with what precedes it.
+    Block(BlockHead, B),
+}
+
+/// Who has something to do that may be waiting.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Woken {
+    /// Disks with something to read.
+    pub disks: Vec<u16>,
+    /// Connections with something to write.
+    pub connections: Vec<u64>,
+}
+
+impl Woken {
+    fn disk(&mut self, disk: u16) {
+        if !self.disks.contains(&disk) {
+            self.disks.push(disk);
+        }
+    }
+
+    fn connection(&mut self, connection: u64) {
+        if !self.connections.contains(&connection) {
+            self.connections.push(connection);
+        }
+    }
+}
+
+/// How often what happened; since the server was started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Blocks asked for.
+    pub requested: u64,
+    /// Blocks read from disks.
+    pub read: u64,
+    /// Blocks found in memory.
+    pub cached: u64,
+    /// Blocks handed to a transport.
+    pub written: u64,
+    /// Blocks discarded by a newer list.
+    pub flushed: u64,
+    /// Blocks dropped for their age.
+    pub aged: u64,
+    /// Blocks that could not be sent.
+    pub failed: u64,
+}
+
+struct Reading {
+    started: Instant,
+    /// Sessions and what they want of it.
+    wanted: Vec<(u128, Wanted)>,
+}
+
+#[derive(Default)]
+struct Disk {
+    up: bool,
+    /// Sessions with something to read from it, in turn.
+    turn: VecDeque<u128>,
+}
+
+/// A disk server.
+pub struct Server<B> {
+    id: u16,
+    disks: BTreeMap<u16, Disk>,
+    sessions: BTreeMap<u128, Session<B>>,
+    by_connection: BTreeMap<u64, u128>,
+    reading: BTreeMap<Spot, Reading>,
+    cache: Cache<B>,
+    counts: Counts,
+}
+
+impl<B> core::fmt::Debug for Server<B> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Server").field("id", &self.id).field("counts", &self.counts).finish_non_exhaustive()
+    }
+}
+
+impl<B: Clone> Server<B> {
+    /// With that number, so many disks, and so many bytes of cache.
+    #[must_use]
+    pub fn new(id: u16, disks: u16, cache: u64) -> Self {
+        let disks = (0..disks).map(|disk| (disk, Disk { up: true, turn: VecDeque::new() })).collect();
+        Self {
+            id,
+            disks,
+            sessions: BTreeMap::new(),
+            by_connection: BTreeMap::new(),
+            reading: BTreeMap::new(),
+            cache: Cache::new(cache),
+            counts: Counts::default(),
+        }
+    }
+
+    /// The number that the master gave it.
+    pub const fn set_id(&mut self, id: u16) {
+        self.id = id;
+    }
+
+    /// How often what happened.
+    #[must_use]
+    pub const fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Bytes of blocks in the cache.
+    #[must_use]
+    pub const fn cached_bytes(&self) -> u64 {
+        self.cache.bytes()
+    }
+
+    /// Whether a disk has something to read, as far as is known without asking for it.
+    #[must_use]
+    pub fn is_idle(&self, disk: u16) -> bool {
+        self.disks.get(&disk).is_none_or(|disk| disk.turn.is_empty())
+    }
+
+    // --- sessions ---
+
+    /// A session's blocks go over that connection from now on; those older than `age_ns` after its list came are dropped.
+    ///
+    /// # Errors
+    /// [`Why::Limit`] where there are too many.
+    pub fn attach(&mut self, session: u128, connection: u64, age_ns: Option<u64>) -> Result<Woken, Why> {
+        let known = self.sessions.contains_key(&session);
+        if !known && self.sessions.len() >= limits::MOST_SESSIONS {
+            return Err(Why::Limit);
+        }
+        let state = self.sessions.entry(session).or_default();
+        if let Some((before, _)) = state.attached.replace((connection, age_ns)) {
+            self.by_connection.remove(&before);
+        }
+        self.by_connection.insert(connection, session);
+        let mut woken = Woken::default();
+        woken.connection(connection);
+        Ok(woken)
+    }
+
+    /// A connection is gone, and with it what its session wanted.
+    pub fn detach(&mut self, connection: u64) {
+        if let Some(session) = self.by_connection.remove(&connection) {
+            self.forget(session);
+        }
+    }
+
+    /// A session is over. Blocks that are being read for it are still kept.
+    pub fn forget(&mut self, session: u128) {
+        if let Some(state) = self.sessions.remove(&session)
+            && let Some((connection, _)) = state.attached
+        {
+            self.by_connection.remove(&connection);
+        }
+        for reading in self.reading.values_mut() {
+            reading.wanted.retain(|(whose, _)| *whose != session);
+        }
+        for disk in self.disks.values_mut() {
+            disk.turn.retain(|whose| *whose != session);
+        }
+    }
+
+    // --- lists ---
+
+    /// A list came.
+    ///
+    /// # Errors
+    /// [`Why::Limit`] where the session has too much pending, or there are too many sessions; nothing of the list is taken.
+    pub fn requests(&mut self, now: Instant, list: Requests) -> Result<Woken, Why> {
+        let known = self.sessions.contains_key(&list.session);
+        if !known && self.sessions.len() >= limits::MOST_SESSIONS {
+            return Err(Why::Limit);
+        }
+        let session = list.session;
+        let state = self.sessions.entry(session).or_default();
+        let open = state.newest.contains_key(&list.set);
+        if !open && state.newest.len() >= limits::MOST_OPEN {
+            return Err(Why::Limit);
+        }
+        if state.newest.get(&list.set).is_some_and(|newest| list.serial < *newest) {
+            // It came late, over another way than the one that superseded it.
+            return Ok(Woken::default());
+        }
+        let mut woken = Woken::default();
+        if list.supersedes {
+            self.flush(now, session, list.set, &mut woken);
+        }
+        let state = self.sessions.entry(session).or_default();
+        if state.pending + list.entries.len() > limits::MOST_PENDING {
+            return Err(Why::Limit);
+        }
+        state.newest.insert(list.set, list.serial);
+        self.counts.requested += list.entries.len() as u64;
+        let head = Arc::new(ListHead {
+            set: list.set,
+            serial: list.serial,
+            first_unit: list.first_unit,
+            report: list.report,
+            stamps: list.stamps,
+            server_in: now,
+        });
+        for entry in list.entries {
+            self.want(now, session, Wanted { list: Arc::clone(&head), entry }, &mut woken);
+        }
+        Ok(woken)
+    }
+
+    fn want(&mut self, now: Instant, session: u128, wanted: Wanted, woken: &mut Woken) {
+        let Some(state) = self.sessions.get_mut(&session) else { return };
+        let disk = wanted.entry.disk;
+        let room = state.write_bytes < limits::WRITE_QUEUE;
+        if room && let Some(block) = self.cache.get(&spot(&wanted)) {
+            self.counts.cached += 1;
+            state.push(Ready { wanted, block, cached: true, start_read: now, end_read: now });
+            if let Some((connection, _)) = state.attached {
+                woken.connection(connection);
+            }
+            return;
+        }
+        let Some(at) = self.disks.get_mut(&disk).filter(|disk| disk.up) else {
+            return self.fail(session, &wanted, Why::Disk, woken);
+        };
+        let queue = state.to_read.entry(disk).or_default();
+        if queue.is_empty() && !at.turn.contains(&session) {
+            at.turn.push_back(session);
+        }
+        queue.push_back(wanted);
+        state.pending += 1;
+        woken.disk(disk);
+    }
+
+    fn fail(&mut self, session: u128, wanted: &Wanted, why: Why, woken: &mut Woken) {
+        self.counts.failed += 1;
+        let Some(state) = self.sessions.get_mut(&session) else { return };
+        let (list, entry) = (&wanted.list, &wanted.entry);
+        let failed = Failed {
+            unit: list.first_unit + u64::from(entry.index),
+            set: list.set,
+            number: entry.number,
+            serial: list.serial,
+            why: why as u8,
+        };
+        state.words.push_back(failed.into());
+        if let Some((connection, _)) = state.attached {
+            woken.connection(connection);
+        }
+    }
+
+    // --- disks ---
+
+    /// What a disk is to read next. Blocks that are in memory meanwhile are not read; `woken` says whose they are.
+    pub fn next_read(&mut self, now: Instant, disk: u16, woken: &mut Woken) -> Option<Read> {
+        loop {
+            let at = self.disks.get_mut(&disk)?;
+            let session = at.turn.pop_front()?;
+            let Some(state) = self.sessions.get_mut(&session) else { continue };
+            if state.write_bytes >= limits::WRITE_QUEUE {
+                // Its turn comes again once its client has taken something.
+                continue;
+            }
+            let Some(queue) = state.to_read.get_mut(&disk) else { continue };
+            let Some(wanted) = queue.pop_front() else { continue };
+            if !queue.is_empty() {
+                at.turn.push_back(session);
+            }
+            let (spot, checksum) = (spot(&wanted), wanted.entry.checksum);
+            if let Some(block) = self.cache.get(&spot) {
+                self.counts.cached += 1;
+                state.pending -= 1;
+                state.push(Ready { wanted, block, cached: true, start_read: now, end_read: now });
+                if let Some((connection, _)) = state.attached {
+                    woken.connection(connection);
+                }
+                continue;
+            }
+            match self.reading.get_mut(&spot) {
+                Some(reading) => reading.wanted.push((session, wanted)),
+                None => {
+                    self.reading.insert(spot, Reading { started: now, wanted: [(session, wanted)].into() });
+                    return Some(Read { spot, checksum });
+                }
+            }
+        }
+    }
+
+    /// What was to be read is in memory, or cannot be.
+    pub fn read_done(&mut self, now: Instant, spot: Spot, result: Result<B, Why>) -> Woken {
+        let mut woken = Woken::default();
+        let Some(reading) = self.reading.remove(&spot) else { return woken };
+        self.counts.read += 1;
+        if let Ok(block) = &result {
+            self.cache.put(spot, block.clone());
+        }
+        for (session, wanted) in reading.wanted {
+            let Some(state) = self.sessions.get_mut(&session) else { continue };
+            state.pending -= 1;
+            match &result {
+                Ok(block) => {
+                    let (block, start_read) = (block.clone(), reading.started);
+                    state.push(Ready { wanted, block, cached: false, start_read, end_read: now });
+                    if let Some((connection, _)) = state.attached {
+                        woken.connection(connection);
+                    }
+                }
+                Err(why) => self.fail(session, &wanted, *why, &mut woken),
+            }
+        }
+        woken
+    }
+
+    /// A disk is gone, or there again. What is wanted of one that is gone fails.
+    pub fn set_disk(&mut self, disk: u16, up: bool) -> Woken {
+        let mut woken = Woken::default();
+        if let Some(at) = self.disks.get_mut(&disk) {
+            at.up = up;
+            at.turn.clear();
+        }
+        let sessions: Vec<u128> = self.sessions.keys().copied().collect();
+        for session in sessions {
+            let Some(state) = self.sessions.get_mut(&session) else { continue };
+            let wanted = state.to_read.remove(&disk).unwrap_or_default();
+            state.pending -= wanted.len();
+            for wanted in wanted {
+                self.fail(session, &wanted, Why::Disk, &mut woken);
+            }
+        }
+        woken
+    }
+
+    /// A block was written to a disk: what was in memory of that place is out of date.
+    pub fn stored(&mut self, spot: Spot) {
+        self.cache.forget(&spot);
+    }
+
+    // --- connections ---
+
+    /// What a connection is to write next; `woken` says which disks may go on because of it.
+    pub fn next_write(&mut self, now: Instant, connection: u64, woken: &mut Woken) -> Option<Write<B>> {
+        let session = *self.by_connection.get(&connection)?;
+        let state = self.sessions.get_mut(&session)?;
+        if let Some(words) = state.words.pop_front() {
+            return Some(Write::Words(words));
+        }
+        let age = state.attached.and_then(|(_, age)| age);
+        let was_full = state.write_bytes >= limits::WRITE_QUEUE;
+        let ready = loop {
+            let ready = state.pop()?;
+            if age.is_none_or(|age| now.since(ready.wanted.list.server_in).0 <= age) {
+                break ready;
+            }
+            self.counts.aged += 1;
+        };
+        if was_full && state.write_bytes < limits::WRITE_QUEUE {
+            for (disk, queue) in &state.to_read {
+                if !queue.is_empty()
+                    && let Some(at) = self.disks.get_mut(disk)
+                    && !at.turn.contains(&session)
+                {
+                    at.turn.push_back(session);
+                    woken.disk(*disk);
+                }
+            }
+        }
+        self.counts.written += 1;
+        let head = head(self.id, &ready, now, state.before);
+        Some(Write::Block(head, ready.block))
+    }
+
+    /// The transport has taken what [`Server::next_write`] said; `unit` is the block's.
+    pub fn write_done(&mut self, now: Instant, connection: u64, unit: u64) {
+        let session = self.by_connection.get(&connection).copied();
+        if let Some(state) = session.and_then(|session| self.sessions.get_mut(&session)) {
+            state.before = (unit, now);
+        }
+    }
+}
+
+const fn spot(wanted: &Wanted) -> Spot {
+    let entry = &wanted.entry;
+    Spot { disk: entry.disk, offset: entry.offset, length: entry.length }
+}
+
+fn head<B>(server: u16, ready: &Ready<B>, now: Instant, before: (u64, Instant)) -> BlockHead {
+    let (list, entry) = (&ready.wanted.list, &ready.wanted.entry);
+    BlockHead {
+        unit: list.first_unit + u64::from(entry.index),
+        set: list.set,
+        number: entry.number,
+        serial: list.serial,
+        length: entry.length,
+        checksum: entry.checksum,
+        server,
+        disk: entry.disk,
+        cached: ready.cached,
+        app_send: list.stamps[0],
+        master_in: list.stamps[1],
+        master_out: list.stamps[2],
+        server_in: list.server_in.0,
+        start_read: ready.start_read.0,
+        end_read: ready.end_read.0,
+        start_write: now.0,
+        before: before.0,
+        before_end_write: before.1.0,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+//! What one user session wants of one server: blocks to read, by disk; blocks to write; words to say.
+
+use crate::wire::data::Entry;
+use crate::wire::message::Message;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::sync::Arc;
+use stackline_core::time::Instant;
+
+/// What the blocks of one list have in common.
+#[derive(Debug)]
+pub(crate) struct ListHead {
+    pub(crate) set: u32,
+    pub(crate) serial: u64,
+    pub(crate) first_unit: u64,
+    pub(crate) report: bool,
+    pub(crate) stamps: [u64; 3],
+    pub(crate) server_in: Instant,
+}
+
+/// A block that is wanted.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) list: Arc<ListHead>,
+    pub(crate) entry: Entry,
+}
+
+/// A block that is in memory and wanted.
+#[derive(Debug)]
+pub(crate) struct Ready<B> {
+    pub(crate) wanted: Wanted,
+    pub(crate) block: B,
+    pub(crate) cached: bool,
+    pub(crate) start_read: Instant,
+    pub(crate) end_read: Instant,
+}
+
+/// One session.
+#[derive(Debug)]
+pub(crate) struct Session<B> {
+    /// The connection its blocks go over, and after what age they are dropped.
+    pub(crate) attached: Option<(u64, Option<u64>)>,
+    /// The newest list of each set.
+    pub(crate) newest: BTreeMap<u32, u64>,
+    /// By disk.
+    pub(crate) to_read: BTreeMap<u16, VecDeque<Wanted>>,
+    pub(crate) to_write: VecDeque<Ready<B>>,
+    /// Bytes of blocks in `to_write`.
+    pub(crate) write_bytes: u64,
+    /// What it is told between blocks.
+    pub(crate) words: VecDeque<Message>,
+    /// Blocks in `to_read` and being read.
+    pub(crate) pending: usize,
+    /// The block written last, and when that was done.
+    pub(crate) before: (u64, Instant),
+}
+
+impl<B> Default for Session<B> {
+    fn default() -> Self {
+        Self {
+            attached: None,
+            newest: BTreeMap::new(),
+            to_read: BTreeMap::new(),
+            to_write: VecDeque::new(),
+            write_bytes: 0,
+            words: VecDeque::new(),
+            pending: 0,
+            before: (0, Instant(0)),
+        }
+    }
+}
+
+impl<B> Session<B> {
+    /// A block is ready to be written.
+    pub(crate) fn push(&mut self, ready: Ready<B>) {
+        self.write_bytes += u64::from(ready.wanted.entry.length);
+        self.to_write.push_back(ready);
+    }
+
+    /// The next block to write.
+    pub(crate) fn pop(&mut self) -> Option<Ready<B>> {
+        let ready = self.to_write.pop_front()?;
+        self.write_bytes -= u64::from(ready.wanted.entry.length);
+        Some(ready)
+    }
+}

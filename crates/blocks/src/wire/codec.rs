@@ -1,0 +1,195 @@
+//! Numbers, texts and lists as bytes, in network byte order; read back from bytes that anybody may have sent.
+//!
+//! Nothing here allocates more than the bytes at hand can hold.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// Longest text, in bytes.
+pub const LONGEST_TEXT: usize = 1024;
+
+/// Why bytes are no message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Malformed {
+    /// They end before the message does.
+    Short,
+    /// There are more than the message has.
+    Long,
+    /// No message has that kind.
+    Kind(u8),
+    /// A field is outside of what it may be.
+    Field(&'static str),
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Short => f.write_str("a message ends too early"),
+            Self::Long => f.write_str("a message has bytes behind its end"),
+            Self::Kind(kind) => write!(f, "no message is of kind {kind}"),
+            Self::Field(name) => write!(f, "the field {name} is out of bounds"),
+        }
+    }
+}
+
+/// Bytes that are being read.
+#[derive(Clone, Copy, Debug)]
+pub struct Reader<'b> {
+    rest: &'b [u8],
+}
+
+impl<'b> Reader<'b> {
+    /// All of them.
+    #[must_use]
+    pub const fn new(bytes: &'b [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    /// The next so many.
+    ///
+    /// # Errors
+    /// [`Malformed::Short`].
+    pub fn bytes(&mut self, count: usize) -> Result<&'b [u8], Malformed> {
+        let (taken, rest) = self.rest.split_at_checked(count).ok_or(Malformed::Short)?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    /// Those that are left.
+    #[must_use]
+    pub const fn left(&self) -> usize {
+        self.rest.len()
+    }
+
+    /// That nothing is left.
+    ///
+    /// # Errors
+    /// [`Malformed::Long`].
+    pub const fn end(&self) -> Result<(), Malformed> {
+        if self.rest.is_empty() { Ok(()) } else { Err(Malformed::Long) }
+    }
+}
+
+/// What has a form on the wire.
+pub trait Field: Sized {
+    /// Fewest bytes it takes: bounds how many of them a list can announce.
+    const LEAST: usize;
+    /// Appends its bytes.
+    fn put(&self, to: &mut Vec<u8>);
+    /// Reads it.
+    ///
+    /// # Errors
+    /// [`Malformed`].
+    fn take(from: &mut Reader<'_>) -> Result<Self, Malformed>;
+}
+
+macro_rules! numbers {
+    ($($kind:ty),*) => { $(
+        impl Field for $kind {
+            const LEAST: usize = size_of::<Self>();
+            fn put(&self, to: &mut Vec<u8>) {
+                to.extend_from_slice(&self.to_be_bytes());
+            }
+            fn take(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+                let bytes = from.bytes(size_of::<Self>())?;
+                Ok(Self::from_be_bytes(bytes.try_into().map_err(|_| Malformed::Short)?))
+            }
+        }
+    )* };
+}
+
+numbers!(u8, u16, u32, u64, u128);
+
+impl Field for bool {
+    const LEAST: usize = 1;
+    fn put(&self, to: &mut Vec<u8>) {
+        u8::from(*self).put(to);
+    }
+    fn take(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+        match u8::take(from)? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(Malformed::Field("flag")),
+        }
+    }
+}
+
+impl<const N: usize> Field for [u8; N] {
+    const LEAST: usize = N;
+    fn put(&self, to: &mut Vec<u8>) {
+        to.extend_from_slice(self);
+    }
+    fn take(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+        from.bytes(N)?.try_into().map_err(|_| Malformed::Short)
+    }
+}
+
+impl Field for String {
+    const LEAST: usize = 2;
+    /// What is longer than [`LONGEST_TEXT`] is cut at the last character that fits.
+    fn put(&self, to: &mut Vec<u8>) {
+        let mut length = self.len().min(LONGEST_TEXT);
+        while !self.is_char_boundary(length) {
+            length -= 1;
+        }
+        (length as u16).put(to);
+        to.extend_from_slice(&self.as_bytes()[..length]);
+    }
+    fn take(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let length = usize::from(u16::take(from)?);
+        if length > LONGEST_TEXT {
+            return Err(Malformed::Field("text"));
+        }
+        let text = core::str::from_utf8(from.bytes(length)?).map_err(|_| Malformed::Field("text"))?;
+        Ok(Self::from(text))
+    }
+}
+
+impl<T: Field> Field for Vec<T> {
+    const LEAST: usize = 4;
+    fn put(&self, to: &mut Vec<u8>) {
+        (self.len() as u32).put(to);
+        self.iter().for_each(|each| each.put(to));
+    }
+    fn take(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let count = u32::take(from)? as usize;
+        if count > from.left() / T::LEAST.max(1) {
+            return Err(Malformed::Short);
+        }
+        (0..count).map(|_| T::take(from)).collect()
+    }
+}
+
+impl<T: Field> Field for Option<T> {
+    const LEAST: usize = 1;
+    fn put(&self, to: &mut Vec<u8>) {
+        self.is_some().put(to);
+        if let Some(inner) = self {
+            inner.put(to);
+        }
+    }
+    fn take(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(if bool::take(from)? { Some(T::take(from)?) } else { None })
+    }
+}
+
+/// A struct whose fields are on the wire one after the other, in the order declared.
+macro_rules! record {
+    ($(#[$doc:meta])* pub struct $name:ident { $($(#[$field_doc:meta])* pub $field:ident: $kind:ty,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct $name { $($(#[$field_doc])* pub $field: $kind,)* }
+
+        impl $crate::wire::codec::Field for $name {
+            const LEAST: usize = 0 $(+ <$kind as $crate::wire::codec::Field>::LEAST)*;
+            fn put(&self, to: &mut alloc::vec::Vec<u8>) {
+                $($crate::wire::codec::Field::put(&self.$field, to);)*
+            }
+            fn take(from: &mut $crate::wire::codec::Reader<'_>) -> Result<Self, $crate::wire::codec::Malformed> {
+                Ok(Self { $($field: $crate::wire::codec::Field::take(from)?,)* })
+            }
+        }
+    };
+}
+pub(crate) use record;

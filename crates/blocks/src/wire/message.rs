@@ -1,0 +1,278 @@
+//! All messages by their kinds.
+
+use super::HEAD;
+use super::Malformed as Fault;
+use super::codec::{Field, Malformed, Reader};
+use super::control::{
+    Ask, Changed, Close, Commit, Create, Created, Delete, DiskChanged, Done, Forget, Join, Joined, List, Map, Mapped,
+    Missing, Open, Opened, Refused, Reserve, Reserved, Told,
+};
+use super::data::{Attach, Attached, BlockHead, Failed, Flushed, Requests, Store, Sync, Synced};
+use super::greeting::{Hello, Prove, Welcome};
+use crate::limits;
+use alloc::vec::Vec;
+
+macro_rules! messages {
+    ($($(#[$doc:meta])* $name:ident = $kind:literal,)*) => {
+        /// A message.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum Message { $($(#[$doc])* $name($name),)* }
+
+        impl Message {
+            /// Its kind.
+            #[must_use]
+            pub const fn kind(&self) -> u8 {
+                match self { $(Self::$name(_) => $kind,)* }
+            }
+
+            /// Reads one of that kind from all of these bytes.
+            ///
+            /// # Errors
+            /// [`Malformed`].
+            pub fn read(kind: u8, body: &[u8]) -> Result<Self, Malformed> {
+                let mut from = Reader::new(body);
+                let message = match kind {
+                    $($kind => Self::$name($name::take(&mut from)?),)*
+                    kind => return Err(Fault::Kind(kind)),
+                };
+                from.end()?;
+                Ok(message)
+            }
+
+            fn put_body(&self, to: &mut Vec<u8>) {
+                match self { $(Self::$name(body) => body.put(to),)* }
+            }
+        }
+
+        $(impl From<$name> for Message {
+            fn from(body: $name) -> Self {
+                Self::$name(body)
+            }
+        })*
+    };
+}
+
+messages! {
+    /// The connecting side begins.
+    Hello = 1,
+    /// The accepting side answers.
+    Welcome = 2,
+    /// The connecting side proves the key.
+    Prove = 3,
+    /// Something is not done.
+    Refused = 4,
+    /// Something is done.
+    Done = 5,
+    /// A set is to be read.
+    Open = 16,
+    /// It may be.
+    Opened = 17,
+    /// It is no longer read.
+    Close = 18,
+    /// Blocks that are wanted.
+    List = 19,
+    /// Those that will not come.
+    Missing = 20,
+    /// Where blocks are?
+    Map = 21,
+    /// There.
+    Mapped = 22,
+    /// What is there?
+    Ask = 23,
+    /// This.
+    Told = 24,
+    /// A server came or went.
+    Changed = 25,
+    /// A set is to be written.
+    Create = 32,
+    /// It may be.
+    Created = 33,
+    /// Where blocks are to be put?
+    Reserve = 34,
+    /// There.
+    Reserved = 35,
+    /// Blocks are written.
+    Commit = 36,
+    /// A set is to be forgotten.
+    Delete = 37,
+    /// A server is there.
+    Join = 48,
+    /// It is known.
+    Joined = 49,
+    /// One of its disks came or went.
+    DiskChanged = 50,
+    /// A session is over.
+    Forget = 51,
+    /// What a session wants of a server.
+    Requests = 64,
+    /// Where its blocks go.
+    Attach = 65,
+    /// So it is.
+    Attached = 66,
+    /// A block; its data follow behind the message.
+    BlockHead = 67,
+    /// A block that cannot be sent.
+    Failed = 68,
+    /// What was discarded.
+    Flushed = 69,
+    /// A block to write; its data follow behind the message.
+    Store = 70,
+    /// What was written is to last.
+    Sync = 71,
+    /// It does.
+    Synced = 72,
+}
+
+impl Message {
+    /// Appends the whole message.
+    pub fn put(&self, to: &mut Vec<u8>) {
+        let at = to.len();
+        to.extend_from_slice(&[0; HEAD - 1]);
+        self.kind().put(to);
+        self.put_body(to);
+        let length = (to.len() - at - (HEAD - 1)) as u32;
+        to[at..at + HEAD - 1].copy_from_slice(&length.to_be_bytes());
+    }
+
+    /// The whole message.
+    #[must_use]
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.put(&mut bytes);
+        bytes
+    }
+}
+
+/// Length of what follows the first four bytes, from them.
+///
+/// # Errors
+/// [`Malformed`] where it is longer than `most`, or empty.
+pub fn length(first: [u8; HEAD - 1], most: usize) -> Result<usize, Malformed> {
+    let length = u32::from_be_bytes(first) as usize;
+    if length == 0 || length > most { Err(Malformed::Field("length")) } else { Ok(length) }
+}
+
+/// Bytes of data that follow a message.
+#[must_use]
+pub const fn data_behind(message: &Message) -> u32 {
+    match message {
+        Message::BlockHead(head) => head.length,
+        Message::Store(store) => store.length,
+        _ => 0,
+    }
+}
+
+/// Whether the lists in it are no longer than they may be.
+///
+/// # Errors
+/// [`Malformed`] that names the field.
+pub fn bounded(message: &Message) -> Result<(), Malformed> {
+    let within = match message {
+        Message::List(list) => list.blocks.len() <= limits::LONGEST_LIST,
+        Message::Requests(list) => list.entries.len() <= limits::LONGEST_LIST,
+        Message::Reserve(reserve) => reserve.blocks.len() <= limits::LONGEST_BATCH,
+        Message::Commit(commit) => commit.blocks.len() <= limits::LONGEST_BATCH,
+        Message::Map(map) => map.count as usize <= limits::LONGEST_BATCH,
+        Message::Join(join) => !join.disks.is_empty() && join.disks.len() <= limits::MOST_DISKS,
+        Message::BlockHead(_) | Message::Store(_) => data_behind(message) <= limits::BLOCK_SIZES.1,
+        _ => true,
+    };
+    if within { Ok(()) } else { Err(Fault::Field("list")) }
+}
+
+/// Why something is not done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Why {
+    /// The other side speaks another version.
+    Version,
+    /// What was sent is no message, or none that belongs here.
+    Malformed,
+    /// The key is missing or wrong.
+    Key,
+    /// No set has that name or number.
+    NoSet,
+    /// The set has no such block, or it was not written.
+    NoBlock,
+    /// No server that is up has it.
+    NoServer,
+    /// The disk is gone, or reading failed.
+    Disk,
+    /// The block is not what was written.
+    Corrupt,
+    /// There is no room.
+    Full,
+    /// Somebody else loads it, or it is there already.
+    Busy,
+    /// More than is allowed at once.
+    Limit,
+    /// No session has that number.
+    NoSession,
+}
+
+impl Why {
+    const ALL: [Self; 12] = [
+        Self::Version,
+        Self::Malformed,
+        Self::Key,
+        Self::NoSet,
+        Self::NoBlock,
+        Self::NoServer,
+        Self::Disk,
+        Self::Corrupt,
+        Self::Full,
+        Self::Busy,
+        Self::Limit,
+        Self::NoSession,
+    ];
+
+    /// Of its number; one that a newer program sent is [`Why::Malformed`].
+    #[must_use]
+    pub fn of(number: u8) -> Self {
+        Self::ALL.get(usize::from(number)).copied().unwrap_or(Self::Malformed)
+    }
+
+    /// As part of a sentence about a block or set.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Version => "the other side speaks another version",
+            Self::Malformed => "a message was not understood",
+            Self::Key => "the key is missing or wrong",
+            Self::NoSet => "there is no such set",
+            Self::NoBlock => "the set has no such block",
+            Self::NoServer => "no server that is up has it",
+            Self::Disk => "its disk cannot be read",
+            Self::Corrupt => "it is not what was written",
+            Self::Full => "there is no room",
+            Self::Busy => "somebody else loads it, or it is there already",
+            Self::Limit => "it is more than is allowed at once",
+            Self::NoSession => "the session is over",
+        }
+    }
+}
+
+/// How blocks travel from a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// On the connection that asked.
+    Tcp,
+    /// In datagrams, none of them sent again.
+    Udp,
+    /// The same with RTP's headers (RFC 3550).
+    Rtp,
+}
+
+impl Transport {
+    /// Of its number.
+    ///
+    /// # Errors
+    /// [`Malformed`].
+    pub const fn of(number: u8) -> Result<Self, Malformed> {
+        match number {
+            0 => Ok(Self::Tcp),
+            1 => Ok(Self::Udp),
+            2 => Ok(Self::Rtp),
+            _ => Err(Fault::Field("transport")),
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! What travels between client, master and disk servers: `docs/BLOCKS.md` is the same in words.
+//!
+//! A message is its length (4 bytes: kind and body), its kind (1 byte) and its body. It never decides what is done.
+//!
+//! | module | one idea |
+//! | --- | --- |
+//! | [`codec`] | numbers, texts and lists as bytes |
+//! | [`greeting`] | how a connection begins: version, role, proof of the key |
+//! | [`control`] | between client or server and master |
+//! | [`data`] | between client and disk server |
+//! | [`message`] | all of them by their kinds |
+
+pub mod codec;
+pub mod control;
+pub mod data;
+pub mod greeting;
+pub mod message;
+
+pub use codec::{Field, Malformed, Reader};
+pub use message::Message;
+
+/// The version that this program speaks; another one is refused by name.
+pub const VERSION: u16 = 1;
+/// Bytes before the body: length and kind.
+pub const HEAD: usize = 5;

@@ -1,0 +1,148 @@
+//! Messages come back as they were, and bytes that are none are refused without harm.
+
+use proptest::prelude::*;
+use stackline_blocks::placement::Placement;
+use stackline_blocks::pyramid::Pyramid;
+use stackline_blocks::set::Set;
+use stackline_blocks::wire::control::{Commit, Create, List, Missing, Opened, Place, Row, ServerInfo, Written};
+use stackline_blocks::wire::data::{BLOCK_HEAD, BlockHead, Discarded, Disk, Entry, Flushed, Requests};
+use stackline_blocks::wire::greeting::{Hello, Key, MAGIC, Role};
+use stackline_blocks::wire::message::{self, Message};
+use stackline_blocks::wire::{HEAD, Malformed, VERSION};
+
+fn disk() -> Disk {
+    Disk { identity: 1 << 100, path: "/data/ä".into(), capacity: 1 << 40, used: 7, up: true }
+}
+
+fn set(placement: Placement) -> Set {
+    let picture = Some(Pyramid { width: 9, height: 8, tile: 7, pixel_bytes: 3 });
+    Set { name: "kansas".into(), block_size: 49_152, bytes: 1 << 33, replicas: 2, placement, picture }
+}
+
+fn head() -> BlockHead {
+    BlockHead {
+        unit: 1,
+        set: 2,
+        number: 3,
+        serial: 4,
+        length: 49_152,
+        checksum: 5,
+        server: 6,
+        disk: 7,
+        cached: true,
+        app_send: 8,
+        master_in: 9,
+        master_out: 10,
+        server_in: 11,
+        start_read: 12,
+        end_read: 13,
+        start_write: 14,
+        before: 15,
+        before_end_write: 16,
+    }
+}
+
+fn messages() -> Vec<Message> {
+    let servers =
+        vec![ServerInfo { id: 1, name: "a".into(), address: "10.0.0.1:7".into(), up: true, disks: vec![disk()] }];
+    let place = Place { server: 1, disk: 2, offset: 3 };
+    let row = Row { checksum: 4, places: vec![place.clone(), place] };
+    let entry = Entry { index: 1, number: 2, disk: 3, offset: 4, length: 5, checksum: 6 };
+    let discarded = Discarded { index: 1, start_read: 2, end_read: 3 };
+    let placements = [Placement::RoundRobin, Placement::Random(9), Placement::Hash, Placement::Tiles, Placement::Given];
+    let mut all: Vec<Message> = placements.map(|placement| Create { request: 1, about: set(placement) }.into()).into();
+    all.extend([
+        Hello { magic: MAGIC, version: VERSION, role: Role::Writer, nonce: [3; 16] }.into(),
+        Opened { request: 1, session: u128::MAX, set: 2, about: set(Placement::Tiles), servers }.into(),
+        List { set: 1, serial: 2, supersedes: true, report: false, first_unit: 3, app_send: 4, blocks: vec![5, 6] }
+            .into(),
+        Missing { set: 1, serial: 2, why: 3, blocks: vec![] }.into(),
+        Commit { request: 1, set: 2, blocks: vec![Written { number: 1, row }], seal: true }.into(),
+        Requests {
+            session: 1,
+            set: 2,
+            serial: 3,
+            supersedes: true,
+            report: true,
+            first_unit: 4,
+            stamps: [5, 6, 7],
+            entries: vec![entry],
+        }
+        .into(),
+        Flushed {
+            set: 1,
+            serial: 2,
+            first_unit: 3,
+            server: 4,
+            stamps: [5, 6, 7],
+            server_in: 8,
+            at: 9,
+            blocks: vec![discarded],
+        }
+        .into(),
+        head().into(),
+    ]);
+    all
+}
+
+fn read(bytes: &[u8]) -> Result<Message, Malformed> {
+    let length = message::length(bytes[..4].try_into().expect("four bytes"), 1 << 20)?;
+    assert_eq!(length + 4, bytes.len());
+    Message::read(bytes[4], &bytes[HEAD..])
+}
+
+#[test]
+fn messages_come_back_as_they_were() {
+    for message in messages() {
+        assert_eq!(read(&message.bytes()), Ok(message));
+    }
+}
+
+#[test]
+fn every_shorter_and_longer_message_is_refused() {
+    for message in messages() {
+        let bytes = message.bytes();
+        for length in HEAD..bytes.len() {
+            assert!(Message::read(bytes[4], &bytes[HEAD..length]).is_err(), "{message:?} cut to {length}");
+        }
+        let longer = [&bytes[HEAD..], &[0]].concat();
+        assert_eq!(Message::read(bytes[4], &longer), Err(Malformed::Long));
+    }
+}
+
+#[test]
+fn a_block_has_the_header_that_the_document_says() {
+    assert_eq!(BLOCK_HEAD, 113);
+    assert_eq!(Message::from(head()).bytes().len(), HEAD + BLOCK_HEAD);
+}
+
+#[test]
+fn a_list_cannot_announce_more_than_it_has() {
+    // A list of blocks that says 4,294,967,295 and has none: refused before memory is taken for them.
+    let mut bytes = Message::from(Missing { set: 1, serial: 2, why: 3, blocks: vec![] }).bytes();
+    let end = bytes.len();
+    bytes[end - 4..].fill(0xff);
+    assert_eq!(Message::read(bytes[4], &bytes[HEAD..]), Err(Malformed::Short));
+}
+
+#[test]
+fn a_proof_holds_for_its_key_role_side_and_nonces_only() {
+    let (key, other) = (Key([1; 32]), Key([2; 32]));
+    let (ours, theirs) = ([3; 16], [4; 16]);
+    let proof = key.proof(false, Role::Writer, &ours, &theirs);
+    assert!(key.verifies(&proof, false, Role::Writer, &ours, &theirs));
+    assert!(!other.verifies(&proof, false, Role::Writer, &ours, &theirs));
+    assert!(!key.verifies(&proof, true, Role::Writer, &ours, &theirs));
+    assert!(!key.verifies(&proof, false, Role::Server, &ours, &theirs));
+    assert!(!key.verifies(&proof, false, Role::Writer, &theirs, &ours));
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_do_harm(kind in any::<u8>(), body in proptest::collection::vec(any::<u8>(), 0..400)) {
+        if let Ok(message) = Message::read(kind, &body) {
+            // What is a message is written as it was read.
+            prop_assert_eq!(&message.bytes()[HEAD..], &body[..]);
+        }
+    }
+}
