@@ -11,8 +11,8 @@ pub use space::ALIGNMENT;
 use crate::limits;
 use crate::set::Set;
 use crate::wire::control::{
-    Ask, Changed, Forget, Join, Joined, List, Map, Mapped, Missing, Open, Opened, Place, Refused, Row, ServerInfo,
-    SetInfo, Told, Written,
+    Ask, Changed, Commit, Create, Delete, Forget, Join, Joined, List, Map, Mapped, Missing, Open, Opened, Place,
+    Refused, Reserve, Row, ServerInfo, SetInfo, Told, Written,
 };
 use crate::wire::data::{Disk, Entry, Requests};
 use crate::wire::greeting::Role;
@@ -218,9 +218,13 @@ impl Master {
             (Role::Loader, Message::Delete(delete)) => self.delete(connection, &delete, &mut actions),
             (Role::Server, Message::Join(join)) => self.join(connection, join, &mut actions),
             (Role::Server, Message::DiskChanged(disk)) => self.disk(connection, disk.disk, disk.up, &mut actions),
-            (Role::Client, Message::Create(_) | Message::Reserve(_) | Message::Commit(_) | Message::Delete(_)) => {
-                actions.refuse(connection, 0, Why::Key, "this connection may only read");
-            }
+            (
+                Role::Client,
+                Message::Create(Create { request, .. })
+                | Message::Reserve(Reserve { request, .. })
+                | Message::Commit(Commit { request, .. })
+                | Message::Delete(Delete { request, .. }),
+            ) => actions.refuse(connection, request, Why::Key, "this connection may only read"),
             _ => {
                 actions.refuse(connection, 0, Why::Malformed, "that message does not belong here");
                 actions.closes.push(connection);

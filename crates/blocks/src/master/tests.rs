@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::placement::Placement;
-use crate::wire::control::{Close, Commit, Create, Delete, Reserve};
+use crate::wire::control::Close;
 use alloc::vec;
 
 const SERVERS: [u64; 2] = [1, 2];

@@ -1,0 +1,492 @@
+//! The client library: open a set, ask for lists of blocks, take blocks as they come with the time stamps of every hop.
+//!
+//! ```no_run
+//! use stackline_blockserver::client::{Client, Event, Options};
+//! # fn main() -> stackline_core::error::Result<()> {
+//! let client = Client::connect("10.0.0.5:7480", Options::default())?;
+//! let map = client.open("kansas")?;
+//! client.request(map.id, vec![17, 18, 42], true)?;
+//! while let Some(Event::Block(block)) = client.next(None) {
+//!     println!("block {}: {} bytes", block.head.number, block.data.len());
+//! }
+//! # Ok(()) }
+//! ```
+//!
+//! A thread receives from the master and one from each server. What comes waits in a bounded queue: who takes blocks
+//! slowly slows down the servers, and nothing else. When the master is gone, lists go straight to the servers; when a
+//! server is gone, what was wanted of it is asked of replicas, or reported.
+
+mod event;
+mod links;
+mod queue;
+
+use crate::connection::{self, Receiver, Sender};
+use crate::server::now;
+use event::lock;
+pub use event::{Block, Event};
+use links::Link;
+use queue::Queue;
+use stackline_blocks::client::{Arrival, Tally};
+use stackline_blocks::limits;
+use stackline_blocks::set::Set;
+use stackline_blocks::wire::control::{
+    Ask, Commit, Create, Created, Delete, List, Map, Missing, Open, Reserve, Row, ServerInfo, SetInfo, Told,
+};
+use stackline_blocks::wire::data::{BlockHead, Entry, Flushed, Requests};
+use stackline_blocks::wire::greeting::{Key, Role};
+use stackline_blocks::wire::message::{Message, Transport, Why};
+use stackline_core::error::{Error, Result};
+use stackline_core::time::Instant;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Shutdown;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::mpsc::{self, SyncSender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// How long the master may take for an answer.
+const ANSWER: Duration = Duration::from_secs(30);
+/// Sets of at most so many blocks are known block by block, so that they can be read without the master.
+const MAPPED: u64 = 1 << 18;
+/// Stack of each thread.
+const STACK: usize = 256 << 10;
+
+/// How a client is to be.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The key, where sets are to be written.
+    pub key: Option<Key>,
+    /// How blocks travel.
+    pub transport: Transport,
+    /// Blocks that were asked for longer ago are dropped at the server, ns.
+    pub age: Option<u64>,
+    /// Bytes of the receive buffer of each connection; the system's without.
+    pub receive_buffer: Option<usize>,
+    /// Whether the bytes of blocks are thrown away.
+    pub discard: bool,
+    /// Whether checksums are compared.
+    pub check: bool,
+    /// Whether servers tell what a newer list discards.
+    pub report: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let (key, transport, age, receive_buffer) = (None, Transport::Tcp, None, None);
+        Self { key, transport, age, receive_buffer, discard: false, check: true, report: false }
+    }
+}
+
+/// A set that is open.
+#[derive(Clone, Debug)]
+pub struct OpenSet {
+    /// Its number.
+    pub id: u32,
+    /// What it is.
+    pub about: Set,
+}
+
+struct Known {
+    machine: stackline_blocks::Client,
+    /// Where blocks are, of sets that are not too large.
+    rows: BTreeMap<u32, Vec<Row>>,
+    /// Which copies of a block failed.
+    failed: BTreeMap<(u32, u64), BTreeSet<(u16, u16)>>,
+    session: u128,
+}
+
+struct Shared {
+    options: Options,
+    known: Mutex<Known>,
+    /// Sends to the master; nobody where it is gone.
+    master: Mutex<Option<Sender>>,
+    answers: Mutex<BTreeMap<u32, SyncSender<Message>>>,
+    links: Mutex<BTreeMap<u16, Link>>,
+    events: Queue,
+    next_request: AtomicU32,
+    unwanted: AtomicU64,
+    closed: AtomicBool,
+}
+
+/// A client.
+pub struct Client {
+    shared: Arc<Shared>,
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("options", &self.shared.options).finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// Connects to a master; to write with the options' key, to read without.
+    ///
+    /// # Errors
+    /// As [`connection::connect`].
+    pub fn connect(master: &str, options: Options) -> Result<Self> {
+        let role = if options.key.is_some() { Role::Loader } else { Role::Client };
+        let (receiver, sender) = connection::connect(master, role, options.key.as_ref(), None)?;
+        // Units of several clients of one run are apart: each begins at a number of its own.
+        let first_unit = (crate::key::number().unwrap_or(1) as u64 >> 24) << 20;
+        let machine = stackline_blocks::Client::new(first_unit);
+        let known = Known { machine, rows: BTreeMap::new(), failed: BTreeMap::new(), session: 0 };
+        let shared = Arc::new(Shared {
+            options,
+            known: Mutex::new(known),
+            master: Mutex::new(Some(sender)),
+            answers: Mutex::default(),
+            links: Mutex::default(),
+            events: Queue::default(),
+            next_request: AtomicU32::new(1),
+            unwanted: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
+        });
+        let listening = Arc::clone(&shared);
+        thread::Builder::new()
+            .name("master".into())
+            .stack_size(STACK)
+            .spawn(move || listening.hear_master(receiver))
+            .map_err(|error| Error::environment(format!("no thread can be started: {error}")))?;
+        Ok(Self { shared })
+    }
+
+    /// Opens a set and connects to the servers that are up.
+    ///
+    /// # Errors
+    /// When there is no such set, or the master does not answer.
+    pub fn open(&self, name: &str) -> Result<OpenSet> {
+        let answer = self.shared.ask(|request| Open { request, name: name.to_owned() }.into())?;
+        let Message::Opened(opened) = answer else { return Err(refusal(&answer)) };
+        {
+            let mut known = lock(&self.shared.known);
+            known.machine.opened(opened.set, opened.about.clone());
+            known.session = opened.session;
+        }
+        for server in &opened.servers {
+            if server.up
+                && let Err(error) = self.shared.link(server, opened.session)
+            {
+                self.shared.tell(Event::ServerGone { name: server.name.clone(), words: error.message });
+            }
+        }
+        if opened.about.blocks() <= MAPPED {
+            let rows = self.map(opened.set, 0, opened.about.blocks())?;
+            lock(&self.shared.known).rows.insert(opened.set, rows);
+        }
+        Ok(OpenSet { id: opened.set, about: opened.about })
+    }
+
+    /// Where blocks are.
+    ///
+    /// # Errors
+    /// When the master does not answer.
+    pub fn map(&self, set: u32, first: u64, count: u64) -> Result<Vec<Row>> {
+        let mut rows = Vec::new();
+        while (rows.len() as u64) < count {
+            let first = first + rows.len() as u64;
+            let left = (count - rows.len() as u64).min(limits::LONGEST_BATCH as u64);
+            let answer = self.shared.ask(|request| Map { request, set, first, count: left as u32 }.into())?;
+            let Message::Mapped(mapped) = answer else { return Err(refusal(&answer)) };
+            if mapped.rows.is_empty() {
+                break;
+            }
+            rows.extend(mapped.rows);
+        }
+        Ok(rows)
+    }
+
+    /// Asks for blocks. A list that `supersedes` discards what is pending of its set; what became of the one before.
+    ///
+    /// # Errors
+    /// When the set is not open, the list too long, or neither the master nor a server can be reached.
+    pub fn request(&self, set: u32, blocks: Vec<u64>, supersedes: bool) -> Result<Option<Tally>> {
+        self.shared.request(set, blocks, supersedes, false)
+    }
+
+    /// The same, without the master: places are known.
+    ///
+    /// # Errors
+    /// As for [`Client::request`].
+    pub fn request_directly(&self, set: u32, blocks: Vec<u64>, supersedes: bool) -> Result<Option<Tally>> {
+        self.shared.request(set, blocks, supersedes, true)
+    }
+
+    /// What happens next; nothing when the time is over.
+    pub fn next(&self, within: Option<Duration>) -> Option<Event> {
+        self.shared.events.take(within)
+    }
+
+    /// How many blocks of a set are wanted and have not come.
+    #[must_use]
+    pub fn waiting(&self, set: u32) -> usize {
+        lock(&self.shared.known).machine.waiting(set)
+    }
+
+    /// What became of the last list of each set.
+    #[must_use]
+    pub fn finish(&self) -> Vec<Tally> {
+        lock(&self.shared.known).machine.finish()
+    }
+
+    /// Blocks that came and were not wanted any more, and their bytes.
+    #[must_use]
+    pub fn unwanted(&self) -> (u64, u64) {
+        lock(&self.shared.known).machine.unwanted()
+    }
+
+    /// What there is.
+    ///
+    /// # Errors
+    /// When the master does not answer.
+    pub fn list(&self) -> Result<(Vec<SetInfo>, Vec<ServerInfo>)> {
+        match self.shared.ask(|request| Ask { request }.into())? {
+            Message::Told(Told { sets, servers, .. }) => Ok((sets, servers)),
+            other => Err(refusal(&other)),
+        }
+    }
+
+    /// Forgets a set.
+    ///
+    /// # Errors
+    /// When there is none, or this client may not write.
+    pub fn delete(&self, name: &str) -> Result<()> {
+        self.shared.done(|request| Delete { request, name: name.to_owned() }.into())
+    }
+
+    pub(crate) fn create(&self, about: &Set) -> Result<Created> {
+        match self.shared.ask(|request| Create { request, about: about.clone() }.into())? {
+            Message::Created(created) => Ok(created),
+            other => Err(refusal(&other)),
+        }
+    }
+
+    pub(crate) fn reserve(&self, set: u32, blocks: &[u64], given: &[u32]) -> Result<Vec<Row>> {
+        let (blocks, given) = (blocks.to_vec(), given.to_vec());
+        match self.shared.ask(|request| Reserve { request, set, blocks, given }.into())? {
+            Message::Reserved(reserved) => Ok(reserved.rows),
+            other => Err(refusal(&other)),
+        }
+    }
+
+    pub(crate) fn commit(&self, commit: impl FnOnce(u32) -> Commit) -> Result<()> {
+        self.shared.done(|request| commit(request).into())
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.shared.closed.store(true, Ordering::SeqCst);
+        self.shared.events.close();
+        if let Some(master) = lock(&self.shared.master).take() {
+            let _ = master.stream().shutdown(Shutdown::Both);
+        }
+        for link in lock(&self.shared.links).values() {
+            link.close();
+        }
+    }
+}
+
+/// What a message says that is not the answer.
+pub(crate) fn refusal(message: &Message) -> Error {
+    let Message::Refused(refused) = message else {
+        return Error::environment("the master gave another answer than was asked for");
+    };
+    let words = refused.words.clone();
+    match Why::of(refused.why) {
+        Why::NoSet => Error::input(words).hint("`stackline blocks list` shows what there is"),
+        Why::Busy => Error::input(words).hint("choose another name, or `stackline blocks delete` the old one first"),
+        Why::Key => Error::input(words).hint("`stackline blocks key` makes the key that writing needs"),
+        Why::Full => Error::environment(words).hint("add a server or a disk, or delete a set"),
+        Why::NoBlock | Why::Malformed => Error::input(words),
+        _ => Error::environment(words),
+    }
+}
+
+impl Shared {
+    fn tell(&self, event: Event) {
+        self.events.put(event);
+    }
+
+    // --- the master ---
+
+    fn send(&self, message: &Message) -> Result<()> {
+        let gone = || Error::environment("the master is gone").hint("sets that are open can be read on");
+        let mut master = lock(&self.master);
+        let sender = master.as_mut().ok_or_else(gone)?;
+        sender.message(message).map_err(|_| gone())
+    }
+
+    fn ask(&self, question: impl FnOnce(u32) -> Message) -> Result<Message> {
+        let request = self.next_request.fetch_add(1, Ordering::Relaxed);
+        let (answer, answered) = mpsc::sync_channel(1);
+        lock(&self.answers).insert(request, answer);
+        let result = self.send(&question(request)).and_then(|()| {
+            answered.recv_timeout(ANSWER).map_err(|_| {
+                Error::environment("the master does not answer").hint("is it still running? `stackline blocks list`")
+            })
+        });
+        lock(&self.answers).remove(&request);
+        result
+    }
+
+    fn done(&self, question: impl FnOnce(u32) -> Message) -> Result<()> {
+        match self.ask(question)? {
+            Message::Done(_) => Ok(()),
+            other => Err(refusal(&other)),
+        }
+    }
+
+    fn hear_master(self: Arc<Self>, mut receiver: Receiver) {
+        while let Ok(message) = receiver.message() {
+            let request = match &message {
+                Message::Opened(m) => m.request,
+                Message::Mapped(m) => m.request,
+                Message::Told(m) => m.request,
+                Message::Created(m) => m.request,
+                Message::Reserved(m) => m.request,
+                Message::Done(m) => m.request,
+                Message::Refused(m) => m.request,
+                Message::Missing(missing) => {
+                    self.missing(missing);
+                    continue;
+                }
+                Message::Changed(changed) => {
+                    self.changed(&changed.server);
+                    continue;
+                }
+                _ => continue,
+            };
+            if let Some(waiting) = lock(&self.answers).remove(&request) {
+                let _ = waiting.try_send(message);
+            }
+        }
+        lock(&self.master).take();
+        // Whoever waits for an answer waits no longer.
+        lock(&self.answers).clear();
+        if !self.closed.load(Ordering::SeqCst) {
+            self.tell(Event::MasterGone);
+        }
+    }
+
+    fn missing(&self, missing: &Missing) {
+        let gone = lock(&self.known).machine.missing(missing);
+        for number in gone {
+            self.tell(Event::Failed { set: missing.set, number, why: Why::of(missing.why) });
+        }
+    }
+
+    fn changed(self: &Arc<Self>, server: &ServerInfo) {
+        let linked = lock(&self.links).contains_key(&server.id);
+        if server.up && !linked {
+            let session = lock(&self.known).session;
+            if self.link(server, session).is_ok() {
+                self.tell(Event::ServerCame { name: server.name.clone() });
+            }
+        }
+    }
+
+    // --- lists ---
+
+    fn request(&self, set: u32, blocks: Vec<u64>, supersedes: bool, directly: bool) -> Result<Option<Tally>> {
+        if blocks.len() > limits::LONGEST_LIST {
+            let words = format!("a list has at most {} blocks, this one {}", limits::LONGEST_LIST, blocks.len());
+            return Err(Error::input(words).hint("ask for the rest with a second list that does not supersede it"));
+        }
+        let (list, before) = {
+            let mut known = lock(&self.known);
+            if known.machine.about(set).is_none() {
+                return Err(Error::input(format!("the set {set} is not open")));
+            }
+            known.machine.request(now(), set, blocks, supersedes, self.options.report)
+        };
+        if directly || self.send(&list.clone().into()).is_err() {
+            self.send_directly(&list)?;
+        }
+        Ok(before)
+    }
+
+    /// Sends a list to the servers, by what is known of where blocks are.
+    fn send_directly(&self, list: &List) -> Result<()> {
+        let links = lock(&self.links);
+        if links.is_empty() {
+            return Err(Error::environment("no server can be reached"));
+        }
+        let mut by_server: BTreeMap<u16, Vec<Entry>> = links.keys().map(|id| (*id, Vec::new())).collect();
+        let mut nowhere = Vec::new();
+        let known = lock(&self.known);
+        for (index, number) in list.blocks.iter().enumerate() {
+            let row = known.rows.get(&list.set).and_then(|rows| rows.get(*number as usize));
+            let failed = known.failed.get(&(list.set, *number));
+            let places = row.into_iter().flat_map(|row| &row.places);
+            let up: Vec<_> = places
+                .filter(|place| by_server.contains_key(&place.server))
+                .filter(|place| failed.is_none_or(|failed| !failed.contains(&(place.server, place.disk))))
+                .collect();
+            match (row, up.get((*number % up.len().max(1) as u64) as usize)) {
+                (Some(row), Some(place)) => {
+                    let length = known.machine.about(list.set).map_or(0, |about| about.length(*number));
+                    let (disk, offset, checksum) = (place.disk, place.offset, row.checksum);
+                    let entry = Entry { index: index as u32, number: *number, disk, offset, length, checksum };
+                    by_server.entry(place.server).or_default().push(entry);
+                }
+                _ => nowhere.push(*number),
+            }
+        }
+        let session = known.session;
+        drop(known);
+        let List { set, serial, supersedes, report, first_unit, app_send, .. } = *list;
+        for (id, entries) in by_server {
+            if let Some(link) = links.get(&id).filter(|_| supersedes || !entries.is_empty()) {
+                // The master had no part in it: its stamps are the application's.
+                let stamps = [app_send, app_send, app_send];
+                link.send(&Requests { session, set, serial, supersedes, report, first_unit, stamps, entries }.into());
+            }
+        }
+        drop(links);
+        for number in nowhere {
+            lock(&self.known).machine.drop_block(set, number, Some(serial));
+            self.tell(Event::Failed { set, number, why: Why::NoServer });
+        }
+        Ok(())
+    }
+
+    // --- blocks ---
+
+    fn came(&self, head: BlockHead, data: Vec<u8>) {
+        let at = now();
+        if self.options.check && !self.options.discard && crc32fast::hash(&data) != head.checksum {
+            return self.try_elsewhere(head.set, head.number, (head.server, head.disk), Why::Corrupt);
+        }
+        let arrival = {
+            let mut known = lock(&self.known);
+            known.machine.arrived(at, &head)
+        };
+        let wanted = arrival == Arrival::Wanted;
+        if !wanted {
+            self.unwanted.fetch_add(1, Ordering::Relaxed);
+        }
+        self.tell(Event::Block(Box::new(Block { head, data, at, wanted })));
+    }
+
+    /// A copy of a block cannot be had: another one is asked for, or it is reported.
+    fn try_elsewhere(&self, set: u32, number: u64, (server, disk): (u16, u16), why: Why) {
+        let again = {
+            let mut known = lock(&self.known);
+            if !known.machine.drop_block(set, number, None) {
+                return;
+            }
+            let row = known.rows.get(&set).and_then(|rows| rows.get(number as usize)).cloned();
+            let failed = known.failed.entry((set, number)).or_default();
+            failed.insert((server, disk));
+            let others = row.into_iter().flat_map(|row| row.places);
+            let mut others = others.filter(|place| !failed.contains(&(place.server, place.disk)));
+            others.next().is_some()
+        };
+        if again && self.request(set, vec![number], false, true).is_ok() {
+            return;
+        }
+        self.tell(Event::Failed { set, number, why });
+    }
+}

@@ -1,0 +1,193 @@
+//! Connections to disk servers: one that blocks come over, or beside which they come as datagrams.
+
+use super::event::{Event, lock};
+use super::{STACK, Shared};
+use crate::connection::{self, Ended, Receiver, Sender};
+use crate::reassembly::Reassembly;
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt};
+use stackline_blocks::wire::control::ServerInfo;
+use stackline_blocks::wire::data::Attach;
+use stackline_blocks::wire::greeting::Role;
+use stackline_blocks::wire::message::{Message, Transport, Why};
+use stackline_core::error::{Error, Result};
+use std::io::IoSliceMut;
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+/// How often a thread that receives datagrams looks whether it is to end.
+const LOOK: Duration = Duration::from_millis(100);
+/// Bytes asked for what has arrived and was not taken yet.
+const ROOM: usize = 4 << 20;
+
+/// A connection to a server.
+pub(super) struct Link {
+    sender: Mutex<Sender>,
+    stream: TcpStream,
+    name: String,
+}
+
+impl Link {
+    /// Sends it a message; a server that is gone is noticed by whoever receives from it.
+    pub(super) fn send(&self, message: &Message) {
+        let _ = lock(&self.sender).message(message);
+    }
+
+    pub(super) fn close(&self) {
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
+}
+
+impl Shared {
+    /// Connects to a server, unless that is done.
+    pub(super) fn link(self: &Arc<Self>, server: &ServerInfo, session: u128) -> Result<()> {
+        if lock(&self.links).contains_key(&server.id) {
+            return Ok(());
+        }
+        let options = &self.options;
+        let (mut receiver, mut sender) =
+            connection::connect(&server.address, Role::Data, None, options.receive_buffer)?;
+        let failed = |error: std::io::Error| Error::environment(format!("{}: {error}", server.address));
+        let local = receiver.stream().local_addr().map_err(failed)?;
+        let peer = receiver.stream().peer_addr().map_err(failed)?;
+        let datagrams = match options.transport {
+            Transport::Tcp => None,
+            Transport::Udp | Transport::Rtp => Some(socket(local.ip(), options.receive_buffer).map_err(failed)?),
+        };
+        let port = match &datagrams {
+            Some(socket) => socket.local_addr().map_err(failed)?.port(),
+            None => 0,
+        };
+        let (transport, age) = (options.transport as u8, options.age.unwrap_or(0));
+        sender.message(&Attach { session, transport, port, age }.into()).map_err(failed)?;
+        match receiver.message() {
+            Ok(Message::Attached(_)) => {}
+            Ok(other) => return Err(super::refusal(&other)),
+            Err(ended) => return Err(Error::environment(format!("{}: {ended}", server.address))),
+        }
+        let stream = receiver.stream().try_clone().map_err(failed)?;
+        let link = Link { sender: Mutex::new(sender), stream, name: server.name.clone() };
+        lock(&self.links).insert(server.id, link);
+        let (shared, id) = (Arc::clone(self), server.id);
+        let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
+            thread::Builder::new().name(name.into()).stack_size(STACK).spawn(work).map_err(failed)
+        };
+        spawn("blocks", Box::new(move || shared.hear_server(id, receiver)))?;
+        if let Some(socket) = datagrams {
+            let shared = Arc::clone(self);
+            spawn("datagrams", Box::new(move || shared.hear_datagrams(id, &socket, peer)))?;
+        }
+        Ok(())
+    }
+
+    fn hear_server(self: &Arc<Self>, id: u16, mut receiver: Receiver) {
+        let mut scratch = Vec::new();
+        let ended = loop {
+            match receiver.message() {
+                Ok(Message::BlockHead(head)) => {
+                    let length = head.length as usize;
+                    let data = if self.options.discard {
+                        scratch.resize(length, 0);
+                        receiver.data(&mut scratch).map(|()| Vec::new())
+                    } else {
+                        let mut data = vec![0; length];
+                        receiver.data(&mut data).map(|()| data)
+                    };
+                    match data {
+                        Ok(data) => self.came(head, data),
+                        Err(ended) => break ended,
+                    }
+                }
+                Ok(Message::Flushed(flushed)) => self.tell(Event::Flushed(flushed)),
+                Ok(Message::Failed(failed)) => {
+                    let disk = self.disk_of(failed.set, failed.number, id);
+                    self.try_elsewhere(failed.set, failed.number, (id, disk), Why::of(failed.why));
+                }
+                Ok(_) => {}
+                Err(ended) => break ended,
+            }
+        };
+        self.server_gone(id, &ended);
+    }
+
+    fn disk_of(&self, set: u32, number: u64, server: u16) -> u16 {
+        let known = lock(&self.known);
+        let row = known.rows.get(&set).and_then(|rows| rows.get(number as usize));
+        let place = row.and_then(|row| row.places.iter().find(|place| place.server == server));
+        place.map_or(0, |place| place.disk)
+    }
+
+    /// What was wanted of a server that is gone is asked of replicas, or reported.
+    fn server_gone(self: &Arc<Self>, id: u16, ended: &Ended) {
+        let Some(link) = lock(&self.links).remove(&id) else { return };
+        if self.closed.load(Ordering::SeqCst) {
+            return;
+        }
+        self.tell(Event::ServerGone { name: link.name, words: ended.to_string() });
+        let wanted: Vec<(u32, u64, u16)> = {
+            let known = lock(&self.known);
+            let sets: Vec<u32> = known.rows.keys().copied().collect();
+            let wanted = sets.iter().flat_map(|set| {
+                let rows = &known.rows[set];
+                let outstanding = known.machine.outstanding(*set);
+                outstanding.into_iter().filter_map(move |(number, _)| {
+                    let places = &rows.get(number as usize)?.places;
+                    let place = places.iter().find(|place| place.server == id)?;
+                    Some((*set, number, place.disk))
+                })
+            });
+            wanted.collect()
+        };
+        for (set, number, disk) in wanted {
+            self.try_elsewhere(set, number, (id, disk), Why::NoServer);
+        }
+    }
+
+    fn hear_datagrams(self: &Arc<Self>, id: u16, socket: &UdpSocket, server: SocketAddr) {
+        let mut reassembly = Reassembly::new(self.options.transport == Transport::Rtp);
+        let mut memory = vec![0; 1 << 16];
+        while !self.closed.load(Ordering::Relaxed) && lock(&self.links).contains_key(&id) {
+            let mut parts = [IoSliceMut::new(&mut memory)];
+            let mut control = nix::cmsg_space!(i32);
+            let received =
+                recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut parts, Some(&mut control), MsgFlags::empty());
+            let (bytes, size) = match received {
+                Ok(received) => {
+                    let from = received.address.as_ref().and_then(ip);
+                    if from != Some(server.ip()) {
+                        continue;
+                    }
+                    let size = received.cmsgs().ok().into_iter().flatten().find_map(|message| match message {
+                        ControlMessageOwned::UdpGroSegments(size) => usize::try_from(size).ok(),
+                        _ => None,
+                    });
+                    (received.bytes, size)
+                }
+                Err(nix::errno::Errno::EAGAIN | nix::errno::Errno::EINTR) => continue,
+                Err(_) => return,
+            };
+            for datagram in memory[..bytes].chunks(size.unwrap_or(bytes).max(1)) {
+                if let Some((head, data)) = reassembly.datagram(datagram) {
+                    let data = if self.options.discard { Vec::new() } else { data };
+                    self.came(head, data);
+                }
+            }
+        }
+    }
+}
+
+fn ip(address: &SockaddrStorage) -> Option<IpAddr> {
+    let four = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
+    four.or_else(|| address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
+}
+
+fn socket(at: IpAddr, room: Option<usize>) -> std::io::Result<UdpSocket> {
+    let socket = UdpSocket::bind((at, 0))?;
+    socket.set_read_timeout(Some(LOOK))?;
+    let _ = socket2::SockRef::from(&socket).set_recv_buffer_size(room.unwrap_or(ROOM));
+    setsockopt(&socket, sockopt::UdpGroSegment, &true)?;
+    Ok(socket)
+}

@@ -1,0 +1,314 @@
+//! A TCP connection that carries messages: how it begins, how messages are read and written.
+//!
+//! Nothing that a peer sends makes it take more memory than the longest message that belongs there, and what does not
+//! come within [`GREETING`] ends the connection before it was any.
+
+use crate::key::nonce;
+use socket2::SockRef;
+use stackline_blocks::limits;
+use stackline_blocks::wire::greeting::{Hello, Key, MAGIC, Prove, Role, Welcome};
+use stackline_blocks::wire::message::{self, Message, Why};
+use stackline_blocks::wire::{HEAD, VERSION};
+use stackline_core::error::{Error, Result};
+use std::io::{self, IoSlice, Read, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+/// How long the other side may take to say who it is.
+const GREETING: Duration = Duration::from_secs(5);
+/// How long connecting may take.
+const CONNECTING: Duration = Duration::from_secs(5);
+
+/// Why nothing more comes.
+#[derive(Debug)]
+pub enum Ended {
+    /// The other side closed it between two messages.
+    Closed,
+    /// It broke, or what came is no message.
+    Broken(String),
+}
+
+impl From<io::Error> for Ended {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => Self::Closed,
+            _ => Self::Broken(error.to_string()),
+        }
+    }
+}
+
+impl std::fmt::Display for Ended {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Closed => f.write_str("the other side closed the connection"),
+            Self::Broken(words) => f.write_str(words),
+        }
+    }
+}
+
+/// Reads messages.
+#[derive(Debug)]
+pub struct Receiver {
+    stream: TcpStream,
+    body: Vec<u8>,
+    /// The first bytes of the next message, as far as they were read with the data before it.
+    head: [u8; HEAD],
+    head_filled: usize,
+}
+
+impl Receiver {
+    fn new(stream: TcpStream) -> Self {
+        Self { stream, body: Vec::new(), head: [0; HEAD], head_filled: 0 }
+    }
+
+    /// The next message.
+    ///
+    /// # Errors
+    /// [`Ended`].
+    pub fn message(&mut self) -> Result<Message, Ended> {
+        self.message_within(limits::LONGEST_MESSAGE)
+    }
+
+    fn message_within(&mut self, most: usize) -> Result<Message, Ended> {
+        let filled = std::mem::take(&mut self.head_filled);
+        self.stream.read_exact(&mut self.head[filled..])?;
+        let malformed = |fault: stackline_blocks::wire::Malformed| Ended::Broken(fault.to_string());
+        let [a, b, c, d, kind] = self.head;
+        let length = message::length([a, b, c, d], most).map_err(malformed)? - 1;
+        self.body.resize(length, 0);
+        let cut = |error: io::Error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => Ended::Broken("the connection ended within a message".into()),
+            _ => Ended::from(error),
+        };
+        self.stream.read_exact(&mut self.body).map_err(cut)?;
+        let message = Message::read(kind, &self.body).map_err(malformed)?;
+        message::bounded(&message).map_err(malformed)?;
+        Ok(message)
+    }
+
+    /// The data behind a message, and with the same system call the first bytes of the next one.
+    ///
+    /// # Errors
+    /// [`Ended`].
+    pub fn data(&mut self, data: &mut [u8]) -> Result<(), Ended> {
+        let mut done = 0;
+        while done < data.len() {
+            let left = data.len() - done;
+            let mut parts = [io::IoSliceMut::new(&mut data[done..]), io::IoSliceMut::new(&mut self.head)];
+            match self.stream.read_vectored(&mut parts) {
+                Ok(0) => return Err(Ended::Broken("the connection ended within a block".into())),
+                Ok(count) => {
+                    done += count.min(left);
+                    self.head_filled = count.saturating_sub(left);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// The connection itself.
+    #[must_use]
+    pub const fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+}
+
+/// Writes messages.
+#[derive(Debug)]
+pub struct Sender {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+}
+
+impl Sender {
+    const fn new(stream: TcpStream) -> Self {
+        Self { stream, buffer: Vec::new() }
+    }
+
+    /// Sends a message.
+    ///
+    /// # Errors
+    /// When the connection is gone.
+    pub fn message(&mut self, message: &Message) -> io::Result<()> {
+        self.with_data(message, &[])
+    }
+
+    /// Sends several messages at once.
+    ///
+    /// # Errors
+    /// When the connection is gone.
+    pub fn messages(&mut self, messages: &[Message]) -> io::Result<()> {
+        self.buffer.clear();
+        messages.iter().for_each(|message| message.put(&mut self.buffer));
+        self.stream.write_all(&self.buffer)
+    }
+
+    /// Sends a message and the data behind it, which are not copied here.
+    ///
+    /// # Errors
+    /// When the connection is gone.
+    pub fn with_data(&mut self, message: &Message, data: &[u8]) -> io::Result<()> {
+        self.buffer.clear();
+        message.put(&mut self.buffer);
+        let (head, mut done) = (self.buffer.len(), 0);
+        while done < head + data.len() {
+            let parts =
+                [IoSlice::new(&self.buffer[done.min(head)..]), IoSlice::new(&data[done.saturating_sub(head)..])];
+            match self.stream.write_vectored(&parts) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => done += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// The connection itself.
+    #[must_use]
+    pub const fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+}
+
+/// Both directions of a connection.
+pub type Halves = (Receiver, Sender);
+
+fn halves(stream: TcpStream) -> io::Result<Halves> {
+    let sending = stream.try_clone()?;
+    Ok((Receiver::new(stream), Sender::new(sending)))
+}
+
+/// Sets the sizes of a connection's buffers, where they are given, and that small messages leave at once.
+fn tune(stream: &TcpStream, send: Option<usize>, receive: Option<usize>) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let socket = SockRef::from(stream);
+    if let Some(bytes) = send {
+        socket.set_send_buffer_size(bytes)?;
+    }
+    if let Some(bytes) = receive {
+        socket.set_recv_buffer_size(bytes)?;
+    }
+    Ok(())
+}
+
+/// Connects, and says who it is.
+///
+/// # Errors
+/// When nobody answers, the other side speaks another version or does not hold the key.
+pub fn connect(address: &str, role: Role, key: Option<&Key>, receive_buffer: Option<usize>) -> Result<Halves> {
+    let failed = |error: io::Error| {
+        Error::environment(format!("{address} cannot be reached: {error}"))
+            .hint("is it running there, and is that its address?")
+    };
+    if role.proves() && key.is_none() {
+        return Err(no_key());
+    }
+    let addresses: Vec<SocketAddr> = address
+        .to_socket_addrs()
+        .map_err(|error| {
+            Error::input(format!("{address} is no address: {error}")).hint("write HOST:PORT, as in 10.0.0.5:7480")
+        })?
+        .collect();
+    let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    let mut stream = None;
+    for address in addresses {
+        match TcpStream::connect_timeout(&address, CONNECTING) {
+            Ok(connected) => {
+                stream = Some(connected);
+                break;
+            }
+            Err(error) => last = error,
+        }
+    }
+    let stream = stream.ok_or(last).map_err(failed)?;
+    tune(&stream, None, receive_buffer).map_err(failed)?;
+    stream.set_read_timeout(Some(GREETING)).map_err(failed)?;
+    let (mut receiver, mut sender) = halves(stream).map_err(failed)?;
+    let ours = nonce().map_err(failed)?;
+    sender.message(&Hello { magic: MAGIC, version: VERSION, role, nonce: ours }.into()).map_err(failed)?;
+    let answer = receiver.message_within(limits::LONGEST_GREETING);
+    let welcome = match answer {
+        Ok(Message::Welcome(welcome)) => welcome,
+        Ok(Message::Refused(refused)) => return Err(refusal(address, Why::of(refused.why), &refused.words)),
+        Ok(_) | Err(_) => {
+            return Err(Error::environment(format!("what answers at {address} is no block server"))
+                .hint("the port of a master is the one that `stackline blocks master` prints"));
+        }
+    };
+    if welcome.version != VERSION {
+        let words = format!("it speaks version {}, this program {VERSION}", welcome.version);
+        return Err(refusal(address, Why::Version, &words));
+    }
+    if let Some(key) = key.filter(|_| role.proves()) {
+        if !key.verifies(&welcome.proof, true, role, &ours, &welcome.nonce) {
+            return Err(refusal(address, Why::Key, "the other side does not hold this key"));
+        }
+        let proof = key.proof(false, role, &ours, &welcome.nonce);
+        sender.message(&Prove { proof }.into()).map_err(failed)?;
+    }
+    receiver.stream.set_read_timeout(None).map_err(failed)?;
+    Ok((receiver, sender))
+}
+
+pub(crate) fn no_key() -> Error {
+    Error::input("writing blocks, and a server that joins, need a key")
+        .hint("`stackline blocks key` makes one; copy its file to the other hosts, or name one with --key FILE")
+}
+
+fn refusal(address: &str, why: Why, words: &str) -> Error {
+    let error = Error::environment(format!("{address} refuses: {words}"));
+    match why {
+        Why::Version => error.hint("run the same version of stackline on both sides"),
+        Why::Key => error.hint("master, servers and loaders need the same file of `stackline blocks key`"),
+        Why::Limit => error.hint("close other clients first"),
+        _ => error,
+    }
+}
+
+/// Takes a connection that came, finds out who it is.
+///
+/// # Errors
+/// [`Ended`], also where the other side was refused.
+pub fn accept(stream: TcpStream, key: Option<&Key>, send_buffer: Option<usize>) -> Result<(Role, Halves), Ended> {
+    stream.set_read_timeout(Some(GREETING))?;
+    stream.set_write_timeout(Some(GREETING))?;
+    tune(&stream, send_buffer, None)?;
+    let (mut receiver, mut sender) = halves(stream)?;
+    let Message::Hello(hello) = receiver.message_within(limits::LONGEST_GREETING)? else {
+        return refuse(&mut sender, Why::Malformed, "a connection begins with HELLO");
+    };
+    if hello.magic != MAGIC {
+        return Err(Ended::Broken("what came is of another protocol".into()));
+    }
+    if hello.version != VERSION {
+        let words = format!("this program speaks version {VERSION}, the other side {}", hello.version);
+        return refuse(&mut sender, Why::Version, &words);
+    }
+    let (role, theirs) = (hello.role, hello.nonce);
+    let ours = nonce()?;
+    let proof = key.filter(|_| role.proves()).map(|key| key.proof(true, role, &theirs, &ours));
+    if role.proves() && proof.is_none() {
+        return refuse(&mut sender, Why::Key, "this side has no key, so nobody writes here");
+    }
+    sender.message(&Welcome { version: VERSION, nonce: ours, proof: proof.unwrap_or_default() }.into())?;
+    if let Some(key) = key.filter(|_| role.proves()) {
+        let Message::Prove(prove) = receiver.message_within(limits::LONGEST_GREETING)? else {
+            return refuse(&mut sender, Why::Malformed, "a proof was expected");
+        };
+        if !key.verifies(&prove.proof, false, role, &theirs, &ours) {
+            return refuse(&mut sender, Why::Key, "the keys are not the same");
+        }
+    }
+    receiver.stream.set_read_timeout(None)?;
+    receiver.stream.set_write_timeout(None)?;
+    Ok((role, (receiver, sender)))
+}
+
+fn refuse<T>(sender: &mut Sender, why: Why, words: &str) -> Result<T, Ended> {
+    let refused = stackline_blocks::wire::control::Refused { request: 0, why: why as u8, words: words.to_owned() };
+    let _ = sender.message(&refused.into());
+    Err(Ended::Broken(words.to_owned()))
+}

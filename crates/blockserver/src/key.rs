@@ -1,0 +1,114 @@
+//! The key that writes need: a file with 64 hexadecimal digits that only its owner may read.
+
+use stackline_blocks::wire::greeting::Key;
+use stackline_core::error::{Error, Result};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Where the key is unless another file is named: `$STACKLINE_BLOCKS_KEY`, else in the user's configuration directory.
+#[must_use]
+pub fn usual_place() -> Option<PathBuf> {
+    if let Some(named) = std::env::var_os("STACKLINE_BLOCKS_KEY") {
+        return Some(named.into());
+    }
+    let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".config"));
+    let configuration = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).or_else(home)?;
+    Some(configuration.join("stackline").join("blocks.key"))
+}
+
+fn random<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    Ok(bytes)
+}
+
+/// What a connection draws for itself.
+///
+/// # Errors
+/// When the kernel has no random bytes.
+pub fn nonce() -> io::Result<[u8; 16]> {
+    random()
+}
+
+/// A number that cannot be guessed.
+///
+/// # Errors
+/// As for [`nonce`].
+pub fn number() -> io::Result<u128> {
+    Ok(u128::from_be_bytes(random()?))
+}
+
+/// A key that is kept nowhere.
+///
+/// # Errors
+/// As for [`nonce`].
+pub fn fresh() -> io::Result<Key> {
+    Ok(Key(random()?))
+}
+
+/// Makes a key in a new file.
+///
+/// # Errors
+/// When there is a file already, or none can be written.
+pub fn create(path: &Path) -> Result<()> {
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::AlreadyExists => Error::input(format!("{} is there already", path.display()))
+            .hint("it is the key: copy it to the other hosts; to make another one, remove it first"),
+        _ => Error::environment(format!("the key {} cannot be written: {error}", path.display())),
+    };
+    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        fs::create_dir_all(parent).map_err(failed)?;
+    }
+    let key = fresh().map_err(failed)?;
+    write(path, &key).map_err(failed)
+}
+
+/// Writes a key into a new file.
+///
+/// # Errors
+/// What the system says.
+pub fn write(path: &Path, key: &Key) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let digits: String = key.0.iter().map(|byte| format!("{byte:02x}")).collect();
+    writeln!(file, "{digits}")?;
+    file.sync_all()
+}
+
+/// Reads a key.
+///
+/// # Errors
+/// When there is none, or the file holds something else.
+pub fn read(path: &Path) -> Result<Key> {
+    let text = fs::read_to_string(path).map_err(|error| {
+        Error::input(format!("the key {} cannot be read: {error}", path.display()))
+            .hint("`stackline blocks key` makes one")
+    })?;
+    let digits = text.trim();
+    let mut key = [0; 32];
+    let whole = digits.len() == 64 && digits.is_ascii();
+    let parsed = key.iter_mut().enumerate().all(|(at, byte)| {
+        let pair = digits.get(2 * at..2 * at + 2);
+        pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()).map(|value| *byte = value).is_some()
+    });
+    if whole && parsed {
+        Ok(Key(key))
+    } else {
+        Err(Error::input(format!("{} is no key", path.display())).hint("a key is 64 hexadecimal digits"))
+    }
+}
+
+/// The key of that file, or of the usual place where there is one.
+///
+/// # Errors
+/// As for [`read`]; none where no file was named and none is there.
+pub fn find(named: Option<&Path>) -> Result<Option<Key>> {
+    match named {
+        Some(path) => read(path).map(Some),
+        None => match usual_place().filter(|path| path.exists()) {
+            Some(path) => read(&path).map(Some),
+            None => Ok(None),
+        },
+    }
+}

@@ -1,0 +1,34 @@
+//! The parallel block server carried out: sockets and threads for the machines of `stackline-blocks`, live and on hosts of
+//! an emulated network.
+//!
+//! It decides nothing about blocks, and draws nothing but keys and session numbers. Nothing here is unsafe.
+//!
+//! | module | one idea |
+//! | --- | --- |
+//! | [`client`] | start here: open a set, ask for lists, take blocks |
+//! | [`load`] | puts a set on the servers |
+//! | [`get`] | reads a range back |
+//! | [`master`] | the master at work |
+//! | [`server`] | a disk server at work |
+//! | [`disk`] | a file of blocks: read, written, checked |
+//! | [`store`] | what the master remembers |
+//! | [`key`] | the key that writes need |
+//! | [`connection`] | how connections begin and carry messages |
+//! | [`datagrams`] | blocks as UDP datagrams, also with RTP's headers |
+//! | [`reassembly`] | blocks out of datagrams |
+//! | [`buffer`] | memory of blocks |
+//! | [`notes`] | what servers say while they run |
+
+pub mod buffer;
+pub mod client;
+pub mod connection;
+pub mod datagrams;
+pub mod disk;
+pub mod get;
+pub mod key;
+pub mod load;
+pub mod master;
+pub mod notes;
+pub mod reassembly;
+pub mod server;
+pub mod store;

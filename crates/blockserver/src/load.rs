@@ -1,0 +1,157 @@
+//! Puts a set's blocks on the servers: places are asked for, blocks written to every copy's disk, made to last, and then
+//! remembered by the master. What the master has acknowledged is never lost.
+//!
+//! A loader that was ended goes on behind what was acknowledged: blocks that are there are not written again.
+
+use crate::client::{Client, refusal};
+use crate::connection::{self, Halves};
+use stackline_blocks::set::Set;
+use stackline_blocks::wire::control::{Commit, Row, ServerInfo, Written};
+use stackline_blocks::wire::data::{Store, Sync};
+use stackline_blocks::wire::greeting::{Key, Role};
+use stackline_blocks::wire::message::Message;
+use stackline_core::error::{Error, Result};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Bytes that are acknowledged at once; what is lost at most when a loader is killed.
+const BATCH: u64 = 16 << 20;
+/// How long a server may take to make a batch last.
+const SYNC: Duration = Duration::from_secs(60);
+
+/// Where the blocks of a set come from.
+pub trait Source {
+    /// The bytes of a block.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    fn block(&mut self, number: u64, into: &mut Vec<u8>) -> Result<()>;
+}
+
+/// What was loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Loaded {
+    /// Blocks that were written now.
+    pub written: u64,
+    /// Blocks that an earlier load had written.
+    pub before: u64,
+}
+
+/// Loads a set. `given` says on which disk each block is, where the set's placement says so; `progress` hears how many
+/// blocks are acknowledged.
+///
+/// # Errors
+/// When the set is there, somebody else loads it, there is no room, or a server goes.
+pub fn load(
+    client: &Client,
+    key: &Key,
+    about: &Set,
+    source: &mut dyn Source,
+    given: Option<&dyn Fn(u64) -> u32>,
+    mut progress: impl FnMut(u64) -> Result<()>,
+) -> Result<Loaded> {
+    let created = client.create(about)?;
+    let set = created.set;
+    let mut writers = Writers { servers: created.servers, key, connections: BTreeMap::new() };
+    let (blocks, mut done) = (about.blocks(), 0);
+    let at_once = (BATCH / u64::from(about.block_size)).clamp(1, 1024);
+    let mut loaded = Loaded { written: 0, before: 0 };
+    while done < blocks {
+        let batch = done..(done + at_once).min(blocks);
+        let rows =
+            if created.written > 0 { client.map(set, batch.start, batch.end - batch.start)? } else { Vec::new() };
+        let missing: Vec<u64> = batch
+            .clone()
+            .filter(|number| rows.get((number - batch.start) as usize).is_none_or(|row| row.places.is_empty()))
+            .collect();
+        loaded.before += batch.end - batch.start - missing.len() as u64;
+        if !missing.is_empty() {
+            let given: Vec<u32> =
+                given.map_or_else(Vec::new, |given| missing.iter().map(|number| given(*number)).collect());
+            let places = client.reserve(set, &missing, &given)?;
+            let written = writers.write(about, source, &missing, places)?;
+            client.commit(|request| Commit { request, set, blocks: written, seal: false })?;
+            loaded.written += missing.len() as u64;
+        }
+        done = batch.end;
+        progress(done)?;
+    }
+    client.commit(|request| Commit { request, set, blocks: Vec::new(), seal: true })?;
+    Ok(loaded)
+}
+
+struct Writers<'k> {
+    servers: Vec<ServerInfo>,
+    key: &'k Key,
+    connections: BTreeMap<u16, Halves>,
+}
+
+impl Writers<'_> {
+    fn connection(&mut self, server: u16) -> Result<&mut Halves> {
+        if !self.connections.contains_key(&server) {
+            let info = self.servers.iter().find(|info| info.id == server);
+            let address = &info.ok_or_else(|| Error::environment("a server came while blocks were loaded"))?.address;
+            let halves = connection::connect(address, Role::Writer, Some(self.key), None)?;
+            let failed = |error| Error::environment(format!("{address}: {error}"));
+            halves.0.stream().set_read_timeout(Some(SYNC)).map_err(failed)?;
+            self.connections.insert(server, halves);
+        }
+        self.connections.get_mut(&server).ok_or_else(|| Error::environment("no connection"))
+    }
+
+    fn name(&self, server: u16) -> String {
+        let info = self.servers.iter().find(|info| info.id == server);
+        info.map_or_else(|| format!("server {server}"), |info| format!("server {}", info.name))
+    }
+
+    /// Writes blocks and waits until they last.
+    fn write(
+        &mut self,
+        about: &Set,
+        source: &mut dyn Source,
+        numbers: &[u64],
+        places: Vec<Row>,
+    ) -> Result<Vec<Written>> {
+        let mut written = Vec::new();
+        let mut touched = Vec::new();
+        let mut data = Vec::new();
+        for (number, row) in numbers.iter().zip(places) {
+            data.clear();
+            source.block(*number, &mut data)?;
+            data.resize(about.length(*number) as usize, 0);
+            let checksum = crc32fast::hash(&data);
+            for place in &row.places {
+                let (disk, offset, length) = (place.disk, place.offset, data.len() as u32);
+                let store = Store { request: *number as u32, disk, offset, length, checksum };
+                let sent = self.connection(place.server)?.1.with_data(&store.into(), &data);
+                if let Err(error) = sent {
+                    return Err(self.gone(place.server, &error.to_string()));
+                }
+                if !touched.contains(&place.server) {
+                    touched.push(place.server);
+                }
+            }
+            written.push(Written { number: *number, row: Row { checksum, ..row } });
+        }
+        for server in &touched {
+            let sent = self.connection(*server)?.1.message(&Sync { request: 0 }.into());
+            if let Err(error) = sent {
+                return Err(self.gone(*server, &error.to_string()));
+            }
+        }
+        for server in &touched {
+            let name = self.name(*server);
+            match self.connection(*server)?.0.message() {
+                Ok(Message::Synced(_)) => {}
+                Ok(other) => return Err(refusal(&other).within(&name)),
+                Err(ended) => return Err(self.gone(*server, &ended.to_string())),
+            }
+        }
+        Ok(written)
+    }
+
+    fn gone(&self, server: u16, words: &str) -> Error {
+        Error::environment(format!("{}: {words}", self.name(server)))
+            .hint("blocks that were acknowledged are kept: start the load again once the server is there")
+    }
+}

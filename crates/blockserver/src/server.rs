@@ -1,0 +1,495 @@
+//! A disk server at work: a thread reads each disk (several where depth is asked for), each client has one that receives
+//! and one that writes, one talks to the master. All decisions are the machine's (`stackline_blocks::server`).
+
+use crate::buffer::{Buffer, Pool};
+use crate::connection::{self, Ended, Halves, Receiver, Sender};
+use crate::datagrams::Datagrams;
+use crate::disk::Disk;
+use stackline_blocks::limits;
+use stackline_blocks::server::{Counts, Server, Spot, Woken, Write};
+use stackline_blocks::wire::control::{DiskChanged, Join, Refused};
+use stackline_blocks::wire::data::{Attached, Store, Synced};
+use stackline_blocks::wire::greeting::{Key, Role};
+use stackline_blocks::wire::message::{Message, Transport, Why};
+use stackline_core::error::{Error, Result};
+use stackline_core::time::Instant;
+use std::collections::BTreeMap;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread;
+use std::time::Duration;
+
+/// How long a server waits before it tries its master again, and how often it looks after its disks.
+const AGAIN: Duration = Duration::from_millis(500);
+/// Stack of each thread.
+const STACK: usize = 256 << 10;
+
+/// How a server is to be.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Its name; the same after it was started again.
+    pub name: String,
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// Its master.
+    pub master: String,
+    /// The key that writes need.
+    pub key: Key,
+    /// Bytes of blocks that are kept in memory.
+    pub cache: u64,
+    /// Reads at once at each disk.
+    pub depth: usize,
+    /// Bytes of the send buffer of each client's connection.
+    pub send_buffer: usize,
+    /// Hears what happens that somebody should know.
+    pub say: fn(&str),
+}
+
+/// The least send buffer unless another one is asked for: what is in it can no longer be discarded.
+pub const SEND_BUFFER: usize = 64 << 10;
+
+/// A block in memory; its buffer goes back to the pool with the last who needs it.
+#[derive(Debug)]
+pub(crate) struct Held {
+    buffer: Buffer,
+    pool: Weak<Pool>,
+}
+
+impl Held {
+    pub(crate) fn data(&self) -> &[u8] {
+        self.buffer.data()
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(pool) = self.pool.upgrade() {
+            pool.give(std::mem::take(&mut self.buffer));
+        }
+    }
+}
+
+type Block = Arc<Held>;
+
+struct State {
+    machine: Server<Block>,
+    /// Writing threads by their connections.
+    writers: BTreeMap<u64, Arc<Condvar>>,
+}
+
+struct Slot {
+    disk: Disk,
+    wake: Condvar,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    disks: Vec<Slot>,
+    pool: Arc<Pool>,
+    id: AtomicU16,
+    next: AtomicU64,
+    stopped: AtomicBool,
+    options: Options,
+}
+
+/// A server that runs.
+#[derive(Clone)]
+pub struct Running {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+}
+
+impl std::fmt::Debug for Running {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Running").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// The present, as events are stamped with it.
+pub(crate) fn now() -> Instant {
+    Instant(stackline_events::clock::now_ns())
+}
+
+/// Starts a server with those disks.
+///
+/// # Errors
+/// When it cannot listen.
+pub fn start(options: Options, disks: Vec<Disk>) -> Result<Running> {
+    let listener = TcpListener::bind(options.listen).map_err(|error| {
+        Error::environment(format!("nothing can listen at {}: {error}", options.listen))
+            .hint("is another server there? --listen HOST:PORT names another place")
+    })?;
+    let failed = |error: std::io::Error| Error::environment(format!("the server cannot be started: {error}"));
+    let address = listener.local_addr().map_err(failed)?;
+    let machine = Server::new(0, disks.len() as u16, options.cache);
+    let depth = options.depth.max(1);
+    let shared = Arc::new(Shared {
+        state: Mutex::new(State { machine, writers: BTreeMap::new() }),
+        disks: disks.into_iter().map(|disk| Slot { disk, wake: Condvar::new() }).collect(),
+        pool: Arc::default(),
+        id: AtomicU16::new(0),
+        next: AtomicU64::new(1),
+        stopped: AtomicBool::new(false),
+        options,
+    });
+    for disk in 0..shared.disks.len() {
+        for _ in 0..depth {
+            spawn(&shared, "disk", move |shared| shared.read_disk(disk)).map_err(failed)?;
+        }
+    }
+    spawn(&shared, "master", move |shared| shared.talk_to_master(address)).map_err(failed)?;
+    spawn(&shared, "accept", move |shared| shared.listen(&listener)).map_err(failed)?;
+    Ok(Running { shared, address })
+}
+
+fn spawn(
+    shared: &Arc<Shared>,
+    name: &str,
+    work: impl FnOnce(&Arc<Shared>) + Send + 'static,
+) -> std::io::Result<thread::JoinHandle<()>> {
+    let shared = Arc::clone(shared);
+    thread::Builder::new().name(name.into()).stack_size(STACK).spawn(move || work(&shared))
+}
+
+impl Running {
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// How often what happened.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.shared.state().machine.counts()
+    }
+
+    /// Ends it: its threads go, its connections are closed.
+    pub fn stop(&self) {
+        self.shared.stopped.store(true, Ordering::SeqCst);
+        let state = self.shared.state();
+        state.writers.values().for_each(|writer| writer.notify_all());
+        drop(state);
+        self.shared.disks.iter().for_each(|slot| slot.wake.notify_all());
+        // Whoever accepts is woken by a connection.
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    fn wake(&self, state: &State, woken: &Woken) {
+        for disk in &woken.disks {
+            if let Some(slot) = self.disks.get(usize::from(*disk)) {
+                slot.wake.notify_all();
+            }
+        }
+        for connection in &woken.connections {
+            if let Some(writer) = state.writers.get(connection) {
+                writer.notify_one();
+            }
+        }
+    }
+
+    // --- disks ---
+
+    fn read_disk(&self, disk: usize) {
+        let slot = &self.disks[disk];
+        let mut state = self.state();
+        while !self.is_stopped() {
+            let mut woken = Woken::default();
+            let read = state.machine.next_read(now(), disk as u16, &mut woken);
+            self.wake(&state, &woken);
+            let Some(read) = read else {
+                state = slot.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            drop(state);
+            let mut buffer = self.pool.take();
+            let result = slot.disk.read(&read.spot, read.checksum, &mut buffer);
+            let held = result.map(|()| Arc::new(Held { buffer, pool: Arc::downgrade(&self.pool) }));
+            state = self.state();
+            let woken = state.machine.read_done(now(), read.spot, held);
+            self.wake(&state, &woken);
+        }
+    }
+
+    /// Disks that are gone, or there again.
+    fn look_after_disks(&self, was_there: &mut [bool]) -> Vec<DiskChanged> {
+        let mut changed = Vec::new();
+        for (at, slot) in self.disks.iter().enumerate() {
+            let up = slot.disk.is_there();
+            if up != was_there[at] {
+                was_there[at] = up;
+                let mut state = self.state();
+                let woken = state.machine.set_disk(at as u16, up);
+                self.wake(&state, &woken);
+                (self.options.say)(&format!(
+                    "disk {} is {}",
+                    slot.disk.about().path,
+                    if up { "there again" } else { "gone" }
+                ));
+                changed.push(DiskChanged { disk: at as u16, up });
+            }
+        }
+        changed
+    }
+
+    // --- the master ---
+
+    fn talk_to_master(&self, address: SocketAddr) {
+        let mut told = false;
+        while !self.is_stopped() {
+            match connection::connect(&self.options.master, Role::Server, Some(&self.options.key), None) {
+                Ok(halves) => match self.with_master(halves, address) {
+                    Ok(()) => told = false,
+                    Err(error) => {
+                        (self.options.say)(&format!("{error}; it is tried again"));
+                        told = true;
+                    }
+                },
+                Err(error) if !told => {
+                    let hint = error.hint.map(|hint| format!(" (hint: {hint})")).unwrap_or_default();
+                    (self.options.say)(&format!("{}{hint}; it is tried again", error.message));
+                    told = true;
+                }
+                Err(_) => {}
+            }
+            thread::sleep(AGAIN);
+        }
+    }
+
+    /// Joins, and carries out what the master says, until it is gone.
+    fn with_master(&self, (mut receiver, mut sender): Halves, address: SocketAddr) -> Result<(), Ended> {
+        let disks = self.disks.iter().map(|slot| slot.disk.about()).collect();
+        let join = Join { name: self.options.name.clone(), address: address.to_string(), disks };
+        sender.message(&join.into())?;
+        let joined = match receiver.message()? {
+            Message::Joined(joined) => joined.server,
+            Message::Refused(refused) => {
+                return Err(Ended::Broken(format!("the master refuses: {}", refused.words)));
+            }
+            _ => return Err(Ended::Broken("the master did not answer".into())),
+        };
+        self.id.store(joined, Ordering::Relaxed);
+        self.state().machine.set_id(joined);
+        (self.options.say)(&format!("joined the master at {} as server {joined}", self.options.master));
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut was_there = vec![true; self.disks.len()];
+                while !over.load(Ordering::Relaxed) && !self.is_stopped() {
+                    thread::park_timeout(AGAIN);
+                    for change in self.look_after_disks(&mut was_there) {
+                        let _ = sender.message(&change.into());
+                    }
+                }
+                let _ = sender.stream().shutdown(Shutdown::Both);
+            });
+            let ended = loop {
+                match receiver.message() {
+                    Ok(Message::Requests(list)) => self.requests(list),
+                    Ok(Message::Forget(forget)) => self.state().machine.forget(forget.session),
+                    Ok(_) => {}
+                    Err(ended) => break ended,
+                }
+            };
+            over.store(true, Ordering::Relaxed);
+            match ended {
+                _ if self.is_stopped() => Ok(()),
+                Ended::Closed => Err(Ended::Broken("the master is gone; clients with an open set go on".into())),
+                broken @ Ended::Broken(_) => Err(broken),
+            }
+        })
+    }
+
+    fn requests(&self, list: stackline_blocks::wire::data::Requests) {
+        let mut state = self.state();
+        if let Ok(woken) = state.machine.requests(now(), list) {
+            self.wake(&state, &woken);
+        }
+    }
+
+    // --- clients ---
+
+    fn listen(self: &Arc<Self>, listener: &TcpListener) {
+        for stream in listener.incoming() {
+            if self.is_stopped() {
+                return;
+            }
+            let Ok(stream) = stream else {
+                // No more files: others have to go first.
+                thread::sleep(Duration::from_millis(10));
+                continue;
+            };
+            let too_many = Arc::strong_count(self) > 2 * limits::MOST_SESSIONS;
+            if too_many || spawn(self, "client", move |shared| shared.client(stream)).is_err() {
+                // Dropped: the other side sees it closed.
+            }
+        }
+    }
+
+    fn client(self: &Arc<Self>, stream: TcpStream) {
+        let accepted = connection::accept(stream, Some(&self.options.key), Some(self.options.send_buffer));
+        let Ok((role, (mut receiver, mut sender))) = accepted else { return };
+        match role {
+            Role::Data => self.data(receiver, sender),
+            Role::Writer => {
+                let _ = self.write_blocks(&mut receiver, &mut sender);
+            }
+            _ => {
+                let words = "this is a disk server; the master is elsewhere".to_owned();
+                let _ = sender.message(&Refused { request: 0, why: Why::Malformed as u8, words }.into());
+            }
+        }
+    }
+
+    fn data(self: &Arc<Self>, mut receiver: Receiver, mut sender: Sender) {
+        let Ok(Message::Attach(attach)) = receiver.message() else { return };
+        let peer = receiver.stream().peer_addr();
+        let transport = Transport::of(attach.transport);
+        let (Ok(transport), Ok(peer)) = (transport, peer) else { return };
+        let datagrams = match transport {
+            Transport::Tcp => None,
+            Transport::Udp | Transport::Rtp => {
+                let to = SocketAddr::new(peer.ip(), attach.port);
+                match Datagrams::open(to, transport == Transport::Rtp, attach.session) {
+                    Ok(datagrams) => Some(datagrams),
+                    Err(_) => return,
+                }
+            }
+        };
+        let connection = self.next.fetch_add(1, Ordering::Relaxed);
+        let age = (attach.age > 0).then_some(attach.age);
+        let writer = Arc::new(Condvar::new());
+        let attached = {
+            let mut state = self.state();
+            state.writers.insert(connection, Arc::clone(&writer));
+            state.machine.attach(attach.session, connection, age)
+        };
+        let answer = match attached {
+            Ok(_) => Attached { server: self.id.load(Ordering::Relaxed) }.into(),
+            Err(why) => Refused { request: 0, why: why as u8, words: why.words().to_owned() }.into(),
+        };
+        if sender.message(&answer).is_ok() && attached.is_ok() {
+            let gone = Arc::new(AtomicBool::new(false));
+            let writing = {
+                let (gone, writer) = (Arc::clone(&gone), Arc::clone(&writer));
+                spawn(self, "write", move |shared| {
+                    shared.write(connection, &writer, &gone, sender, datagrams);
+                })
+            };
+            // Lists that come without the master, which may be gone.
+            while let Ok(Message::Requests(list)) = receiver.message() {
+                if list.session == attach.session {
+                    self.requests(list);
+                }
+            }
+            gone.store(true, Ordering::SeqCst);
+            let _ = receiver.stream().shutdown(Shutdown::Both);
+            drop(self.state());
+            writer.notify_all();
+            if let Ok(writing) = writing {
+                let _ = writing.join();
+            }
+        }
+        let mut state = self.state();
+        state.writers.remove(&connection);
+        state.machine.detach(connection);
+    }
+
+    fn write(
+        &self,
+        connection: u64,
+        wake: &Condvar,
+        gone: &AtomicBool,
+        mut sender: Sender,
+        mut datagrams: Option<Datagrams>,
+    ) {
+        let mut state = self.state();
+        while !self.is_stopped() && !gone.load(Ordering::SeqCst) {
+            let mut woken = Woken::default();
+            let write = state.machine.next_write(now(), connection, &mut woken);
+            self.wake(&state, &woken);
+            let Some(write) = write else {
+                state = wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            drop(state);
+            let (unit, sent) = match write {
+                Write::Words(words) => (None, sender.message(&words)),
+                Write::Block(head, block) => {
+                    let unit = head.unit;
+                    let sent = match &mut datagrams {
+                        None => sender.with_data(&Message::BlockHead(head), block.data()),
+                        Some(datagrams) => datagrams.block(head, block.data()),
+                    };
+                    (Some(unit), sent)
+                }
+            };
+            if sent.is_err() {
+                let _ = sender.stream().shutdown(Shutdown::Both);
+                return;
+            }
+            state = self.state();
+            if let Some(unit) = unit {
+                state.machine.write_done(now(), connection, unit);
+            }
+        }
+        drop(state);
+        let _ = sender.stream().shutdown(Shutdown::Both);
+    }
+
+    // --- loaders ---
+
+    fn write_blocks(&self, receiver: &mut Receiver, sender: &mut Sender) -> Result<(), Ended> {
+        let mut buffer = Buffer::default();
+        let mut written = vec![false; self.disks.len()];
+        loop {
+            match receiver.message()? {
+                Message::Store(store) => {
+                    receiver.data(&mut buffer.pages(store.length as usize)[..store.length as usize])?;
+                    match self.store(&store, &mut buffer) {
+                        Ok(()) => written[usize::from(store.disk)] = true,
+                        Err(why) => sender.message(&refused(store.request, why))?,
+                    }
+                }
+                Message::Sync(sync) => {
+                    let mut touched = self.disks.iter().zip(&mut written).filter(|(_, written)| **written);
+                    let synced = touched.try_for_each(|(slot, written)| {
+                        *written = false;
+                        slot.disk.sync()
+                    });
+                    match synced {
+                        Ok(()) => sender.message(&Synced { request: sync.request }.into())?,
+                        Err(why) => sender.message(&refused(sync.request, why))?,
+                    }
+                }
+                _ => return Err(Ended::Broken("that message does not belong here".into())),
+            }
+        }
+    }
+
+    fn store(&self, store: &Store, buffer: &mut Buffer) -> Result<(), Why> {
+        let slot = self.disks.get(usize::from(store.disk)).ok_or(Why::Disk)?;
+        if crc32fast::hash(buffer.data()) != store.checksum {
+            return Err(Why::Corrupt);
+        }
+        let spot = Spot { disk: store.disk, offset: store.offset, length: store.length };
+        slot.disk.write(&spot, buffer)?;
+        self.state().machine.stored(spot);
+        Ok(())
+    }
+}
+
+fn refused(request: u32, why: Why) -> Message {
+    Refused { request, why: why as u8, words: why.words().to_owned() }.into()
+}

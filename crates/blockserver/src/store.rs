@@ -1,0 +1,206 @@
+//! What the master remembers, in one file of transactions (redb): what was acknowledged is there after kill -9.
+
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+use stackline_blocks::master::Change;
+use stackline_blocks::set::Set;
+use stackline_blocks::wire::control::{Row, Written};
+use stackline_blocks::wire::{Field, Reader};
+use stackline_core::error::{Error, Result};
+use std::path::Path;
+
+/// Sets by their number: whether whole, and what they are.
+const SETS: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("sets");
+/// Blocks by set and number.
+const ROWS: TableDefinition<'_, (u32, u64), &[u8]> = TableDefinition::new("blocks");
+/// Servers by their number: name, identities of disks.
+const SERVERS: TableDefinition<'_, u16, &[u8]> = TableDefinition::new("servers");
+/// Bytes given away by server and disk.
+const SPACE: TableDefinition<'_, (u16, u16), u64> = TableDefinition::new("space");
+
+/// Most blocks of one change that is read back.
+const AT_ONCE: usize = 4096;
+
+/// The file.
+#[derive(Debug)]
+pub struct Store {
+    database: Database,
+}
+
+type Fault = Box<dyn std::error::Error + Send + Sync>;
+
+fn bytes(field: &impl Field) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    field.put(&mut bytes);
+    bytes
+}
+
+fn field<T: Field>(bytes: &[u8]) -> Result<T, Fault> {
+    let mut reader = Reader::new(bytes);
+    let value = T::take(&mut reader).map_err(|fault| fault.to_string())?;
+    reader.end().map_err(|fault| fault.to_string())?;
+    Ok(value)
+}
+
+impl Store {
+    /// Opens it, or makes it.
+    ///
+    /// # Errors
+    /// When it cannot be opened: a directory that is missing, another master that has it, damage.
+    pub fn open(path: &Path) -> Result<Self> {
+        let database = Database::create(path).map_err(|error| {
+            let error = Error::environment(format!("the master's file {} cannot be opened: {error}", path.display()));
+            error.hint("one master has it at a time; --data DIRECTORY names another place")
+        })?;
+        let store = Self { database };
+        store.tables().map_err(|fault| said(path, &*fault))?;
+        Ok(store)
+    }
+
+    fn tables(&self) -> Result<(), Fault> {
+        let write = self.database.begin_write()?;
+        write.open_table(SETS)?;
+        write.open_table(ROWS)?;
+        write.open_table(SERVERS)?;
+        write.open_table(SPACE)?;
+        write.commit()?;
+        Ok(())
+    }
+
+    /// Remembers; when this returns it is on the disk.
+    ///
+    /// # Errors
+    /// When the disk is full or broken. Nothing of it is remembered then.
+    pub fn remember(&self, changes: &[Change]) -> Result<()> {
+        let remembered = || -> Result<(), Fault> {
+            let write = self.database.begin_write()?;
+            for change in changes {
+                match change {
+                    Change::Set { id, about, sealed } => {
+                        let value = [vec![u8::from(*sealed)], bytes(about)].concat();
+                        write.open_table(SETS)?.insert(id, &value[..])?;
+                    }
+                    Change::Rows { set, blocks } => {
+                        let mut table = write.open_table(ROWS)?;
+                        for block in blocks {
+                            table.insert((*set, block.number), &bytes(&block.row)[..])?;
+                        }
+                    }
+                    Change::Deleted { set } => {
+                        write.open_table(SETS)?.remove(set)?;
+                        write.open_table(ROWS)?.retain_in((*set, 0)..=(*set, u64::MAX), |_, _| false)?;
+                    }
+                    Change::Server { id, name, disks } => {
+                        let value = [bytes(name), bytes(disks)].concat();
+                        write.open_table(SERVERS)?.insert(id, &value[..])?;
+                    }
+                    Change::Space { server, disk, up_to } => {
+                        write.open_table(SPACE)?.insert((*server, *disk), up_to)?;
+                    }
+                }
+            }
+            write.commit()?;
+            Ok(())
+        };
+        remembered().map_err(|fault| Error::environment(format!("the master's file cannot be written: {fault}")))
+    }
+
+    /// Everything that was remembered, in an order in which it can be taken.
+    ///
+    /// # Errors
+    /// When the file is damaged.
+    pub fn recall(&self, path: &Path, take: impl FnMut(Change)) -> Result<()> {
+        self.changes(take).map_err(|fault| said(path, &*fault))
+    }
+
+    fn changes(&self, mut take: impl FnMut(Change)) -> Result<(), Fault> {
+        let read = self.database.begin_read()?;
+        for entry in read.open_table(SERVERS)?.iter()? {
+            let (id, value) = entry?;
+            let mut reader = Reader::new(value.value());
+            let name = String::take(&mut reader).map_err(|fault| fault.to_string())?;
+            let disks = Vec::<u128>::take(&mut reader).map_err(|fault| fault.to_string())?;
+            take(Change::Server { id: id.value(), name, disks });
+        }
+        for entry in read.open_table(SPACE)?.iter()? {
+            let (key, value) = entry?;
+            let (server, disk) = key.value();
+            take(Change::Space { server, disk, up_to: value.value() });
+        }
+        for entry in read.open_table(SETS)?.iter()? {
+            let (id, value) = entry?;
+            let (sealed, about) = value.value().split_first().ok_or("a set without words")?;
+            take(Change::Set { id: id.value(), about: field::<Set>(about)?, sealed: *sealed != 0 });
+        }
+        let mut blocks: Vec<Written> = Vec::new();
+        let mut of_set = 0;
+        for entry in read.open_table(ROWS)?.iter()? {
+            let (key, value) = entry?;
+            let (set, number) = key.value();
+            if (set != of_set || blocks.len() == AT_ONCE) && !blocks.is_empty() {
+                take(Change::Rows { set: of_set, blocks: std::mem::take(&mut blocks) });
+            }
+            of_set = set;
+            blocks.push(Written { number, row: field::<Row>(value.value())? });
+        }
+        if !blocks.is_empty() {
+            take(Change::Rows { set: of_set, blocks });
+        }
+        Ok(())
+    }
+}
+
+fn said(path: &Path, fault: &(dyn std::error::Error + Send + Sync)) -> Error {
+    Error::environment(format!("the master's file {} cannot be read: {fault}", path.display()))
+        .hint("it is damaged: restore it from a copy, or load the sets again with --data of an empty directory")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stackline_blocks::placement::Placement;
+    use stackline_blocks::wire::control::Place;
+
+    #[test]
+    fn what_was_remembered_comes_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("master.redb");
+        let about = |name: &str| Set {
+            name: name.into(),
+            block_size: 4096,
+            bytes: 10_000 * 4096,
+            replicas: 1,
+            placement: Placement::Hash,
+            picture: None,
+        };
+        let row = |offset| Row { checksum: 5, places: vec![Place { server: 1, disk: 0, offset }] };
+        let rows = |set, numbers: std::ops::Range<u64>| Change::Rows {
+            set,
+            blocks: numbers.map(|number| Written { number, row: row(number * 4096) }).collect(),
+        };
+        let changes = [
+            Change::Server { id: 1, name: "a".into(), disks: vec![7, 8] },
+            Change::Space { server: 1, disk: 0, up_to: 1 << 30 },
+            Change::Set { id: 1, about: about("one"), sealed: false },
+            Change::Set { id: 2, about: about("two"), sealed: true },
+            rows(1, 0..5000),
+            rows(2, 0..3),
+        ];
+        Store::open(&path).unwrap().remember(&changes).unwrap();
+        let store = Store::open(&path).unwrap();
+        let mut back = Vec::new();
+        store.recall(&path, |change| back.push(change)).unwrap();
+        assert_eq!(back, [&changes[..4], &[rows(1, 0..4096), rows(1, 4096..5000), rows(2, 0..3)]].concat());
+        store.remember(&[Change::Deleted { set: 1 }]).unwrap();
+        let mut back = Vec::new();
+        store.recall(&path, |change| back.push(change)).unwrap();
+        assert_eq!(back, [&changes[..2], &changes[3..4], &[rows(2, 0..3)]].concat());
+    }
+
+    #[test]
+    fn one_master_has_the_file_at_a_time() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("master.redb");
+        let _first = Store::open(&path).unwrap();
+        assert!(Store::open(&path).unwrap_err().message.contains("cannot be opened"));
+    }
+}

@@ -1,0 +1,129 @@
+//! A master and servers in this process, on loopback, with disks in a temporary directory.
+#![allow(dead_code, clippy::unwrap_used, reason = "each test takes what it needs; what it cannot do fails it")]
+
+use stackline_blocks::placement::Placement;
+use stackline_blocks::set::Set;
+use stackline_blocks::wire::greeting::Key;
+use stackline_blockserver::client::{Client, Options};
+use stackline_blockserver::disk::Disk;
+use stackline_blockserver::load::{self, Loaded, Source};
+use stackline_blockserver::{key, master, server};
+use stackline_core::error::Result;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+pub(crate) const ANYWHERE: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
+
+pub(crate) struct Site {
+    pub(crate) directory: TempDir,
+    pub(crate) key: Key,
+    pub(crate) master: master::Running,
+    pub(crate) servers: Vec<server::Running>,
+}
+
+impl Site {
+    /// With so many servers of two disks each.
+    pub(crate) fn new(servers: usize) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let key = key::fresh().unwrap();
+        let master = start_master(&directory.path().join("master"), &key, ANYWHERE.into());
+        let mut site = Self { directory, key, master, servers: Vec::new() };
+        for number in 0..servers {
+            let server = site.start_server(number);
+            site.servers.push(server);
+        }
+        site.wait_for(servers);
+        site
+    }
+
+    pub(crate) fn disk(&self, server: usize, disk: usize) -> PathBuf {
+        self.directory.path().join(format!("server{server}/disk{disk}"))
+    }
+
+    pub(crate) fn start_server(&self, number: usize) -> server::Running {
+        self.start_server_with(number, |options| options)
+    }
+
+    pub(crate) fn start_server_with(
+        &self,
+        number: usize,
+        change: impl FnOnce(server::Options) -> server::Options,
+    ) -> server::Running {
+        let disks = (0..2).map(|disk| {
+            let path = self.disk(number, disk);
+            std::fs::create_dir_all(&path).unwrap();
+            Disk::open(&path, false, Some(1 << 30)).unwrap()
+        });
+        let options = server::Options {
+            name: format!("server{number}"),
+            listen: ANYWHERE.into(),
+            master: self.master.address().to_string(),
+            key: self.key.clone(),
+            cache: 64 << 20,
+            depth: 1,
+            send_buffer: server::SEND_BUFFER,
+            say: |_| {},
+        };
+        server::start(change(options), disks.collect()).unwrap()
+    }
+
+    pub(crate) fn client(&self, options: Options) -> Client {
+        Client::connect(&self.master.address().to_string(), options).unwrap()
+    }
+
+    pub(crate) fn loader(&self) -> Client {
+        self.client(Options { key: Some(self.key.clone()), ..Options::default() })
+    }
+
+    /// Waits until the master knows of so many servers that are up.
+    pub(crate) fn wait_for(&self, servers: usize) {
+        let client = self.client(Options::default());
+        let until = Instant::now() + Duration::from_secs(20);
+        loop {
+            let up = client.list().unwrap().1.iter().filter(|server| server.up).count();
+            if up == servers {
+                return;
+            }
+            assert!(Instant::now() < until, "{up} servers of {servers} are up");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    pub(crate) fn load(&self, about: &Set) -> Result<Loaded> {
+        load::load(&self.loader(), &self.key, about, &mut Drawn, None, |_| Ok(()))
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        self.servers.iter().for_each(server::Running::stop);
+        self.master.stop();
+    }
+}
+
+pub(crate) fn start_master(data: &std::path::Path, key: &Key, listen: SocketAddr) -> master::Running {
+    master::start(master::Options { listen, key: Some(key.clone()), say: |_| {} }, data).unwrap()
+}
+
+pub(crate) fn set(name: &str, blocks: u64, replicas: u8) -> Set {
+    let (block_size, placement, picture) = (8192, Placement::RoundRobin, None);
+    Set { name: name.into(), block_size, bytes: blocks * 8192 - 100, replicas, placement, picture }
+}
+
+/// What a block holds: its number, and something that depends on it.
+pub(crate) fn content(number: u64, length: usize) -> Vec<u8> {
+    let first = number.to_be_bytes();
+    (0..length).map(|at| first.get(at).copied().unwrap_or((at as u64 * (number + 3)) as u8)).collect()
+}
+
+/// Blocks whose content is known.
+pub(crate) struct Drawn;
+
+impl Source for Drawn {
+    fn block(&mut self, number: u64, into: &mut Vec<u8>) -> Result<()> {
+        into.extend(content(number, 8192));
+        Ok(())
+    }
+}

@@ -1,0 +1,369 @@
+//! Master, servers and clients together, on loopback.
+
+#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
+
+mod common;
+
+use common::{ANYWHERE, Site, content, set, start_master};
+use stackline_blocks::wire::message::{Transport, Why};
+use stackline_blockserver::client::{Client, Event, Options};
+use stackline_blockserver::get;
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
+const SOON: Option<Duration> = Some(Duration::from_secs(10));
+
+/// Takes blocks until so many wanted ones came.
+fn blocks(client: &Client, count: usize) -> BTreeSet<u64> {
+    let mut came = BTreeSet::new();
+    while came.len() < count {
+        match client.next(SOON) {
+            Some(Event::Block(block)) if block.wanted => {
+                assert_eq!(block.data, content(block.head.number, block.data.len()));
+                came.insert(block.head.number);
+            }
+            Some(Event::Failed { number, why, .. }) => panic!("block {number}: {}", why.words()),
+            Some(_) => {}
+            None => panic!("{} of {count} blocks came", came.len()),
+        }
+    }
+    came
+}
+
+fn whole(client: &Client, name: &str) -> u64 {
+    let set = client.open(name).unwrap();
+    let mut came = BTreeSet::new();
+    get::range(client, &set, 0, u64::MAX, |number, data| {
+        assert_eq!(data, content(number, set.about.length(number) as usize));
+        assert!(came.insert(number), "block {number} came twice");
+        Ok(())
+    })
+    .unwrap();
+    came.len() as u64
+}
+
+#[test]
+fn what_was_loaded_on_two_servers_comes_back() {
+    let site = Site::new(2);
+    let loaded = site.load(&set("map", 500, 1)).unwrap();
+    assert_eq!((loaded.written, loaded.before), (500, 0));
+    assert_eq!(whole(&site.client(Options::default()), "map"), 500);
+    let (sets, servers) = site.loader().list().unwrap();
+    assert_eq!((sets[0].written, sets[0].reachable, sets[0].sealed), (500, 500, true));
+    assert!(servers.iter().all(|server| server.disks.iter().all(|disk| disk.used > 125 * 8192)));
+}
+
+#[test]
+fn stamps_of_every_hop_come_with_the_block_in_order() {
+    let site = Site::new(1);
+    site.load(&set("map", 10, 1)).unwrap();
+    let client = site.client(Options::default());
+    let open = client.open("map").unwrap();
+    client.request(open.id, vec![3], true).unwrap();
+    let Some(Event::Block(block)) = client.next(SOON) else { panic!("a block") };
+    let head = block.head;
+    let stamps = [
+        head.app_send,
+        head.master_in,
+        head.master_out,
+        head.server_in,
+        head.start_read,
+        head.end_read,
+        head.start_write,
+        block.at.0,
+    ];
+    assert!(stamps.is_sorted() && stamps[0] > 0, "{stamps:?}");
+    assert!(!head.cached);
+    client.request(open.id, vec![3], true).unwrap();
+    let Some(Event::Block(again)) = client.next(SOON) else { panic!("a block") };
+    assert!(again.head.cached && again.head.unit > head.unit);
+    assert_eq!(again.head.before, head.unit);
+}
+
+#[test]
+fn blocks_come_as_datagrams_with_and_without_rtp() {
+    let site = Site::new(2);
+    site.load(&set("map", 100, 1)).unwrap();
+    for transport in [Transport::Udp, Transport::Rtp] {
+        let client = site.client(Options { transport, ..Options::default() });
+        let open = client.open("map").unwrap();
+        client.request(open.id, (0..100).collect(), true).unwrap();
+        assert_eq!(blocks(&client, 100).len(), 100, "{transport:?}");
+    }
+}
+
+#[test]
+fn a_server_that_dies_is_named_and_replicas_serve() {
+    let site = Site::new(2);
+    site.load(&set("safe", 200, 2)).unwrap();
+    site.load(&set("single", 200, 1)).unwrap();
+    let client = site.client(Options::default());
+    let (safe, single) = (client.open("safe").unwrap(), client.open("single").unwrap());
+    site.servers[1].stop();
+    let gone = std::iter::from_fn(|| client.next(SOON)).find_map(|event| match event {
+        Event::ServerGone { name, .. } => Some(name),
+        _ => None,
+    });
+    assert_eq!(gone.as_deref(), Some("server1"));
+    site.wait_for(1);
+    client.request(safe.id, (0..200).collect(), true).unwrap();
+    assert_eq!(blocks(&client, 200).len(), 200);
+    // Without a copy elsewhere its blocks are reported, and the others keep coming.
+    client.request(single.id, (0..200).collect(), true).unwrap();
+    let (mut came, mut failed) = (0, 0);
+    while came + failed < 200 {
+        match client.next(SOON) {
+            Some(Event::Block(_)) => came += 1,
+            Some(Event::Failed { why, .. }) => {
+                assert_eq!(why, Why::NoServer);
+                failed += 1;
+            }
+            Some(_) => {}
+            None => panic!("{came} came and {failed} failed"),
+        }
+    }
+    assert_eq!((came, failed), (100, 100));
+}
+
+#[test]
+fn a_server_killed_while_it_sends_loses_nothing_that_has_a_copy() {
+    let site = Site::new(2);
+    site.load(&set("safe", 400, 2)).unwrap();
+    let client = site.client(Options::default());
+    let open = client.open("safe").unwrap();
+    client.request(open.id, (0..400).collect(), true).unwrap();
+    site.servers[0].stop();
+    assert_eq!(blocks(&client, 400).len(), 400);
+}
+
+#[test]
+fn clients_go_on_when_the_master_is_gone() {
+    let site = Site::new(2);
+    site.load(&set("map", 50, 1)).unwrap();
+    let client = site.client(Options::default());
+    let open = client.open("map").unwrap();
+    site.master.stop();
+    assert!(std::iter::from_fn(|| client.next(SOON)).any(|event| matches!(event, Event::MasterGone)));
+    client.request(open.id, (0..50).collect(), true).unwrap();
+    assert_eq!(blocks(&client, 50).len(), 50);
+    let error = client.open("other").unwrap_err();
+    assert!(error.message.contains("master is gone"), "{error:?}");
+}
+
+#[test]
+fn a_corrupt_block_is_served_by_its_replica_or_named() {
+    let site = Site::new(2);
+    site.load(&set("safe", 4, 2)).unwrap();
+    site.load(&set("single", 4, 1)).unwrap();
+    let client = site.client(Options::default());
+    let (safe, single) = (client.open("safe").unwrap(), client.open("single").unwrap());
+    let rows = [client.map(safe.id, 0, 4).unwrap(), client.map(single.id, 0, 4).unwrap()].concat();
+    for row in rows {
+        let place = &row.places[0];
+        let disk = site.disk(usize::from(place.server), usize::from(place.disk)).join("stackline.blocks");
+        let file = std::fs::OpenOptions::new().write(true).open(disk).unwrap();
+        file.write_at(b"damage", place.offset + 100).unwrap();
+    }
+    client.request(safe.id, (0..4).collect(), true).unwrap();
+    assert_eq!(blocks(&client, 4).len(), 4);
+    client.request(single.id, vec![2], true).unwrap();
+    let failed = std::iter::from_fn(|| client.next(SOON)).find_map(|event| match event {
+        Event::Failed { number, why, .. } => Some((number, why)),
+        _ => None,
+    });
+    assert_eq!(failed, Some((2, Why::Corrupt)));
+}
+
+#[test]
+fn a_disk_that_disappears_is_reported_and_the_others_serve() {
+    let site = Site::new(1);
+    site.load(&set("map", 20, 1)).unwrap();
+    std::fs::remove_dir_all(site.disk(0, 0)).unwrap();
+    let client = site.client(Options::default());
+    let until = std::time::Instant::now() + Duration::from_secs(10);
+    while client.list().unwrap().1[0].disks[0].up {
+        assert!(std::time::Instant::now() < until, "the disk is still up");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let open = client.open("map").unwrap();
+    client.request(open.id, (0..20).collect(), true).unwrap();
+    let (mut came, mut failed) = (0, 0);
+    while came + failed < 20 {
+        match client.next(SOON) {
+            Some(Event::Block(_)) => came += 1,
+            Some(Event::Failed { .. }) => failed += 1,
+            Some(_) => {}
+            None => panic!("{came} came and {failed} failed"),
+        }
+    }
+    assert_eq!((came, failed), (10, 10));
+}
+
+#[test]
+fn a_master_that_starts_again_knows_everything() {
+    let mut site = Site::new(2);
+    site.load(&set("map", 100, 1)).unwrap();
+    let address = site.master.address();
+    site.master.stop();
+    let data = site.directory.path().join("master");
+    let until = std::time::Instant::now() + Duration::from_secs(10);
+    site.master = loop {
+        // The old one lets go of its file when its last thread has gone.
+        let options =
+            stackline_blockserver::master::Options { listen: address, key: Some(site.key.clone()), say: |_| {} };
+        match stackline_blockserver::master::start(options, &data) {
+            Ok(master) => break master,
+            Err(error) => assert!(std::time::Instant::now() < until, "{error:?}"),
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    site.wait_for(2);
+    assert_eq!(whole(&site.client(Options::default()), "map"), 100);
+}
+
+#[test]
+fn loads_of_one_name_do_not_mix() {
+    let site = Site::new(1);
+    let (first, second) = (site.loader(), site.loader());
+    let about = set("map", 10, 1);
+    let other = stackline_blocks::set::Set { bytes: 5 * 8192, ..about.clone() };
+    let slow = stackline_blockserver::load::load(&first, &site.key, &about, &mut common::Drawn, None, |_| {
+        let error = stackline_blockserver::load::load(&second, &site.key, &other, &mut common::Drawn, None, |_| Ok(()));
+        assert!(error.unwrap_err().message.contains("somebody else loads"));
+        Ok(())
+    });
+    assert_eq!(slow.unwrap().written, 10);
+    assert!(site.load(&other).unwrap_err().message.contains("there already"));
+    first.delete("map").unwrap();
+    site.load(&other).unwrap();
+}
+
+#[test]
+fn a_load_that_was_ended_goes_on_where_it_was() {
+    let site = Site::new(1);
+    let about = stackline_blocks::set::Set { block_size: 1 << 20, bytes: 40 << 20, ..set("map", 1, 1) };
+    let mut batches = 0;
+    let ended = stackline_blockserver::load::load(&site.loader(), &site.key, &about, &mut common::Drawn, None, |_| {
+        batches += 1;
+        if batches == 2 { Err(stackline_core::error::Error::interrupted()) } else { Ok(()) }
+    });
+    assert!(ended.is_err());
+    let loaded = loop {
+        // The master lets the set go when it has seen that its loader is gone.
+        match site.load(&about) {
+            Err(error) if error.message.contains("somebody else") => std::thread::sleep(Duration::from_millis(10)),
+            other => break other.unwrap(),
+        }
+    };
+    assert_eq!((loaded.before, loaded.written), (32, 8));
+}
+
+#[test]
+fn writing_needs_the_key() {
+    let site = Site::new(1);
+    let other = stackline_blockserver::key::fresh().unwrap();
+    let address = site.master.address().to_string();
+    let error = Client::connect(&address, Options { key: Some(other), ..Options::default() }).unwrap_err();
+    assert!(error.message.contains("key"), "{error:?}");
+    let reader = site.client(Options::default());
+    let error = reader.delete("map").unwrap_err();
+    assert!(error.message.contains("may only read"), "{error:?}");
+}
+
+#[test]
+fn hostile_peers_are_closed_and_harm_nobody() {
+    let site = Site::new(1);
+    site.load(&set("map", 10, 1)).unwrap();
+    let hello =
+        |version: u16, role: u8| [&[0, 0, 0, 24, 1][..], b"SLBK", &version.to_be_bytes(), &[role], &[9; 16]].concat();
+    let requests: Vec<Vec<u8>> = vec![
+        b"GET / HTTP/1.1\r\n\r\n".to_vec(),
+        vec![0xff; 4096],
+        vec![0; 4096],
+        hello(2, 0),
+        hello(1, 77),
+        [hello(1, 0), vec![0, 0x0f, 0xff, 0xff, 19]].concat(),
+        [hello(1, 0), vec![0, 0, 0, 1, 200]].concat(),
+        [hello(1, 3), vec![0, 0, 0, 5, 19, 1, 2, 3, 4]].concat(),
+    ];
+    for address in [site.master.address(), site.servers[0].address()] {
+        for bytes in &requests {
+            let mut stream = TcpStream::connect(address).unwrap();
+            let _ = stream.write_all(bytes);
+            let _ = stream.shutdown(std::net::Shutdown::Write);
+            stream.set_read_timeout(SOON).unwrap();
+            // Whatever it answers, it closes.
+            let mut answer = Vec::new();
+            let _ = stream.read_to_end(&mut answer);
+            assert!(answer.len() < 2000);
+        }
+    }
+    assert_eq!(whole(&site.client(Options::default()), "map"), 10);
+}
+
+#[test]
+fn a_newer_version_is_named() {
+    let site = Site::new(0);
+    let mut stream = TcpStream::connect(site.master.address()).unwrap();
+    stream.write_all(&[&[0, 0, 0, 24, 1][..], b"SLBK", &[0, 9, 0], &[9; 16]].concat()).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let words = String::from_utf8_lossy(&answer);
+    assert!(words.contains("speaks version 1, the other side 9"), "{words}");
+}
+
+#[test]
+fn a_superseded_list_is_discarded_at_the_server() {
+    let site = Site::new(1);
+    site.load(&set("map", 4000, 1)).unwrap();
+    let client = site.client(Options { report: true, ..Options::default() });
+    let open = client.open("map").unwrap();
+    client.request(open.id, (0..4000).collect(), true).unwrap();
+    client.request(open.id, vec![7], true).unwrap();
+    let (mut wanted, mut flushed) = (Vec::new(), 0);
+    while wanted.is_empty() || flushed == 0 {
+        match client.next(SOON) {
+            Some(Event::Block(block)) if block.wanted => wanted.push(block.head.number),
+            Some(Event::Flushed(list)) => flushed += list.blocks.len(),
+            Some(_) => {}
+            None => panic!("{wanted:?}, {flushed}"),
+        }
+    }
+    assert_eq!(wanted, [7]);
+    let sent = site.servers[0].counts().written as usize;
+    assert!(sent + flushed >= 4000 && flushed > 1000, "{sent} {flushed}");
+}
+
+#[test]
+fn a_thousand_clients_read_at_once() {
+    let site = Site::new(1);
+    site.load(&set("map", 20, 1)).unwrap();
+    let site = &site;
+    std::thread::scope(|scope| {
+        for _ in 0..10 {
+            scope.spawn(move || {
+                let clients: Vec<Client> = (0..100).map(|_| site.client(Options::default())).collect();
+                let opens: Vec<_> = clients.iter().map(|client| client.open("map").unwrap().id).collect();
+                for (client, open) in clients.iter().zip(opens) {
+                    client.request(open, (0..20).collect(), true).unwrap();
+                }
+                for client in &clients {
+                    assert_eq!(blocks(client, 20).len(), 20);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_second_master_or_server_at_one_place_is_refused() {
+    let site = Site::new(1);
+    let address = site.master.address();
+    let options = stackline_blockserver::master::Options { listen: address, key: None, say: |_| {} };
+    let error = stackline_blockserver::master::start(options, &site.directory.path().join("other")).unwrap_err();
+    assert!(error.message.contains("nothing can listen"), "{error:?}");
+    let _unused = start_master(&site.directory.path().join("third"), &site.key, ANYWHERE.into());
+}
