@@ -32,16 +32,15 @@ use stackline_blocks::set::Set;
 use stackline_blocks::wire::control::{
     Ask, Commit, Create, Created, Delete, List, Map, Missing, Open, Reserve, Row, ServerInfo, SetInfo, Told,
 };
-use stackline_blocks::wire::data::{BlockHead, Entry, Flushed, Requests};
+use stackline_blocks::wire::data::{BlockHead, Entry, Requests};
 use stackline_blocks::wire::greeting::{Key, Role};
 use stackline_blocks::wire::message::{Message, Transport, Why};
 use stackline_core::error::{Error, Result};
-use stackline_core::time::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Shutdown;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{self, SyncSender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
