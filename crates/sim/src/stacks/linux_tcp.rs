@@ -71,7 +71,7 @@ pub(super) struct Machine {
     first: u32,
 }
 
-fn options(stack: &Stack, mtu: u32, ecn: bool) -> Options {
+pub(super) fn options(stack: &Stack, mtu: u32, ecn: bool) -> Options {
     let usual = Options::default();
     Options {
         congestion: match stack.word("congestion") {

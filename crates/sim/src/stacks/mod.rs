@@ -3,6 +3,8 @@
 use crate::error::{Error, Result};
 use pair::Stack;
 use stackline_core::catalogue::StackTable;
+use stackline_core::plan;
+use stackline_proto::tcp::Options;
 
 mod blast;
 mod byte_stream;
@@ -40,6 +42,18 @@ static ALL: &[&Stack] = &[
 #[must_use]
 pub fn catalogue() -> Vec<StackTable> {
     ALL.iter().map(|stack| *stack.table).collect()
+}
+
+/// The options of the machine behind `tcp`, for packets of at most so many bytes.
+///
+/// # Errors
+/// An [`Error`] when it is another stack, or takes other options.
+pub(crate) fn tcp_options(stack: &plan::Stack, mtu: u32, ecn: bool) -> Result<Options> {
+    if stack.name != linux_tcp::TABLE.name {
+        return Err(Error::input(format!("messages of an application go over tcp, not over {}", stack.name)));
+    }
+    linux_tcp::TABLE.accepts(stack)?;
+    Ok(linux_tcp::options(stack, mtu, ecn))
 }
 
 /// A stack by its name.

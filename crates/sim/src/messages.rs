@@ -1,0 +1,367 @@
+//! Connections of a distributed application in virtual time: whole messages over simulated `tcp` between hosts of a network,
+//! and timers. The application says what is sent and when it reads; what is in a message nobody here knows.
+//!
+//! ```text
+//! connect(from, to)            a connection is asked for
+//! send(connection, side, ..)   a message is handed over; it is sent as there is room in the send buffer
+//! next(until)                  the next thing that happens to the application, and when
+//! ```
+
+use crate::datagram::Datagram;
+use crate::error::{Error, Result};
+use crate::stacks::tcp_options;
+use stackline_core::network as plan;
+use stackline_core::plan::Stack;
+use stackline_core::program::Side;
+use stackline_core::random::Seed;
+use stackline_core::time::Instant;
+use stackline_net::{Counters, Delivery, Ecn, Network, Node, Packet, Segments, Tap};
+use stackline_proto::tcp::{self, Codepoint, Facts, Received, State};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// Where connections are asked for: the first port of the side that asks, and the other's.
+const PORTS: (u16, u16) = (49_152, 7480);
+/// Most packets and steps at one instant.
+const STEPS_AN_INSTANT: u64 = 4_000_000;
+
+/// What happens to an application.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Happening<M> {
+    /// A connection is there, at the side that asked for it.
+    Connected(u32),
+    /// A message has come whole.
+    Arrived {
+        /// Over which connection.
+        connection: u32,
+        /// To which side of it.
+        side: Side,
+        /// The message.
+        message: M,
+    },
+    /// The send buffer has taken all of a message.
+    Sent {
+        /// Of which connection.
+        connection: u32,
+        /// From which side of it.
+        side: Side,
+    },
+    /// A timer came.
+    Timer(u64),
+    /// A connection is broken.
+    Broken(u32),
+}
+
+/// One end of a connection.
+struct End<M> {
+    machine: tcp::Connection,
+    /// Bytes of messages that the send buffer has not taken yet.
+    unsent: VecDeque<u64>,
+    /// Bytes of all messages handed over so far.
+    handed: u64,
+    /// Bytes taken out of the receive buffer.
+    received: u64,
+    /// Messages on their way here, and where in the stream they end.
+    coming: VecDeque<(u64, M)>,
+    /// The application does not read.
+    paused: bool,
+    /// The application waits for room in the send buffer.
+    waits: bool,
+    alarm: Option<Instant>,
+}
+
+struct Pair<M> {
+    nodes: [Node; 2],
+    ends: [End<M>; 2],
+    is_there: bool,
+    broken: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Alarm {
+    End { connection: u32, side: usize },
+    Application(u64),
+}
+
+/// What a connection did, where it is traced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Traced {
+    /// When.
+    pub at: Instant,
+    /// Which connection.
+    pub connection: u32,
+    /// The side that sends.
+    pub side: Side,
+    /// What.
+    pub event: tcp::Event,
+}
+
+/// An application's connections.
+pub struct Messages<M, T: Tap<Datagram>> {
+    network: Network<Datagram, T>,
+    ecn: bool,
+    now: Instant,
+    pairs: Vec<Pair<M>>,
+    alarms: BinaryHeap<Reverse<(Instant, u64, Alarm)>>,
+    alarms_set: u64,
+    happened: VecDeque<Happening<M>>,
+    traced: Option<Vec<Traced>>,
+    steps: u64,
+}
+
+impl<M, T: Tap<Datagram>> std::fmt::Debug for Messages<M, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Messages").field("now", &self.now).field("pairs", &self.pairs.len()).finish_non_exhaustive()
+    }
+}
+
+impl<M, T: Tap<Datagram>> Messages<M, T> {
+    /// Over that network; `tap` receives every event of it. `traced`: what connections do is kept.
+    pub fn new(network: &plan::Network, seed: Seed, tap: T, traced: bool) -> Self {
+        Self {
+            network: Network::new(network, seed.child("network"), tap),
+            ecn: network.marks(),
+            now: Instant(0),
+            pairs: Vec::new(),
+            alarms: BinaryHeap::new(),
+            alarms_set: 0,
+            happened: VecDeque::new(),
+            traced: traced.then(Vec::new),
+            steps: 0,
+        }
+    }
+
+    /// The present.
+    pub const fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// A connection is asked for, with those options of `tcp`.
+    ///
+    /// # Errors
+    /// When no path leads there and back, or the stack is not `tcp`.
+    pub fn connect(&mut self, from: Node, to: Node, stack: &Stack) -> Result<u32> {
+        let connection = u32::try_from(self.pairs.len()).unwrap_or(u32::MAX);
+        let path = |from, to| {
+            self.network.path(from, to, connection).ok_or_else(|| {
+                Error::input("no path leads from one host of the application to another")
+                    .hint("links with `->` need others for the way back")
+            })
+        };
+        let mtu = path(from, to)?.mtu.min(path(to, from)?.mtu);
+        let options = tcp_options(stack, u32::try_from(mtu).unwrap_or(65_535).clamp(68, 65_535), self.ecn)?;
+        let (own, peer) = (PORTS.0.wrapping_add(connection as u16), PORTS.1);
+        let dialling = tcp::Connection::connect(self.now, options, (own, peer), connection.wrapping_mul(2_654_435_761));
+        let listening = tcp::Connection::listen(self.now, options, peer, connection.wrapping_mul(2_246_822_519));
+        let mut ends = [dialling, listening].map(|machine| End {
+            machine,
+            unsent: VecDeque::new(),
+            handed: 0,
+            received: 0,
+            coming: VecDeque::new(),
+            paused: false,
+            waits: false,
+            alarm: None,
+        });
+        if self.traced.is_some() {
+            ends.iter_mut().for_each(|end| end.machine.enable_trace());
+        }
+        self.pairs.push(Pair { nodes: [from, to], ends, is_there: false, broken: false });
+        self.flush(connection, 0);
+        Ok(connection)
+    }
+
+    /// Hands a message over. `bytes` is what it takes on the connection, at least 1; [`Happening::Sent`] says when the
+    /// send buffer has taken all of it.
+    pub fn send(&mut self, connection: u32, side: Side, bytes: u64, message: M) {
+        let Some(pair) = self.pairs.get_mut(connection as usize) else { return };
+        let (own, other) = (side.index(), side.other().index());
+        let bytes = bytes.max(1);
+        pair.ends[own].handed += bytes;
+        let ends_at = pair.ends[own].handed;
+        pair.ends[own].unsent.push_back(bytes);
+        pair.ends[other].coming.push_back((ends_at, message));
+        self.hand_over(connection, own);
+    }
+
+    /// Whether the application of that side reads.
+    pub fn set_reading(&mut self, connection: u32, side: Side, reads: bool) {
+        if let Some(pair) = self.pairs.get_mut(connection as usize) {
+            pair.ends[side.index()].paused = !reads;
+            if reads {
+                self.read(connection, side.index());
+                self.flush(connection, side.index());
+            }
+        }
+    }
+
+    /// A timer for the application.
+    pub fn set_timer(&mut self, at: Instant, token: u64) {
+        self.set_alarm(at, Alarm::Application(token));
+    }
+
+    /// What happens next, not after `until`.
+    ///
+    /// # Errors
+    /// When time stands still: something sends without end and nothing slows it down.
+    pub fn next(&mut self, until: Instant) -> Result<Option<(Instant, Happening<M>)>> {
+        loop {
+            if let Some(happening) = self.happened.pop_front() {
+                return Ok(Some((self.now, happening)));
+            }
+            let alarm = self.alarms.peek().map(|Reverse((at, ..))| *at);
+            let limit = alarm.map_or(until, |at| at.min(until));
+            if let Some(Delivery { due, packet }) = self.network.poll(limit) {
+                self.come_to(due)?;
+                self.deliver(&packet);
+            } else if alarm.is_some_and(|at| at <= until)
+                && let Some(Reverse((at, _, alarm))) = self.alarms.pop()
+            {
+                self.come_to(at)?;
+                self.ring(alarm);
+            } else {
+                self.now = self.now.max(until);
+                return Ok(None);
+            }
+        }
+    }
+
+    /// What a side's connection knows of itself.
+    pub fn facts(&self, connection: u32, side: Side) -> Option<Facts> {
+        self.pairs.get(connection as usize).map(|pair| pair.ends[side.index()].machine.facts(self.now))
+    }
+
+    /// What connections did since this was asked last, where they are traced.
+    pub fn take_traced(&mut self) -> Vec<Traced> {
+        self.traced.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// What went through each direction of each link.
+    pub fn counters(&self) -> Vec<Counters> {
+        self.network.counters().collect()
+    }
+
+    /// The tap, at the end.
+    pub fn into_tap(self) -> T {
+        self.network.into_tap()
+    }
+
+    fn come_to(&mut self, at: Instant) -> Result<()> {
+        self.steps = if at > self.now { 0 } else { self.steps + 1 };
+        self.now = self.now.max(at);
+        if self.steps > STEPS_AN_INSTANT {
+            return Err(Error::measurement(format!("time stands still at {at} s"))
+                .hint("an application sends without end, and no link slows it down: give a link a rate"));
+        }
+        Ok(())
+    }
+
+    fn set_alarm(&mut self, at: Instant, alarm: Alarm) {
+        self.alarms_set += 1;
+        self.alarms.push(Reverse((at.max(self.now), self.alarms_set, alarm)));
+    }
+
+    fn ring(&mut self, alarm: Alarm) {
+        match alarm {
+            Alarm::Application(token) => self.happened.push_back(Happening::Timer(token)),
+            Alarm::End { connection, side } => {
+                if let Some(pair) = self.pairs.get_mut(connection as usize) {
+                    pair.ends[side].alarm = None;
+                }
+                self.flush(connection, side);
+            }
+        }
+    }
+
+    fn deliver(&mut self, packet: &Packet<Datagram>) {
+        let connection = packet.payload.pair;
+        let Some(pair) = self.pairs.get_mut(connection as usize) else { return };
+        let side = usize::from(packet.to == pair.nodes[1]);
+        if let Some(segment) = packet.payload.segment() {
+            pair.ends[side].machine.handle(self.now, segment);
+        }
+        if !pair.is_there && side == 0 && pair.ends[0].machine.state() == State::Established {
+            pair.is_there = true;
+            self.happened.push_back(Happening::Connected(connection));
+        }
+        self.read(connection, side);
+        self.hand_over(connection, side);
+    }
+
+    /// Takes what has come, message by message, as long as the application reads.
+    fn read(&mut self, connection: u32, side: usize) {
+        let now = self.now;
+        let Some(pair) = self.pairs.get_mut(connection as usize) else { return };
+        let end = &mut pair.ends[side];
+        while !end.paused
+            && let Some((ends_at, _)) = end.coming.front()
+            && let Received::Bytes(bytes) = end.machine.receive(now, ends_at - end.received)
+        {
+            end.received += bytes;
+            if end.received == *ends_at
+                && let Some((_, message)) = end.coming.pop_front()
+            {
+                let side = if side == 0 { Side::Initiator } else { Side::Responder };
+                self.happened.push_back(Happening::Arrived { connection, side, message });
+                // The application decides after each message whether it reads on.
+                return self.set_alarm(now, Alarm::End { connection, side: side.index() });
+            }
+        }
+    }
+
+    /// Hands over what there is room for.
+    fn hand_over(&mut self, connection: u32, side: usize) {
+        let now = self.now;
+        let Some(pair) = self.pairs.get_mut(connection as usize) else { return };
+        let end = &mut pair.ends[side];
+        // As a kernel does, a writer that waits is woken when a third of the buffer is free.
+        if end.waits && !end.machine.has_room() {
+            return self.flush(connection, side);
+        }
+        end.waits = false;
+        while let Some(left) = end.unsent.front_mut() {
+            let Some(taken) = end.machine.send(now, *left) else { break };
+            *left -= taken;
+            if *left > 0 {
+                end.waits = true;
+                break;
+            }
+            end.unsent.pop_front();
+            let side = if side == 0 { Side::Initiator } else { Side::Responder };
+            self.happened.push_back(Happening::Sent { connection, side });
+        }
+        self.flush(connection, side);
+    }
+
+    /// Sends what may leave.
+    fn flush(&mut self, connection: u32, side: usize) {
+        let now = self.now;
+        self.read(connection, side);
+        let Some(pair) = self.pairs.get_mut(connection as usize) else { return };
+        let (from, to) = (pair.nodes[side], pair.nodes[1 - side]);
+        let end = &mut pair.ends[side];
+        while let Some(segment) = end.machine.poll(now) {
+            let (place, length, bytes) = (end.machine.place(&segment), segment.length, segment.bytes());
+            let ecn = if segment.codepoint == Codepoint::Capable { Ecn::Capable } else { Ecn::NotCapable };
+            let payload = Datagram::of_segment(connection, 0, [from, to], segment).at(place, length);
+            let segments = Segments::one(bytes);
+            self.network.handle(now, Packet { number: 0, from, to, flow: connection, ecn, segments, payload });
+        }
+        if let Some(traced) = &mut self.traced {
+            let side = if side == 0 { Side::Initiator } else { Side::Responder };
+            let events = end.machine.take_events().into_iter();
+            traced.extend(events.map(|event| Traced { at: now, connection, side, event }));
+        }
+        if !pair.broken && end.machine.state() == State::Closed && side == 0 {
+            pair.broken = true;
+            self.happened.push_back(Happening::Broken(connection));
+        }
+        let deadline = end.machine.deadline().map(|(at, _)| at);
+        if let Some(at) = deadline
+            && end.alarm.is_none_or(|alarm| at < alarm)
+        {
+            end.alarm = Some(at);
+            self.set_alarm(at, Alarm::End { connection, side });
+        }
+    }
+}

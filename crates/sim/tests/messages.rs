@@ -1,0 +1,112 @@
+//! An application that is no endpoint: messages over connections, in virtual time.
+
+mod common;
+
+use common::close;
+use stackline_core::plan::{Plan, Stack};
+use stackline_core::program::Side;
+use stackline_core::random::Seed;
+use stackline_core::time::Instant;
+use stackline_net::Node;
+use stackline_sim::messages::{Happening, Messages};
+use stackline_sim::{CAPABILITIES, catalogue};
+use stackline_spec::{Available, Context, Overrides, check};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// What a text declares: its network, and the stack of its first part.
+fn plan(text: &str) -> Plan {
+    let stacks = catalogue();
+    let read_file = |_: &str| Err("no file".to_string());
+    let worlds = [Available { can: CAPABILITIES, stacks: &stacks }];
+    let checked = check(text, &Context { worlds: &worlds, read_file: &read_file, cores: &[] }, &Overrides::default());
+    checked.plan.unwrap_or_else(|| panic!("{:?}", checked.diagnostics))
+}
+
+fn messages(link: &str, stack: &str) -> (Messages<u32, ()>, Stack) {
+    let text = format!("network wan {{ host a, b; link a - b {link}; }} 1 from a to b rr 1*1 over {stack} across wan;");
+    let plan = plan(&text);
+    (Messages::new(&plan.networks[0], Seed::root(1), (), true), plan.measurements[0].parts[0].stack.clone())
+}
+
+#[test]
+fn messages_arrive_whole_in_order_at_the_links_rate() {
+    let (mut world, stack) = messages("10 Mbit/s 10 ms", "tcp");
+    let connection = world.connect(Node(0), Node(1), &stack).unwrap();
+    for number in 0..100 {
+        world.send(connection, Side::Initiator, 50_000, number);
+    }
+    let mut came = Vec::new();
+    let mut last = Instant(0);
+    while let Some((at, happening)) = world.next(Instant(60 * SECOND)).unwrap() {
+        if let Happening::Arrived { side: Side::Responder, message, .. } = happening {
+            came.push(message);
+            last = at;
+        }
+    }
+    assert_eq!(came, (0..100).collect::<Vec<_>>());
+    // 5 MB with headers of 52 in 1500 bytes, and a handshake and a slow start of some round trips.
+    close(last.0 as f64 / 1e9, 5e6 * 8.0 * 1500.0 / 1448.0 / 10e6 + 0.06, 0.02);
+}
+
+#[test]
+fn who_does_not_read_stops_the_sender_and_goes_on_later() {
+    let (mut world, stack) = messages("100 Mbit/s 1 ms", "tcp(send_buffer = 64 KiB, receive_buffer = 64 KiB)");
+    let connection = world.connect(Node(0), Node(1), &stack).unwrap();
+    world.set_reading(connection, Side::Responder, false);
+    for number in 0..20 {
+        world.send(connection, Side::Initiator, 49_152, number);
+    }
+    let (mut sent, mut came) = (0, 0);
+    while let Some((_, happening)) = world.next(Instant(5 * SECOND)).unwrap() {
+        sent += u32::from(matches!(happening, Happening::Sent { .. }));
+        came += u32::from(matches!(happening, Happening::Arrived { .. }));
+    }
+    assert!((2..6).contains(&sent) && came == 0, "{sent} sent, {came} came");
+    world.set_reading(connection, Side::Responder, true);
+    while let Some((_, happening)) = world.next(Instant(10 * SECOND)).unwrap() {
+        came += u32::from(matches!(happening, Happening::Arrived { .. }));
+    }
+    assert_eq!(came, 20);
+}
+
+#[test]
+fn losses_are_repaired_and_traced() {
+    let (mut world, stack) = messages("10 Mbit/s 10 ms loss 2%", "tcp");
+    let connection = world.connect(Node(0), Node(1), &stack).unwrap();
+    for number in 0..50 {
+        world.send(connection, Side::Initiator, 49_152, number);
+    }
+    let mut came = 0;
+    while let Some((_, happening)) = world.next(Instant(60 * SECOND)).unwrap() {
+        came += u32::from(matches!(happening, Happening::Arrived { .. }));
+    }
+    let again = world.take_traced().into_iter().filter(|traced| {
+        matches!(traced.event, stackline_proto::tcp::Event::Again { .. }) && traced.side == Side::Initiator
+    });
+    let (again, facts) = (again.count(), world.facts(connection, Side::Initiator).unwrap());
+    assert_eq!(came, 50);
+    // 1,700 segments at 2 %.
+    assert!((10..80).contains(&again) && facts.retransmits as usize >= again / 2, "{again}");
+}
+
+#[test]
+fn timers_come_in_their_order() {
+    let (mut world, _) = messages("10 Mbit/s 10 ms", "tcp");
+    for (at, token) in [(3, 30), (1, 10), (2, 20), (1, 11)] {
+        world.set_timer(Instant(at * SECOND), token);
+    }
+    let mut came = Vec::new();
+    while let Some((at, happening)) = world.next(Instant(10 * SECOND)).unwrap() {
+        if let Happening::Timer(token) = happening {
+            came.push((at.0 / SECOND, token));
+        }
+    }
+    assert_eq!(came, [(1, 10), (1, 11), (2, 20), (3, 30)]);
+}
+
+#[test]
+fn a_stack_that_is_no_stream_is_refused() {
+    let (mut world, stack) = messages("10 Mbit/s 10 ms", "udp");
+    assert!(world.connect(Node(0), Node(1), &stack).unwrap_err().message.contains("over tcp"));
+}
