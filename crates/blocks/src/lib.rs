@@ -14,6 +14,10 @@
 //! | [`master`] | sets, sessions, where blocks are |
 //! | [`server`] | read queues, cache, write queues, discarding |
 //! | [`client`] | what is outstanding, what came in time |
+//! | [`history`] | when a block passed which point |
+//! | [`score`] | what a session got |
+//! | [`record`] | what is kept of a session |
+//! | [`replay`] | what a session asks for, list by list |
 //! | [`viewer`] | what somebody who looks at a picture needs |
 
 #![no_std]
@@ -21,10 +25,14 @@
 extern crate alloc;
 
 pub mod client;
+pub mod history;
 pub mod limits;
 pub mod master;
 pub mod placement;
 pub mod pyramid;
+pub mod record;
+pub mod replay;
+pub mod score;
 pub mod server;
 pub mod set;
 pub mod viewer;

@@ -1,5 +1,5 @@
 //! The parallel block server carried out: sockets and threads for the machines of `stackline-blocks`, live and on hosts of
-//! an emulated network.
+//! an emulated network; and the same machines in virtual time.
 //!
 //! It decides nothing about blocks, and draws nothing but keys and session numbers. Nothing here is unsafe.
 //!
@@ -13,6 +13,7 @@
 //! | [`disk`] | a file of blocks: read, written, checked |
 //! | [`store`] | what the master remembers |
 //! | [`key`] | the key that writes need |
+//! | [`simulated`] | master, servers and a client in virtual time |
 //! | [`connection`] | how connections begin and carry messages |
 //! | [`datagrams`] | blocks as UDP datagrams, also with RTP's headers |
 //! | [`reassembly`] | blocks out of datagrams |
@@ -31,4 +32,5 @@ pub mod master;
 pub mod notes;
 pub mod reassembly;
 pub mod server;
+pub mod simulated;
 pub mod store;

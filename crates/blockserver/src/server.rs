@@ -312,8 +312,9 @@ impl Shared {
     }
 
     fn requests(&self, list: stackline_blocks::wire::data::Requests) {
+        let came = now();
         let mut state = self.state();
-        if let Ok(woken) = state.machine.requests(now(), list) {
+        if let Ok(woken) = state.machine.requests(came, came, list) {
             self.wake(&state, &woken);
         }
     }

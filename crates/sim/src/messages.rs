@@ -349,8 +349,7 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
         }
         if let Some(traced) = &mut self.traced {
             let side = if side == 0 { Side::Initiator } else { Side::Responder };
-            let events = end.machine.take_events().into_iter();
-            traced.extend(events.map(|event| Traced { at: now, connection, side, event }));
+            traced.extend(end.machine.take_events().map(|event| Traced { at: now, connection, side, event }));
         }
         if !pair.broken && end.machine.state() == State::Closed && side == 0 {
             pair.broken = true;

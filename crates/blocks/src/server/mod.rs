@@ -207,11 +207,11 @@ impl<B: Clone> Server<B> {
 
     // --- lists ---
 
-    /// A list came.
+    /// A list that came at `came` is understood.
     ///
     /// # Errors
     /// [`Why::Limit`] where the session has too much pending, or there are too many sessions; nothing of the list is taken.
-    pub fn requests(&mut self, now: Instant, list: Requests) -> Result<Woken, Why> {
+    pub fn requests(&mut self, now: Instant, came: Instant, list: Requests) -> Result<Woken, Why> {
         let known = self.sessions.contains_key(&list.session);
         if !known && self.sessions.len() >= limits::MOST_SESSIONS {
             return Err(Why::Limit);
@@ -242,7 +242,7 @@ impl<B: Clone> Server<B> {
             first_unit: list.first_unit,
             report: list.report,
             stamps: list.stamps,
-            server_in: now,
+            server_in: came,
         });
         for entry in list.entries {
             self.want(now, session, Wanted { list: Arc::clone(&head), entry }, &mut woken);

@@ -65,7 +65,7 @@ fn written(server: &mut Server<String>, now: u64, connection: u64) -> Vec<Wrote>
 #[test]
 fn blocks_are_read_by_disk_and_written_as_they_come() {
     let mut server = server(1 << 20);
-    let woken = server.requests(ms(0), list(SESSION, 1, &[0, 1, 2])).unwrap();
+    let woken = server.requests(ms(0), ms(0), list(SESSION, 1, &[0, 1, 2])).unwrap();
     assert_eq!(woken, Woken { disks: vec![0, 1], connections: vec![] });
     assert_eq!(read(&mut server, 1, 1), Some(1));
     assert_eq!(written(&mut server, 12, 1), [Block(1)]);
@@ -79,7 +79,7 @@ fn blocks_are_read_by_disk_and_written_as_they_come() {
 #[test]
 fn stamps_travel_with_the_block() {
     let mut server = server(0);
-    server.requests(ms(5), list(SESSION, 1, &[2])).unwrap();
+    server.requests(ms(5), ms(5), list(SESSION, 1, &[2])).unwrap();
     let mut woken = Woken::default();
     let what = server.next_read(ms(6), 0, &mut woken).unwrap();
     let woken = server.read_done(ms(28), what.spot, Ok("block 2".into()));
@@ -91,7 +91,7 @@ fn stamps_travel_with_the_block() {
     let at = [head.server_in, head.start_read, head.end_read, head.start_write].map(|ns| ns / 1_000_000);
     assert_eq!(at, [5, 6, 28, 30]);
     server.write_done(ms(33), 1, head.unit);
-    server.requests(ms(40), list(SESSION, 2, &[4])).unwrap();
+    server.requests(ms(40), ms(40), list(SESSION, 2, &[4])).unwrap();
     read(&mut server, 41, 0);
     let Some(Write::Block(head, _)) = server.next_write(ms(60), 1, &mut woken) else { panic!("a block") };
     assert_eq!((head.before, head.before_end_write), (100, 33_000_000));
@@ -100,12 +100,12 @@ fn stamps_travel_with_the_block() {
 #[test]
 fn a_newer_list_discards_what_is_pending_and_keeps_what_was_read() {
     let mut server = server(1 << 20);
-    server.requests(ms(0), list(SESSION, 1, &[0, 2, 4, 6])).unwrap();
+    server.requests(ms(0), ms(0), list(SESSION, 1, &[0, 2, 4, 6])).unwrap();
     assert_eq!(read(&mut server, 1, 0), Some(0));
     // Block 2 is being read while the list comes; 4 and 6 wait.
     let mut woken = Woken::default();
     let reading = server.next_read(ms(12), 0, &mut woken).unwrap();
-    server.requests(ms(13), list(SESSION, 2, &[2, 8])).unwrap();
+    server.requests(ms(13), ms(13), list(SESSION, 2, &[2, 8])).unwrap();
     assert_eq!(server.counts().flushed, 4);
     server.read_done(ms(22), reading.spot, Ok("block 2".into()));
     let mut writes = written(&mut server, 23, 1);
@@ -126,13 +126,13 @@ fn a_newer_list_discards_what_is_pending_and_keeps_what_was_read() {
 #[test]
 fn only_lists_of_the_same_session_and_set_discard() {
     let mut server = server(0);
-    server.requests(ms(0), list(SESSION, 1, &[0])).unwrap();
-    server.requests(ms(1), list(OTHER, 1, &[2])).unwrap();
-    server.requests(ms(2), Requests { set: 2, ..list(SESSION, 2, &[4]) }).unwrap();
+    server.requests(ms(0), ms(0), list(SESSION, 1, &[0])).unwrap();
+    server.requests(ms(1), ms(1), list(OTHER, 1, &[2])).unwrap();
+    server.requests(ms(2), ms(2), Requests { set: 2, ..list(SESSION, 2, &[4]) }).unwrap();
     assert_eq!(server.counts().flushed, 0);
     // A list that was overtaken is not taken.
-    server.requests(ms(3), list(SESSION, 5, &[6])).unwrap();
-    server.requests(ms(4), list(SESSION, 4, &[8])).unwrap();
+    server.requests(ms(3), ms(3), list(SESSION, 5, &[6])).unwrap();
+    server.requests(ms(4), ms(4), list(SESSION, 4, &[8])).unwrap();
     let mut order = core::iter::from_fn(|| read(&mut server, 5, 0)).collect::<Vec<_>>();
     order.sort_unstable();
     assert_eq!(order, [2, 4, 6]);
@@ -141,8 +141,8 @@ fn only_lists_of_the_same_session_and_set_discard() {
 #[test]
 fn a_list_that_adds_discards_nothing() {
     let mut server = server(0);
-    server.requests(ms(0), list(SESSION, 1, &[0])).unwrap();
-    server.requests(ms(1), Requests { supersedes: false, ..list(SESSION, 2, &[2]) }).unwrap();
+    server.requests(ms(0), ms(0), list(SESSION, 1, &[0])).unwrap();
+    server.requests(ms(1), ms(1), Requests { supersedes: false, ..list(SESSION, 2, &[2]) }).unwrap();
     assert_eq!((read(&mut server, 2, 0), read(&mut server, 3, 0)), (Some(0), Some(2)));
     assert_eq!(written(&mut server, 20, 1), [Block(0), Block(2)]);
 }
@@ -150,8 +150,8 @@ fn a_list_that_adds_discards_nothing() {
 #[test]
 fn sessions_take_turns_at_a_disk() {
     let mut server = server(0);
-    server.requests(ms(0), list(SESSION, 1, &[0, 2, 4])).unwrap();
-    server.requests(ms(1), list(OTHER, 1, &[10, 12])).unwrap();
+    server.requests(ms(0), ms(0), list(SESSION, 1, &[0, 2, 4])).unwrap();
+    server.requests(ms(1), ms(1), list(OTHER, 1, &[10, 12])).unwrap();
     let order: Vec<_> = core::iter::from_fn(|| read(&mut server, 2, 0)).collect();
     assert_eq!(order, [0, 10, 2, 12, 4]);
 }
@@ -159,8 +159,8 @@ fn sessions_take_turns_at_a_disk() {
 #[test]
 fn a_block_that_two_want_is_read_once() {
     let mut server = server(0);
-    server.requests(ms(0), list(SESSION, 1, &[0])).unwrap();
-    server.requests(ms(0), list(OTHER, 1, &[0])).unwrap();
+    server.requests(ms(0), ms(0), list(SESSION, 1, &[0])).unwrap();
+    server.requests(ms(0), ms(0), list(OTHER, 1, &[0])).unwrap();
     let mut woken = Woken::default();
     let what = server.next_read(ms(1), 0, &mut woken).unwrap();
     assert_eq!(server.next_read(ms(1), 0, &mut woken), None);
@@ -175,7 +175,7 @@ fn a_slow_reader_has_bounded_memory_and_goes_on_later() {
     let length = (limits::WRITE_QUEUE / 4) as u32;
     let mut wanted = list(SESSION, 1, &[0, 2, 4, 6, 8, 10, 12]);
     wanted.entries.iter_mut().for_each(|entry| entry.length = length);
-    server.requests(ms(0), wanted).unwrap();
+    server.requests(ms(0), ms(0), wanted).unwrap();
     let mut woken = Woken::default();
     let mut reads = 0;
     while let Some(what) = server.next_read(ms(1), 0, &mut woken) {
@@ -193,7 +193,7 @@ fn a_slow_reader_has_bounded_memory_and_goes_on_later() {
 fn old_blocks_are_dropped_where_they_have_an_age() {
     let mut server = server(0);
     server.attach(SESSION, 1, Some(50_000_000)).unwrap();
-    server.requests(ms(0), list(SESSION, 1, &[0, 2])).unwrap();
+    server.requests(ms(0), ms(0), list(SESSION, 1, &[0, 2])).unwrap();
     read(&mut server, 1, 0);
     assert_eq!(written(&mut server, 50, 1), [Block(0)]);
     read(&mut server, 30, 0);
@@ -204,7 +204,7 @@ fn old_blocks_are_dropped_where_they_have_an_age() {
 #[test]
 fn a_disk_that_goes_fails_what_is_wanted_of_it_and_nothing_else() {
     let mut server = server(0);
-    server.requests(ms(0), list(SESSION, 1, &[0, 1, 2])).unwrap();
+    server.requests(ms(0), ms(0), list(SESSION, 1, &[0, 1, 2])).unwrap();
     let woken = server.set_disk(0, false);
     assert_eq!(woken.connections, [1]);
     let failed: Vec<u64> = written(&mut server, 1, 1)
@@ -216,7 +216,7 @@ fn a_disk_that_goes_fails_what_is_wanted_of_it_and_nothing_else() {
         .collect();
     assert_eq!(failed, [0, 2]);
     assert_eq!((read(&mut server, 2, 0), read(&mut server, 2, 1)), (None, Some(1)));
-    server.requests(ms(3), list(SESSION, 2, &[4])).unwrap();
+    server.requests(ms(3), ms(3), list(SESSION, 2, &[4])).unwrap();
     assert!(matches!(&written(&mut server, 4, 1)[..], [Words(Message::Failed(_))] | [Words(Message::Flushed(_)), ..]));
 }
 
@@ -224,21 +224,21 @@ fn a_disk_that_goes_fails_what_is_wanted_of_it_and_nothing_else() {
 fn what_is_more_than_allowed_is_refused_whole() {
     let mut server = server(0);
     let many: Vec<u64> = (0..limits::MOST_PENDING as u64 + 1).collect();
-    assert_eq!(server.requests(ms(0), list(SESSION, 1, &many)), Err(Why::Limit));
+    assert_eq!(server.requests(ms(0), ms(0), list(SESSION, 1, &many)), Err(Why::Limit));
     assert_eq!(server.counts().requested, 0);
-    server.requests(ms(0), list(SESSION, 1, &many[1..])).unwrap();
+    server.requests(ms(0), ms(0), list(SESSION, 1, &many[1..])).unwrap();
 }
 
 #[test]
 fn a_session_that_ends_leaves_nothing() {
     let mut server = server(1 << 20);
-    server.requests(ms(0), list(SESSION, 1, &[0, 2])).unwrap();
+    server.requests(ms(0), ms(0), list(SESSION, 1, &[0, 2])).unwrap();
     let mut woken = Woken::default();
     let what = server.next_read(ms(1), 0, &mut woken).unwrap();
     server.detach(1);
     assert_eq!(server.read_done(ms(5), what.spot, Ok("block 0".into())), Woken::default());
     assert_eq!(server.next_read(ms(6), 0, &mut woken), None);
     // What was read for it is in memory for others.
-    server.requests(ms(7), list(OTHER, 1, &[0])).unwrap();
+    server.requests(ms(7), ms(7), list(OTHER, 1, &[0])).unwrap();
     assert_eq!(written(&mut server, 8, 2), [Block(0)]);
 }

@@ -1,0 +1,77 @@
+//! What is kept of a session: its score, and the histories of all its blocks where they are wanted.
+
+use crate::client::Tally;
+use crate::history::{History, Point};
+use crate::score::Score;
+use crate::wire::data::{BlockHead, Flushed};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use stackline_core::time::Instant;
+
+/// The record of a session.
+#[derive(Clone, Debug, Default)]
+pub struct Record {
+    /// What it got.
+    pub score: Score,
+    /// What became of each list.
+    pub tallies: Vec<Tally>,
+    /// All blocks, where they are wanted, in the order in which their end was known.
+    pub histories: Vec<History>,
+    keeps: bool,
+    by_unit: BTreeMap<u64, usize>,
+    /// Numbers of the blocks of the lists that may still be discarded, by their first unit.
+    lists: BTreeMap<u64, Vec<u64>>,
+}
+
+/// So many lists are remembered by their numbers: those that are older were discarded long ago.
+const LISTS: usize = 64;
+
+impl Record {
+    /// With all histories, or without.
+    #[must_use]
+    pub fn new(keeps: bool) -> Self {
+        Self { keeps, ..Self::default() }
+    }
+
+    /// A list was sent.
+    pub fn sent(&mut self, now: Instant, first_unit: u64, blocks: &[u64]) {
+        self.score.sent(now, blocks.len());
+        if self.keeps {
+            self.lists.insert(first_unit, blocks.into());
+            if self.lists.len() > LISTS {
+                self.lists.pop_first();
+            }
+        }
+    }
+
+    /// A list is over.
+    pub fn over(&mut self, tally: Tally) {
+        self.score.over(&tally);
+        self.tallies.push(tally);
+    }
+
+    /// A block came.
+    pub fn came(&mut self, head: &BlockHead, at: Instant, wanted: bool) {
+        let history = History::of_block(head, at);
+        self.score.came(&history, wanted);
+        if !self.keeps {
+            return;
+        }
+        if let Some(before) = self.by_unit.get(&head.before).and_then(|at| self.histories.get_mut(*at)) {
+            before.at[Point::EndWrite as usize] = Some(Instant(head.before_end_write));
+        }
+        self.by_unit.insert(head.unit, self.histories.len());
+        self.histories.push(history);
+    }
+
+    /// Blocks were discarded.
+    pub fn flushed(&mut self, flushed: &Flushed) {
+        let numbers = self.lists.get(&flushed.first_unit).cloned().unwrap_or_default();
+        for history in History::of_flushed(flushed, |index| numbers.get(index as usize).copied().unwrap_or(u64::MAX)) {
+            self.score.flushed(&history);
+            if self.keeps {
+                self.histories.push(history);
+            }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! What a session got: blocks delivered before they were superseded first of all, then throughput, then the time of each
+//! segment (Tierney et al. 1996, sections 4.2.2 and 4.2.3).
+
+use crate::client::Tally;
+use crate::history::{History, Point};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use stackline_core::time::{Duration, Instant};
+
+/// Blocks of a burst.
+const BURST: usize = 5;
+/// The segments of a block's way: from, to, in words.
+pub const SEGMENTS: [(Point, Point, &str); 8] = [
+    (Point::AppSend, Point::MasterIn, "request to master"),
+    (Point::MasterIn, Point::MasterOut, "name translation"),
+    (Point::MasterOut, Point::ServerIn, "master to server"),
+    (Point::ServerIn, Point::StartRead, "read queue"),
+    (Point::StartRead, Point::EndRead, "disk read"),
+    (Point::EndRead, Point::StartWrite, "write queue"),
+    (Point::StartWrite, Point::AppReceive, "block to application"),
+    (Point::AppSend, Point::AppReceive, "whole way"),
+];
+
+/// One server's part.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ServerScore {
+    /// Blocks that came from it, wanted or not.
+    pub blocks: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Blocks that were discarded there.
+    pub flushed: u64,
+    /// Blocks of them that were in memory.
+    pub cached: u64,
+    /// Five consecutive blocks at the receiver: most bits in a second.
+    pub burst: f64,
+    /// The longest time without a block while some were wanted of it.
+    pub longest_gap: Duration,
+    arrivals: Vec<(Instant, u32)>,
+}
+
+/// What a session got.
+#[derive(Clone, Debug, Default)]
+pub struct Score {
+    /// Lists that were sent.
+    pub lists: u64,
+    /// Blocks that they asked for.
+    pub requested: u64,
+    /// Blocks that came before the next list of their set.
+    pub delivered: u64,
+    /// Their bytes.
+    pub useful_bytes: u64,
+    /// Blocks that came and were no longer wanted.
+    pub late: u64,
+    /// Their bytes.
+    pub late_bytes: u64,
+    /// Blocks that no server could send.
+    pub missing: u64,
+    /// When the first list was sent, and the last block came.
+    pub span: Option<(Instant, Instant)>,
+    /// Useful bytes by second since the first list.
+    pub by_second: Vec<u64>,
+    /// By server.
+    pub servers: BTreeMap<u16, ServerScore>,
+    /// Times of each segment, in its order, ns.
+    segments: [Vec<u64>; 8],
+}
+
+impl Score {
+    /// A list was sent.
+    pub fn sent(&mut self, now: Instant, blocks: usize) {
+        self.lists += 1;
+        self.requested += blocks as u64;
+        let (first, last) = self.span.unwrap_or((now, now));
+        self.span = Some((first, last));
+    }
+
+    /// A list is over.
+    pub const fn over(&mut self, tally: &Tally) {
+        self.delivered += tally.delivered as u64;
+        self.missing += tally.missing as u64;
+        self.useful_bytes += tally.bytes;
+    }
+
+    /// A block came.
+    pub fn came(&mut self, history: &History, wanted: bool) {
+        let Some(at) = history.passed(Point::AppReceive) else { return };
+        let (first, last) = self.span.unwrap_or((at, at));
+        self.span = Some((first, last.max(at)));
+        let bytes = u64::from(history.bytes);
+        if wanted {
+            let second = (at.since(first).0 / 1_000_000_000) as usize;
+            if self.by_second.len() <= second {
+                self.by_second.resize(second + 1, 0);
+            }
+            self.by_second[second] += bytes;
+        } else {
+            self.late += 1;
+            self.late_bytes += bytes;
+        }
+        for ((from, to, _), times) in SEGMENTS.iter().zip(&mut self.segments) {
+            if let (Some(from), Some(to)) = (history.passed(*from), history.passed(*to)) {
+                times.push(to.since(from).0);
+            }
+        }
+        let server = self.servers.entry(history.server).or_default();
+        server.blocks += 1;
+        server.bytes += bytes;
+        server.cached += u64::from(history.cached);
+        if let Some((before, _)) = server.arrivals.last() {
+            server.longest_gap = Duration(server.longest_gap.0.max(at.since(*before).0));
+        }
+        server.arrivals.push((at, history.bytes));
+        // From the arrival of one to that of the fifth behind it, five blocks came.
+        if server.arrivals.len() > BURST {
+            let count = server.arrivals.len();
+            let since = server.arrivals[count - 1 - BURST].0;
+            let bits: u64 = server.arrivals[count - BURST..].iter().map(|(_, bytes)| u64::from(*bytes) * 8).sum();
+            let seconds = at.since(since).seconds();
+            if seconds > 0.0 {
+                server.burst = server.burst.max(bits as f64 / seconds);
+            }
+        }
+    }
+
+    /// A block was discarded.
+    pub fn flushed(&mut self, history: &History) {
+        self.servers.entry(history.server).or_default().flushed += 1;
+    }
+
+    /// Seconds from the first list to the last block, or to `end` if that is later.
+    #[must_use]
+    pub fn seconds(&self, end: Option<Instant>) -> f64 {
+        self.span.map_or(0.0, |(first, last)| end.map_or(last, |end| end.max(last)).since(first).seconds())
+    }
+
+    /// Times of a segment, ascending, ns.
+    pub fn segment(&mut self, index: usize) -> &[u64] {
+        match self.segments.get_mut(index) {
+            Some(times) => {
+                times.sort_unstable();
+                times
+            }
+            None => &[],
+        }
+    }
+}

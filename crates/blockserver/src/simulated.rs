@@ -1,0 +1,288 @@
+//! Master, disk servers and one client in virtual time: the same machines as live, over simulated `tcp`, with disks that
+//! take as long as is said, and with what processors of 1995 took where that is said.
+//!
+//! Sets are there from the beginning; loading is not simulated. All hosts have the right time.
+
+mod parts;
+
+use parts::{Parts, Task, Travels};
+use stackline_blocks::client::Arrival;
+use stackline_blocks::record::Record;
+use stackline_blocks::replay::{Asker, Demand, Schedule};
+use stackline_blocks::server::{Woken, Write};
+use stackline_blocks::set::Set;
+use stackline_blocks::wire::message::Message;
+use stackline_core::distribution::Distribution;
+use stackline_core::error::{Error, Result};
+use stackline_core::network::Network;
+use stackline_core::plan::Stack;
+use stackline_core::program::Side;
+use stackline_core::random::Seed;
+use stackline_core::time::{Duration, Instant};
+use stackline_net::{Counters, Tap};
+use stackline_sim::Datagram;
+use stackline_sim::messages::{Happening, Traced};
+
+/// A disk server.
+#[derive(Clone, Debug)]
+pub struct SimulatedServer {
+    /// Its host.
+    pub host: String,
+    /// Of each disk, what a read takes, s.
+    pub disks: Vec<Distribution>,
+    /// Bytes of blocks that are kept in memory.
+    pub cache: u64,
+}
+
+/// What processors take. Of the paper's hosts: Tierney et al. 1996, sections 4.2.3 and 4.3.1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Costs {
+    /// The master, to translate a list.
+    pub translate: Duration,
+    /// The master, to send it on.
+    pub forward: Duration,
+    /// A server, to understand a list and look in its memory.
+    pub parse: Duration,
+    /// A server, to keep a block that was read and to enter it in the write queue.
+    pub enter: Duration,
+    /// The application, to take a block, for each server's connection by itself.
+    pub receive: Duration,
+}
+
+/// What is simulated.
+#[derive(Clone, Debug)]
+pub struct Scene<'n> {
+    /// The network.
+    pub network: &'n Network,
+    /// The master's host.
+    pub master: String,
+    /// The client's host.
+    pub client: String,
+    /// The servers.
+    pub servers: Vec<SimulatedServer>,
+    /// `tcp` and its options, of all connections.
+    pub stack: &'n Stack,
+    /// What processors take.
+    pub costs: Costs,
+    /// The sets, each with what is asked of it.
+    pub sets: Vec<(Set, Demand)>,
+    /// When lists are sent.
+    pub schedule: Schedule,
+    /// Blocks that the application keeps, and most blocks of a list.
+    pub keeps: usize,
+    /// See `keeps`.
+    pub most: usize,
+    /// Whether a newer list discards the older one.
+    pub supersedes: bool,
+    /// Whether all histories are kept.
+    pub histories: bool,
+    /// The seed.
+    pub seed: Seed,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The session's record.
+    pub record: Record,
+    /// When the last list was over.
+    pub end: Instant,
+    /// What connections did.
+    pub traced: Vec<Traced>,
+    /// Of each server: its host, and the segments that it sent again to the client.
+    pub servers: Vec<(String, u64)>,
+    /// What went through each direction of each link.
+    pub counters: Vec<Counters>,
+    /// Blocks that came and were not wanted any more, and their bytes.
+    pub unwanted: (u64, u64),
+}
+
+/// How long it is waited for connections.
+const CONNECTING: Instant = Instant(60_000_000_000);
+
+/// Carries it out. `tap` receives every event of the network, and is given back.
+///
+/// # Errors
+/// When a host, path or option is not there, or nothing can be asked for.
+pub fn carry_out<T: Tap<Datagram>>(scene: &Scene<'_>, tap: T) -> Result<(Outcome, T)> {
+    let mut site =
+        Site { parts: Parts::new(scene, tap)?, scene, record: Record::new(scene.histories), askers: Vec::new() };
+    site.wait_for_connections()?;
+    let begun = site.parts.world.now();
+    for (index, (set, demand)) in scene.sets.iter().enumerate() {
+        if matches!(demand, Demand::Viewer(_)) && set.picture.is_none() {
+            return Err(Error::input(format!("the set {} has no picture that could be viewed", set.name)));
+        }
+        let seed = scene.seed.child("viewer").index(index as u64);
+        let asker = Asker::new(set, demand.clone(), scene.schedule, scene.keeps, scene.most, seed);
+        site.askers.push(asker);
+        site.parts.at(begun, Task::List { set: index, begun });
+    }
+    // What the last list asked for may come as long as that of any other.
+    let end = begun + scene.schedule.duration;
+    while let Some((now, happening)) = site.parts.world.next(end)? {
+        site.happened(now, happening)?;
+    }
+    let Site { mut parts, mut record, .. } = site;
+    parts.client.finish().into_iter().for_each(|tally| record.over(tally));
+    let traced = parts.world.take_traced();
+    let servers = parts.retransmissions(scene);
+    let (counters, unwanted) = (parts.world.counters(), parts.client.unwanted());
+    Ok((Outcome { record, end, traced, servers, counters, unwanted }, parts.world.into_tap()))
+}
+
+struct Site<'s, T: Tap<Datagram>> {
+    parts: Parts<T>,
+    scene: &'s Scene<'s>,
+    record: Record,
+    askers: Vec<Asker>,
+}
+
+impl<T: Tap<Datagram>> Site<'_, T> {
+    fn wait_for_connections(&mut self) -> Result<()> {
+        let mut missing = self.parts.connections();
+        while missing > 0 {
+            match self.parts.world.next(CONNECTING)? {
+                Some((_, Happening::Connected(_))) => missing -= 1,
+                Some(_) => {}
+                None => return Err(Error::measurement("not all connections came about within a minute")),
+            }
+        }
+        Ok(())
+    }
+
+    fn happened(&mut self, now: Instant, happening: Happening<Travels>) -> Result<()> {
+        match happening {
+            Happening::Connected(_) => {}
+            Happening::Broken(_) => return Err(Error::measurement("a connection was given up")),
+            Happening::Timer(token) => {
+                if let Some(task) = self.parts.take_task(token) {
+                    self.carry_out(now, task);
+                }
+            }
+            Happening::Arrived { connection, side, message } => self.arrived(now, connection, side, message),
+            Happening::Sent { connection, side } => {
+                if side == Side::Responder
+                    && let Some(server) = self.parts.server_of(connection)
+                {
+                    self.parts.sent(now, server);
+                    self.write(now, server);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn arrived(&mut self, now: Instant, connection: u32, side: Side, travels: Travels) {
+        let costs = self.scene.costs;
+        match travels {
+            // At the master.
+            Travels::Message(message @ Message::List(_)) => {
+                let done = self.parts.master_busy(now, costs.translate);
+                self.parts.at(done, Task::Translate { came: now, message });
+            }
+            // At a server.
+            Travels::Message(Message::Requests(list)) => {
+                if let Some(server) = self.parts.control_of(connection) {
+                    let done = self.parts.server_busy(server, now, costs.parse);
+                    self.parts.at(done, Task::Parse { server, came: now, list });
+                }
+            }
+            // At the client.
+            Travels::Message(Message::Flushed(flushed)) => self.record.flushed(&flushed),
+            Travels::Message(Message::Missing(missing)) => {
+                self.parts.client.missing(&missing);
+            }
+            Travels::Message(_) => {}
+            Travels::Block(head) => {
+                let wanted = self.parts.client.arrived(now, &head) == Arrival::Wanted;
+                self.record.came(&head, now, wanted);
+                let set = self.parts.set_index(head.set);
+                if let Some(asker) = set.and_then(|set| self.askers.get_mut(set)) {
+                    asker.came(head.number);
+                }
+                if costs.receive > Duration::ZERO {
+                    self.parts.world.set_reading(connection, side, false);
+                    self.parts.at(now + costs.receive, Task::Reads { connection, side });
+                }
+            }
+        }
+    }
+
+    fn carry_out(&mut self, now: Instant, task: Task) {
+        match task {
+            Task::List { set, begun } => self.list(now, set, begun),
+            Task::Local(travels, connection, side) => self.arrived(now, connection, side, travels),
+            Task::Translate { came, message } => self.parts.translate(came, now, message, self.scene.costs.forward),
+            Task::Forward { server, message } => self.parts.tell_server(server, message),
+            Task::Parse { server, came, list } => {
+                let woken = self.parts.servers[server].requests(now, came, list).unwrap_or_default();
+                self.woken(now, server, &woken);
+            }
+            Task::DiskFree { server, disk } => {
+                self.parts.set_disk_free(server, disk);
+                self.read(now, server, disk);
+            }
+            Task::ReadDone { server, spot } => {
+                let woken = self.parts.servers[server].read_done(now, spot, Ok(()));
+                self.woken(now, server, &woken);
+            }
+            Task::Reads { connection, side } => self.parts.world.set_reading(connection, side, true),
+        }
+    }
+
+    fn list(&mut self, now: Instant, index: usize, begun: Instant) {
+        let Some(asker) = self.askers.get_mut(index) else { return };
+        let blocks = asker.list();
+        if let Some(next) = asker.next_at() {
+            self.parts.at(begun + next, Task::List { set: index, begun });
+        }
+        let set = self.parts.sets[index];
+        let numbers = blocks.clone();
+        let (list, before) = self.parts.client.request(now, set, blocks, self.scene.supersedes, self.scene.histories);
+        if let Some(tally) = before {
+            self.record.over(tally);
+        }
+        self.record.sent(now, list.first_unit, &numbers);
+        self.parts.tell_master(list.into());
+    }
+
+    fn woken(&mut self, now: Instant, server: usize, woken: &Woken) {
+        for disk in &woken.disks {
+            self.read(now, server, *disk);
+        }
+        if !woken.connections.is_empty() {
+            self.write(now, server);
+        }
+    }
+
+    fn read(&mut self, now: Instant, server: usize, disk: u16) {
+        if !self.parts.disk_is_free(server, disk) {
+            return;
+        }
+        let mut woken = Woken::default();
+        if let Some(read) = self.parts.servers[server].next_read(now, disk, &mut woken) {
+            let done = now + self.parts.disk_takes(self.scene, server, disk);
+            self.parts.at(done, Task::DiskFree { server, disk });
+            self.parts.at(done + self.scene.costs.enter, Task::ReadDone { server, spot: read.spot });
+        }
+        if !woken.connections.is_empty() {
+            self.write(now, server);
+        }
+    }
+
+    fn write(&mut self, now: Instant, server: usize) {
+        while !self.parts.is_writing(server) {
+            let mut woken = Woken::default();
+            let write = self.parts.next_write(now, server, &mut woken);
+            for disk in woken.disks {
+                self.read(now, server, disk);
+            }
+            let Some(write) = write else { return };
+            match write {
+                Write::Words(words) => self.parts.tell_client(server, None, Travels::Message(words)),
+                Write::Block(head, ()) => self.parts.tell_client(server, Some(head.unit), Travels::Block(head)),
+            }
+        }
+    }
+}

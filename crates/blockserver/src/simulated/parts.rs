@@ -1,0 +1,355 @@
+//! The parts of a simulated site and the connections between them: who is where, who is busy until when. A part that is on
+//! the same host as another is reached at once.
+
+use super::Scene;
+use crate::server::SEND_BUFFER;
+use stackline_blocks::client::Client;
+use stackline_blocks::limits;
+use stackline_blocks::master::{Actions, Master, stamp_master_out};
+use stackline_blocks::server::{Server, Spot, Woken, Write};
+use stackline_blocks::wire::control::{Commit, Create, Join, Open, Reserve, Row, Written};
+use stackline_blocks::wire::data::{BlockHead, Disk, Requests};
+use stackline_blocks::wire::greeting::Role;
+use stackline_blocks::wire::message::Message;
+use stackline_core::error::{Error, Result};
+use stackline_core::plan::Stack;
+use stackline_core::program::Side;
+use stackline_core::random::Generator;
+use stackline_core::stack::OptionValue;
+use stackline_core::time::{Duration, Instant};
+use stackline_net::{Node, Tap};
+use stackline_sim::Datagram;
+use stackline_sim::messages::Messages;
+use std::collections::BTreeMap;
+
+/// What travels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Travels {
+    Message(Message),
+    Block(BlockHead),
+}
+
+impl Travels {
+    /// Bytes on a connection.
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::Message(message) => message.bytes().len() as u64,
+            Self::Block(head) => Message::from(head.clone()).bytes().len() as u64 + u64::from(head.length),
+        }
+    }
+}
+
+/// What comes later.
+#[derive(Clone, Debug)]
+pub(super) enum Task {
+    /// A list is sent.
+    List { set: usize, begun: Instant },
+    /// What was sent on the same host comes.
+    Local(Travels, u32, Side),
+    /// The master has translated a list.
+    Translate { came: Instant, message: Message },
+    /// The master sends something on.
+    Forward { server: usize, message: Message },
+    /// A server has understood a list.
+    Parse { server: usize, came: Instant, list: Requests },
+    /// A disk can read again.
+    DiskFree { server: usize, disk: u16 },
+    /// A block is in memory and in the write queue.
+    ReadDone { server: usize, spot: Spot },
+    /// The application reads on.
+    Reads { connection: u32, side: Side },
+}
+
+/// How two parts reach each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Connection(u32),
+    /// On the same host; the number only tells it from others.
+    Local(u32),
+}
+
+/// Numbers of ways on one host begin here.
+const LOCAL: u32 = 1 << 31;
+/// The master's connections: of the client, and of the first server.
+const CLIENT: u64 = 1;
+const FIRST_SERVER: u64 = 100;
+/// Bytes of a simulated disk.
+const CAPACITY: u64 = 1 << 50;
+
+struct Writing {
+    unit: Option<u64>,
+}
+
+pub(super) struct Parts<T: Tap<Datagram>> {
+    pub(super) world: Messages<Travels, T>,
+    pub(super) client: Client,
+    pub(super) servers: Vec<Server<()>>,
+    /// The numbers of the scene's sets.
+    pub(super) sets: Vec<u32>,
+    master: Master,
+    client_master: Way,
+    server_master: Vec<Way>,
+    client_server: Vec<Way>,
+    master_free: Instant,
+    server_free: Vec<Instant>,
+    disks_free: Vec<Vec<bool>>,
+    writing: Vec<Option<Writing>>,
+    generator: Generator,
+    tasks: BTreeMap<u64, Task>,
+    next_task: u64,
+}
+
+impl<T: Tap<Datagram>> Parts<T> {
+    pub(super) fn new(scene: &Scene<'_>, tap: T) -> Result<Self> {
+        let node = |name: &str| {
+            let at = scene.network.hosts.iter().position(|host| host.name == name);
+            let at = at.ok_or_else(|| {
+                Error::input(format!("the network {} has no host {name}", scene.network.name))
+                    .hint("master, servers and client are hosts of the network")
+            })?;
+            Ok::<Node, Error>(Node(u32::try_from(at).unwrap_or(u32::MAX)))
+        };
+        let mut world = Messages::new(scene.network, scene.seed, tap, true);
+        let mut local = LOCAL;
+        let stack = as_live(scene.stack);
+        let mut way = |world: &mut Messages<Travels, T>, from: Node, to: Node| {
+            if from == to {
+                local += 1;
+                Ok(Way::Local(local))
+            } else {
+                world.connect(from, to, &stack).map(Way::Connection)
+            }
+        };
+        let (master_node, client_node) = (node(&scene.master)?, node(&scene.client)?);
+        let client_master = way(&mut world, client_node, master_node)?;
+        let (mut server_master, mut client_server) = (Vec::new(), Vec::new());
+        for server in &scene.servers {
+            let at = node(&server.host)?;
+            server_master.push(way(&mut world, at, master_node)?);
+            client_server.push(way(&mut world, client_node, at)?);
+        }
+        let mut client = Client::new(1);
+        let mut master = Master::default();
+        let sets = set_up(scene, &mut master, &mut client)?;
+        let servers = scene.servers.iter().enumerate().map(|(at, server)| {
+            let mut machine = Server::new(at as u16, server.disks.len() as u16, server.cache);
+            let _ = machine.attach(u128::from(CLIENT), at as u64, None);
+            machine
+        });
+        Ok(Self {
+            world,
+            client,
+            servers: servers.collect(),
+            sets,
+            master,
+            client_master,
+            server_master,
+            client_server,
+            master_free: Instant(0),
+            server_free: vec![Instant(0); scene.servers.len()],
+            disks_free: scene.servers.iter().map(|server| vec![true; server.disks.len()]).collect(),
+            writing: scene.servers.iter().map(|_| None).collect(),
+            generator: scene.seed.child("disks").generator(),
+            tasks: BTreeMap::new(),
+            next_task: 0,
+        })
+    }
+
+    /// How many connections have to come about.
+    pub(super) fn connections(&self) -> usize {
+        let ways = self.server_master.iter().chain(&self.client_server).chain([&self.client_master]);
+        ways.filter(|way| matches!(way, Way::Connection(_))).count()
+    }
+
+    // --- time ---
+
+    pub(super) fn at(&mut self, at: Instant, task: Task) {
+        self.next_task += 1;
+        self.tasks.insert(self.next_task, task);
+        self.world.set_timer(at, self.next_task);
+    }
+
+    pub(super) fn take_task(&mut self, token: u64) -> Option<Task> {
+        self.tasks.remove(&token)
+    }
+
+    /// When the master has done something more.
+    pub(super) fn master_busy(&mut self, now: Instant, takes: Duration) -> Instant {
+        self.master_free = self.master_free.max(now) + takes;
+        self.master_free
+    }
+
+    /// When a server has done something more.
+    pub(super) fn server_busy(&mut self, server: usize, now: Instant, takes: Duration) -> Instant {
+        self.server_free[server] = self.server_free[server].max(now) + takes;
+        self.server_free[server]
+    }
+
+    // --- ways ---
+
+    fn send(&mut self, way: Way, side: Side, travels: Travels) {
+        match way {
+            Way::Connection(connection) => {
+                let bytes = travels.bytes();
+                self.world.send(connection, side, bytes, travels);
+            }
+            Way::Local(number) => {
+                let now = self.world.now();
+                self.at(now, Task::Local(travels, number, side.other()));
+            }
+        }
+    }
+
+    pub(super) fn tell_master(&mut self, message: Message) {
+        self.send(self.client_master, Side::Initiator, Travels::Message(message));
+    }
+
+    pub(super) fn tell_server(&mut self, server: usize, message: Message) {
+        self.send(self.server_master[server], Side::Responder, Travels::Message(message));
+    }
+
+    /// Sends the client a block or words of a server; `unit` is the block's.
+    pub(super) fn tell_client(&mut self, server: usize, unit: Option<u64>, travels: Travels) {
+        let way = self.client_server[server];
+        if let Way::Connection(_) = way {
+            self.writing[server] = Some(Writing { unit });
+        }
+        self.send(way, Side::Responder, travels);
+    }
+
+    /// Whose blocks go over a connection.
+    pub(super) fn server_of(&self, connection: u32) -> Option<usize> {
+        self.client_server.iter().position(|way| *way == Way::Connection(connection))
+    }
+
+    /// Whose lists come over a connection, or on one host.
+    pub(super) fn control_of(&self, connection: u32) -> Option<usize> {
+        let ways = [Way::Connection(connection), Way::Local(connection)];
+        self.server_master.iter().position(|way| ways.contains(way))
+    }
+
+    pub(super) fn set_index(&self, set: u32) -> Option<usize> {
+        self.sets.iter().position(|known| *known == set)
+    }
+
+    // --- the master ---
+
+    /// A list that came at `came` is translated now, and sent on after `forward`.
+    pub(super) fn translate(&mut self, came: Instant, now: Instant, message: Message, forward: Duration) {
+        let actions = self.master.handle(came, CLIENT, message);
+        for (connection, mut message) in actions.sends {
+            stamp_master_out(&mut message, now);
+            match connection.checked_sub(FIRST_SERVER) {
+                Some(server) => self.at(now + forward, Task::Forward { server: server as usize, message }),
+                None => self.send(self.client_master, Side::Responder, Travels::Message(message)),
+            }
+        }
+    }
+
+    // --- servers ---
+
+    pub(super) fn disk_is_free(&self, server: usize, disk: u16) -> bool {
+        self.disks_free[server].get(usize::from(disk)).is_some_and(|free| *free)
+    }
+
+    pub(super) fn set_disk_free(&mut self, server: usize, disk: u16) {
+        if let Some(free) = self.disks_free[server].get_mut(usize::from(disk)) {
+            *free = true;
+        }
+    }
+
+    /// What a read takes, drawn; the disk is not free until then.
+    pub(super) fn disk_takes(&mut self, scene: &Scene<'_>, server: usize, disk: u16) -> Duration {
+        let at = usize::from(disk);
+        self.disks_free[server][at] = false;
+        Duration::from_seconds(scene.servers[server].disks[at].draw(&mut self.generator))
+    }
+
+    pub(super) fn is_writing(&self, server: usize) -> bool {
+        self.writing[server].is_some()
+    }
+
+    pub(super) fn next_write(&mut self, now: Instant, server: usize, woken: &mut Woken) -> Option<Write<()>> {
+        self.servers[server].next_write(now, server as u64, woken)
+    }
+
+    /// The transport has taken what the server wrote.
+    pub(super) fn sent(&mut self, now: Instant, server: usize) {
+        if let Some(Writing { unit: Some(unit) }) = self.writing[server].take() {
+            self.servers[server].write_done(now, server as u64, unit);
+        }
+    }
+
+    /// Of each server: its host, and the segments that it sent again to the client.
+    pub(super) fn retransmissions(&self, scene: &Scene<'_>) -> Vec<(String, u64)> {
+        let of = |way: &Way| match way {
+            Way::Connection(connection) => {
+                self.world.facts(*connection, Side::Responder).map_or(0, |facts| facts.retransmits)
+            }
+            Way::Local(_) => 0,
+        };
+        scene.servers.iter().zip(&self.client_server).map(|(server, way)| (server.host.clone(), of(way))).collect()
+    }
+}
+
+/// What the live parts ask of their sockets: messages leave at once, and send buffers hold 64 KiB unless told otherwise.
+fn as_live(stack: &Stack) -> Stack {
+    let mut stack = stack.clone();
+    stack.options.insert("nodelay".into(), OptionValue::Set);
+    stack.options.entry("send_buffer".into()).or_insert(OptionValue::Number(SEND_BUFFER as u64));
+    stack
+}
+
+/// Servers join and sets are placed before time begins; the numbers of the sets.
+fn set_up(scene: &Scene<'_>, master: &mut Master, client: &mut Client) -> Result<Vec<u32>> {
+    let start = Instant(0);
+    let refused = |actions: &Actions| -> Result<()> {
+        let words = actions.sends.iter().find_map(|(_, message)| match message {
+            Message::Refused(refused) => Some(refused.words.clone()),
+            _ => None,
+        });
+        words.map_or(Ok(()), |words| Err(Error::input(words)))
+    };
+    for (at, server) in scene.servers.iter().enumerate() {
+        let disk = |number| Disk {
+            identity: (at as u128) << 16 | number as u128,
+            path: String::new(),
+            capacity: CAPACITY,
+            used: 0,
+            up: true,
+        };
+        let disks = (0..server.disks.len()).map(disk).collect();
+        let connection = FIRST_SERVER + at as u64;
+        let _ = master.connected(connection, Role::Server, 0);
+        let name = format!("{}-{at}", server.host);
+        refused(&master.handle(start, connection, Join { name, address: String::new(), disks }.into()))?;
+    }
+    let loader = 2;
+    let _ = master.connected(loader, Role::Loader, 0);
+    let _ = master.connected(CLIENT, Role::Client, u128::from(CLIENT));
+    let mut sets = Vec::new();
+    for (about, _) in &scene.sets {
+        refused(&master.handle(start, loader, Create { request: 1, about: about.clone() }.into()))?;
+        let set = master.set(&about.name).ok_or_else(|| Error::input("a set could not be made"))?;
+        let mut first = 0;
+        while first < about.blocks() {
+            let last = (first + limits::LONGEST_BATCH as u64).min(about.blocks());
+            let reserve = Reserve { request: 2, set, blocks: (first..last).collect(), given: Vec::new() };
+            let actions = master.handle(start, loader, reserve.into());
+            refused(&actions)?;
+            let rows = actions.sends.into_iter().find_map(|(_, message)| match message {
+                Message::Reserved(reserved) => Some(reserved.rows),
+                _ => None,
+            });
+            let rows: Vec<Row> = rows.unwrap_or_default();
+            let blocks = (first..last).zip(rows).map(|(number, row)| Written { number, row }).collect();
+            let seal = last == about.blocks();
+            refused(&master.handle(start, loader, Commit { request: 3, set, blocks, seal }.into()))?;
+            first = last;
+        }
+        refused(&master.handle(start, CLIENT, Open { request: 4, name: about.name.clone() }.into()))?;
+        client.opened(set, about.clone());
+        sets.push(set);
+    }
+    Ok(sets)
+}
