@@ -21,6 +21,7 @@ mod links;
 mod queue;
 
 use crate::connection::{self, Receiver, Sender};
+use crate::list_trace;
 use crate::server::now;
 use event::lock;
 pub use event::{Block, Event};
@@ -36,9 +37,11 @@ use stackline_blocks::wire::data::{BlockHead, Entry, Requests};
 use stackline_blocks::wire::greeting::{Key, Role};
 use stackline_blocks::wire::message::{Message, Transport, Why};
 use stackline_core::error::{Error, Result};
+use stackline_core::time::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Shutdown;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -68,12 +71,26 @@ pub struct Options {
     pub check: bool,
     /// Whether servers tell what a newer list discards.
     pub report: bool,
+    /// The unit of the first block; drawn without, so that those of several clients are apart.
+    pub first_unit: Option<u64>,
+    /// A file that lists are written to as they are asked for.
+    pub capture: Option<PathBuf>,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let (key, transport, age, receive_buffer) = (None, Transport::Tcp, None, None);
-        Self { key, transport, age, receive_buffer, discard: false, check: true, report: false }
+        Self {
+            key,
+            transport,
+            age,
+            receive_buffer,
+            discard: false,
+            check: true,
+            report: false,
+            first_unit: None,
+            capture: None,
+        }
     }
 }
 
@@ -84,6 +101,15 @@ pub struct OpenSet {
     pub id: u32,
     /// What it is.
     pub about: Set,
+}
+
+/// A list that was sent.
+#[derive(Clone, Copy, Debug)]
+pub struct SentList {
+    /// The unit of its first block; those of the others follow.
+    pub first_unit: u64,
+    /// What became of the list that it superseded.
+    pub before: Option<Tally>,
 }
 
 struct Known {
@@ -104,7 +130,7 @@ struct Shared {
     links: Mutex<BTreeMap<u16, Link>>,
     events: Queue,
     next_request: AtomicU32,
-    unwanted: AtomicU64,
+    capture: Option<Mutex<list_trace::Writer>>,
     closed: AtomicBool,
 }
 
@@ -127,8 +153,9 @@ impl Client {
     pub fn connect(master: &str, options: Options) -> Result<Self> {
         let role = if options.key.is_some() { Role::Loader } else { Role::Client };
         let (receiver, sender) = connection::connect(master, role, options.key.as_ref(), None)?;
-        // Units of several clients of one run are apart: each begins at a number of its own.
-        let first_unit = (crate::key::number().unwrap_or(1) as u64 >> 24) << 20;
+        let drawn = || (crate::key::number().unwrap_or(1) as u64 >> 24) << 20;
+        let first_unit = options.first_unit.unwrap_or_else(drawn);
+        let capture = options.capture.as_deref().map(list_trace::Writer::create).transpose()?.map(Mutex::new);
         let machine = stackline_blocks::Client::new(first_unit);
         let known = Known { machine, rows: BTreeMap::new(), failed: BTreeMap::new(), session: 0 };
         let shared = Arc::new(Shared {
@@ -139,7 +166,7 @@ impl Client {
             links: Mutex::default(),
             events: Queue::default(),
             next_request: AtomicU32::new(1),
-            unwanted: AtomicU64::new(0),
+            capture,
             closed: AtomicBool::new(false),
         });
         let listening = Arc::clone(&shared);
@@ -196,11 +223,11 @@ impl Client {
         Ok(rows)
     }
 
-    /// Asks for blocks. A list that `supersedes` discards what is pending of its set; what became of the one before.
+    /// Asks for blocks. A list that `supersedes` discards what is pending of its set.
     ///
     /// # Errors
     /// When the set is not open, the list too long, or neither the master nor a server can be reached.
-    pub fn request(&self, set: u32, blocks: Vec<u64>, supersedes: bool) -> Result<Option<Tally>> {
+    pub fn request(&self, set: u32, blocks: Vec<u64>, supersedes: bool) -> Result<SentList> {
         self.shared.request(set, blocks, supersedes, false)
     }
 
@@ -208,7 +235,7 @@ impl Client {
     ///
     /// # Errors
     /// As for [`Client::request`].
-    pub fn request_directly(&self, set: u32, blocks: Vec<u64>, supersedes: bool) -> Result<Option<Tally>> {
+    pub fn request_directly(&self, set: u32, blocks: Vec<u64>, supersedes: bool) -> Result<SentList> {
         self.shared.request(set, blocks, supersedes, true)
     }
 
@@ -388,7 +415,7 @@ impl Shared {
 
     // --- lists ---
 
-    fn request(&self, set: u32, blocks: Vec<u64>, supersedes: bool, directly: bool) -> Result<Option<Tally>> {
+    fn request(&self, set: u32, blocks: Vec<u64>, supersedes: bool, directly: bool) -> Result<SentList> {
         if blocks.len() > limits::LONGEST_LIST {
             let words = format!("a list has at most {} blocks, this one {}", limits::LONGEST_LIST, blocks.len());
             return Err(Error::input(words).hint("ask for the rest with a second list that does not supersede it"));
@@ -400,10 +427,15 @@ impl Shared {
             }
             known.machine.request(now(), set, blocks, supersedes, self.options.report)
         };
+        if let Some(capture) = &self.capture
+            && let Some(about) = lock(&self.known).machine.about(set)
+        {
+            lock(capture).list(Instant(list.app_send), &about.name, &list.blocks);
+        }
         if directly || self.send(&list.clone().into()).is_err() {
             self.send_directly(&list)?;
         }
-        Ok(before)
+        Ok(SentList { first_unit: list.first_unit, before })
     }
 
     /// Sends a list to the servers, by what is known of where blocks are.
@@ -463,9 +495,6 @@ impl Shared {
             known.machine.arrived(at, &head)
         };
         let wanted = arrival == Arrival::Wanted;
-        if !wanted {
-            self.unwanted.fetch_add(1, Ordering::Relaxed);
-        }
         self.tell(Event::Block(Box::new(Block { head, data, at, wanted })));
     }
 

@@ -8,6 +8,8 @@
 //! | [`client`] | start here: open a set, ask for lists, take blocks |
 //! | [`load`] | puts a set on the servers |
 //! | [`get`] | reads a range back |
+//! | [`replay`] | a session by the clock, its record |
+//! | [`list_trace`] | lists of a session as a file |
 //! | [`master`] | the master at work |
 //! | [`server`] | a disk server at work |
 //! | [`disk`] | a file of blocks: read, written, checked |
@@ -27,10 +29,12 @@ pub mod datagrams;
 pub mod disk;
 pub mod get;
 pub mod key;
+pub mod list_trace;
 pub mod load;
 pub mod master;
 pub mod notes;
 pub mod reassembly;
+pub mod replay;
 pub mod server;
 pub mod simulated;
 pub mod store;

@@ -1,0 +1,73 @@
+//! Sessions by the clock, over loopback.
+#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
+
+mod common;
+
+use common::{Site, set};
+use stackline_blocks::history::Point;
+use stackline_blocks::replay::{Demand, Schedule};
+use stackline_blockserver::client::Options;
+use stackline_blockserver::list_trace;
+use stackline_blockserver::replay::{Outcome, Session, run};
+use stackline_core::random::Seed;
+use stackline_core::time::Duration;
+use std::sync::atomic::AtomicBool;
+
+fn ms(ms: u64) -> Duration {
+    Duration(ms * 1_000_000)
+}
+
+fn session(site: &Site, demand: Demand, options: Options) -> Outcome {
+    let client = site.client(Options { first_unit: Some(1), report: true, discard: true, ..options });
+    let open = client.open("map").unwrap();
+    let interrupted = AtomicBool::new(false);
+    let session = Session {
+        sets: vec![(open, demand)],
+        schedule: Schedule { interval: ms(50), duration: ms(500) },
+        keeps: 0,
+        most: 8192,
+        supersedes: true,
+        histories: true,
+        seed: Seed::root(1),
+        interrupted: &interrupted,
+    };
+    run(&client, &session, |_| {}).unwrap()
+}
+
+#[test]
+fn a_session_gets_what_it_asks_for_and_knows_every_hop() {
+    let site = Site::new(2);
+    site.load(&set("map", 1000, 1)).unwrap();
+    let outcome = session(&site, Demand::Sequential(10), Options::default());
+    let score = &outcome.record.score;
+    assert_eq!((score.lists, score.requested, score.delivered), (10, 100, 100));
+    let last = outcome.record.histories.iter().max_by_key(|one| one.unit).unwrap().unit;
+    for one in outcome.record.histories.iter().filter(|one| one.unit < last - 1) {
+        let mut points = Point::ALL.to_vec();
+        if one.cached {
+            points.retain(|point| !matches!(point, Point::StartRead | Point::EndRead));
+        }
+        // The last block of each connection is the only one whose end of writing nobody told.
+        points.retain(|point| *point != Point::EndWrite);
+        let times: Vec<u64> = points.iter().map(|point| one.passed(*point).unwrap().0).collect();
+        assert!(times.is_sorted(), "{one:?}");
+    }
+    let ends = outcome.record.histories.iter().filter(|one| one.passed(Point::EndWrite).is_some()).count();
+    assert!(ends >= 98, "{ends}");
+}
+
+#[test]
+fn a_captured_session_asks_for_the_same_again() {
+    let site = Site::new(1);
+    site.load(&set("map", 1000, 1)).unwrap();
+    let file = site.directory.path().join("lists");
+    session(&site, Demand::Random(5), Options { capture: Some(file.clone()), ..Options::default() });
+    let lists = list_trace::read(&file).unwrap().remove("map").unwrap();
+    assert_eq!((lists.len(), lists[3].1.len()), (10, 5));
+    let outcome = session(&site, Demand::Trace(lists.clone()), Options::default());
+    assert_eq!(outcome.record.score.requested, 50);
+    let asked: Vec<u64> = lists.iter().flat_map(|(_, blocks)| blocks.clone()).collect();
+    let mut came: Vec<_> = outcome.record.histories.iter().map(|one| (one.unit, one.number)).collect();
+    came.sort_unstable();
+    assert_eq!(came.iter().map(|(_, number)| *number).collect::<Vec<_>>(), asked);
+}
