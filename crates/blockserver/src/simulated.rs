@@ -80,6 +80,17 @@ pub struct Scene<'n> {
     pub seed: Seed,
 }
 
+/// What is known of a server at the end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerOutcome {
+    /// Its host.
+    pub host: String,
+    /// The connection that its blocks went over; none where the client is on its host.
+    pub connection: Option<u32>,
+    /// Segments that it sent again.
+    pub sent_again: u64,
+}
+
 /// What came of it.
 #[derive(Debug)]
 pub struct Outcome {
@@ -89,8 +100,8 @@ pub struct Outcome {
     pub end: Instant,
     /// What connections did.
     pub traced: Vec<Traced>,
-    /// Of each server: its host, and the segments that it sent again to the client.
-    pub servers: Vec<(String, u64)>,
+    /// Of each server.
+    pub servers: Vec<ServerOutcome>,
     /// What went through each direction of each link.
     pub counters: Vec<Counters>,
     /// Blocks that came and were not wanted any more, and their bytes.
@@ -126,7 +137,7 @@ pub fn carry_out<T: Tap<Datagram>>(scene: &Scene<'_>, tap: T) -> Result<(Outcome
     let Site { mut parts, mut record, .. } = site;
     parts.client.finish().into_iter().for_each(|tally| record.over(tally));
     let traced = parts.world.take_traced();
-    let servers = parts.retransmissions(scene);
+    let servers = parts.server_outcomes(scene);
     let (counters, unwanted) = (parts.world.counters(), parts.client.unwanted());
     Ok((Outcome { record, end, traced, servers, counters, unwanted }, parts.world.into_tap()))
 }

@@ -1,7 +1,7 @@
 //! The parts of a simulated site and the connections between them: who is where, who is busy until when. A part that is on
 //! the same host as another is reached at once.
 
-use super::Scene;
+use super::{Scene, ServerOutcome, SimulatedServer};
 use crate::server::SEND_BUFFER;
 use stackline_blocks::client::Client;
 use stackline_blocks::limits;
@@ -280,15 +280,18 @@ impl<T: Tap<Datagram>> Parts<T> {
         }
     }
 
-    /// Of each server: its host, and the segments that it sent again to the client.
-    pub(super) fn retransmissions(&self, scene: &Scene<'_>) -> Vec<(String, u64)> {
-        let of = |way: &Way| match way {
-            Way::Connection(connection) => {
-                self.world.facts(*connection, Side::Responder).map_or(0, |facts| facts.retransmits)
+    /// What is known of each server.
+    pub(super) fn server_outcomes(&self, scene: &Scene<'_>) -> Vec<ServerOutcome> {
+        let of = |(server, way): (&SimulatedServer, &Way)| {
+            let connection = if let Way::Connection(connection) = way { Some(*connection) } else { None };
+            let facts = connection.and_then(|connection| self.world.facts(connection, Side::Responder));
+            ServerOutcome {
+                host: server.host.clone(),
+                connection,
+                sent_again: facts.map_or(0, |facts| facts.retransmits),
             }
-            Way::Local(_) => 0,
         };
-        scene.servers.iter().zip(&self.client_server).map(|(server, way)| (server.host.clone(), of(way))).collect()
+        scene.servers.iter().zip(&self.client_server).map(of).collect()
     }
 }
 

@@ -1,0 +1,169 @@
+//! `stackline blocks replay`: a session by the clock, against servers that are there, or with all of it started on the hosts
+//! of a network.
+
+mod kept;
+mod shown;
+mod simulated;
+
+use crate::exit::{Error, Exit, Result};
+use crate::flags::{BlockTransport, Replay, ViewerPath, Where};
+use crate::output;
+use crate::run::listen_for_ctrl_c;
+use kept::Names;
+use shown::Session;
+use stackline_blocks::record::Record;
+use stackline_blocks::replay::{Demand, Schedule};
+use stackline_blocks::viewer::{Path, Viewer};
+use stackline_blocks::wire::message::Transport;
+use stackline_blockserver::client::{Client, Options};
+use stackline_blockserver::{list_trace, replay as live};
+use stackline_core::random::Seed;
+use stackline_core::time::Duration;
+use stackline_core::units::{rate, time};
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, stderr};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// A list later than this is reported: the machine was too slow for the schedule.
+const LATE: Duration = Duration(20_000_000);
+
+/// Replays a session.
+pub(crate) fn replay(flags: &Replay) -> Result {
+    if flags.interval.is_zero() {
+        return Err(Error::input("--interval is 0 s").hint("the paper's viewer asks every 200ms"));
+    }
+    match (&flags.across, flags.world) {
+        (None, _) => against(flags),
+        (Some(_), Where::Simulated) => simulated::replay(flags),
+        (Some(_), Where::Emulated) => Err(Error::input("soon")),
+    }
+}
+
+/// Between lists, and for how long.
+fn schedule(flags: &Replay) -> Schedule {
+    let of = |time: std::time::Duration| Duration(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    Schedule { interval: of(flags.interval), duration: of(flags.duration) }
+}
+
+/// What is asked for, where no trace says it.
+fn demand(flags: &Replay) -> Demand {
+    match flags.blocks {
+        Some(blocks) if flags.random => Demand::Random(blocks),
+        Some(blocks) => Demand::Sequential(blocks),
+        None => {
+            let path = match flags.path {
+                ViewerPath::Pan => Path::Pan,
+                ViewerPath::Zoom => Path::Zoom,
+                ViewerPath::Flight => Path::Flight,
+            };
+            Demand::Viewer(Viewer { path, window: flags.window, speed: flags.speed })
+        }
+    }
+}
+
+/// Blocks that are kept: a viewer's some thousand, of lists of so many blocks none.
+fn keeps(flags: &Replay) -> usize {
+    flags.keep.unwrap_or(if flags.blocks.is_some() || flags.trace.is_some() { 0 } else { 4096 })
+}
+
+/// Against a master and servers that are there.
+fn against(flags: &Replay) -> Result {
+    let lists = flags.trace.as_deref().map(list_trace::read).transpose()?;
+    let names: Vec<String> = match (&lists, flags.sets.is_empty()) {
+        (Some(lists), true) => lists.keys().cloned().collect(),
+        (None, true) => {
+            return Err(Error::input("no set is named")
+                .hint("`stackline blocks list` shows the sets; or --across SPEC starts all of it on a network"));
+        }
+        _ => flags.sets.clone(),
+    };
+    let transport = match flags.transport {
+        BlockTransport::Tcp => Transport::Tcp,
+        BlockTransport::Udp => Transport::Udp,
+        BlockTransport::Rtp => Transport::Rtp,
+    };
+    let options = Options {
+        transport,
+        age: flags.age.map(|age| age.as_nanos() as u64),
+        receive_buffer: flags.receive_buffer.map(|bytes| bytes as usize),
+        discard: true,
+        report: true,
+        first_unit: Some(1),
+        capture: flags.capture.clone(),
+        ..Options::default()
+    };
+    let client = Client::connect(&flags.master, options)?;
+    let mut sets = Vec::new();
+    for name in &names {
+        let set = client.open(name)?;
+        let demand = match &lists {
+            Some(lists) => {
+                let of_set = lists.get(name).cloned();
+                let missing = || {
+                    Error::input(format!("the trace has no lists of the set {name}"))
+                        .hint("without a set on the command line all sets of the trace are asked for")
+                };
+                Demand::Trace(of_set.ok_or_else(missing)?)
+            }
+            None => demand(flags),
+        };
+        sets.push((set, demand));
+    }
+    let servers = client.list()?.1;
+    let interrupted = Arc::new(AtomicBool::new(false));
+    listen_for_ctrl_c([&interrupted])?;
+    let session = live::Session {
+        sets,
+        schedule: schedule(flags),
+        keeps: keeps(flags),
+        most: flags.most as usize,
+        supersedes: !flags.append,
+        histories: !flags.no_history,
+        seed: Seed::root(flags.seed),
+        interrupted: &interrupted,
+    };
+    let outcome = live::run(&client, &session, running)?;
+    let names: BTreeMap<u16, String> = servers.into_iter().map(|server| (server.id, server.name)).collect();
+    let mut notes: Vec<String> =
+        outcome.gone.iter().map(|(name, words)| format!("server {name} went: {words}")).collect();
+    if outcome.latest.0 > LATE.0 {
+        notes.push(format!(
+            "a list was {} late: this machine was too busy to keep the times",
+            time(outcome.latest.seconds())
+        ));
+    }
+    if outcome.interrupted {
+        notes.push("INCOMPLETE: it was ended early".into());
+    }
+    let client_name = flags.as_host.clone().unwrap_or_else(|| "client".into());
+    let master = names.values().find(|name| *name == "master").map_or("master", |_| "the master").to_owned();
+    let names_of_hosts = Names { client: client_name, master, servers: names.clone() };
+    let record = outcome.record;
+    let run = match flags.no_history {
+        true => None,
+        false => Some(kept::keep(&flags.name, &record.histories, &[], &names_of_hosts, 0)?),
+    };
+    let (again, drops) = (BTreeMap::new(), BTreeMap::new());
+    let asked_for = schedule(flags).duration;
+    show(flags, Session { record, end: outcome.end, asked_for, names, again, notes, run, drops })?;
+    if outcome.interrupted { Err(Error::interrupted()) } else { Ok(Exit::Done) }
+}
+
+/// A running summary, on a terminal.
+fn running(record: &Record) {
+    if stderr().is_terminal() {
+        let score = &record.score;
+        let last = score.by_second.len().checked_sub(2).and_then(|at| score.by_second.get(at)).copied().unwrap_or(0);
+        output::say(&format_args!(
+            "{} lists, {} blocks, {} useful",
+            score.lists,
+            score.requested,
+            rate(last as f64 * 8.0)
+        ));
+    }
+}
+
+fn show(flags: &Replay, mut session: Session) -> Result<()> {
+    if flags.json { output::json(&session.json(), true) } else { output::print(&session.text()) }
+}

@@ -1,0 +1,217 @@
+//! A session in virtual time over a declared network: master, disk servers and client on its hosts.
+
+use super::kept::{self, Mark, Names};
+use super::shown::Session;
+use super::{demand, keeps, schedule, show};
+use crate::exit::{Error, Exit, Result};
+use crate::flags::{BlockTransport, Replay, Text};
+use crate::source::Source;
+use stackline_blocks::limits::USUAL_BLOCK;
+use stackline_blocks::placement::Placement;
+use stackline_blocks::pyramid::Pyramid;
+use stackline_blocks::set::Set;
+use stackline_blockserver::simulated::{Costs, Outcome, Scene, ServerOutcome, SimulatedServer, carry_out};
+use stackline_core::distribution::Distribution;
+use stackline_core::network::Network;
+use stackline_core::plan::{Plan, Stack};
+use stackline_core::program::Side;
+use stackline_core::random::Seed;
+use stackline_net::Counters;
+use stackline_proto::tcp::Event;
+use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Pixels of a tile's side, and bytes of a pixel: a tile is a block of 48 KiB.
+const TILE: (u16, u8) = (128, 3);
+
+/// Which host is what.
+pub(super) struct Roles {
+    pub(super) client: String,
+    pub(super) master: String,
+    pub(super) servers: Vec<String>,
+}
+
+impl Roles {
+    /// As the flags say, else the last host is the client, `master` the master, and the others are servers.
+    pub(super) fn of(flags: &Replay, network: &Network) -> Result<Self> {
+        let names: Vec<&str> = network.hosts.iter().map(|host| host.name.as_str()).collect();
+        let known = |name: &String| {
+            let hint = format!("hosts are {}", names.join(", "));
+            let found = names.contains(&name.as_str()).then(|| name.clone());
+            found.ok_or_else(|| Error::input(format!("the network {} has no host {name}", network.name)).hint(hint))
+        };
+        let last = names.iter().rev().find(|name| **name != "master").unwrap_or(&"");
+        let client = flags.client.as_ref().map_or(Ok((*last).to_owned()), known)?;
+        let master = match &flags.master_host {
+            Some(name) => known(name)?,
+            None => names.iter().find(|name| **name == "master").map_or_else(|| client.clone(), |name| (*name).into()),
+        };
+        let servers: Vec<String> = if flags.server.is_empty() {
+            let others = names.iter().filter(|name| **name != client && **name != master);
+            others.map(|name| (*name).to_owned()).collect()
+        } else {
+            flags.server.iter().map(known).collect::<Result<_>>()?
+        };
+        if servers.is_empty() {
+            let hint = "declare a host for each disk server, or name one with --server HOST";
+            return Err(Error::input(format!("no host of the network {} is a server", network.name)).hint(hint));
+        }
+        Ok(Self { client, master, servers })
+    }
+}
+
+/// The network that is meant.
+pub(super) fn network(flags: &Replay) -> Result<Network> {
+    let text = Text { spec: flags.across.clone(), ..Text::default() };
+    let source = Source::of(&text)?;
+    let networks = source.declarations(&text)?.networks;
+    let named: Vec<Network> = networks
+        .into_iter()
+        .filter(|network| flags.network.as_ref().is_none_or(|name| *name == network.name))
+        .collect();
+    match <[Network; 1]>::try_from(named) {
+        Ok([network]) => Ok(network),
+        Err(none) if none.is_empty() => {
+            let name = flags.network.as_ref().map_or_else(String::new, |name| format!(" named {name}"));
+            Err(Error::input(format!("{} declares no network{name}", source.name))
+                .hint("`network NAME { host a, b; link a - b 100 Mbit/s 5 ms; }` declares one"))
+        }
+        Err(several) => {
+            let names: Vec<&str> = several.iter().map(|network| network.name.as_str()).collect();
+            Err(Error::input(format!("{} declares {} networks", source.name, names.len()))
+                .hint(format!("say which: --network {}", names.join(" or --network "))))
+        }
+    }
+}
+
+/// The set that is loaded: a picture, or blocks of no picture where none is viewed.
+pub(super) fn set(flags: &Replay) -> Set {
+    let (width, height) = flags.picture;
+    let (tile, pixel_bytes) = TILE;
+    let picture = Pyramid { width, height, tile, pixel_bytes };
+    Set {
+        name: "picture".into(),
+        block_size: USUAL_BLOCK,
+        bytes: picture.tiles() * u64::from(USUAL_BLOCK),
+        replicas: flags.replicas,
+        placement: Placement::Tiles,
+        picture: Some(picture),
+    }
+}
+
+/// What a read takes: a time or a distribution in the words of the language.
+pub(super) fn disk_time(flags: &Replay) -> Result<Option<Distribution>> {
+    let Some(text) = &flags.disk else { return Ok(None) };
+    let before = "procedure p { initiator { Delay ";
+    let after = "; } responder { } }\n";
+    let plan = Source::value("--disk", [before, text, after], "bivalue(8 ms, 22 ms)");
+    plan?;
+    distribution(text).map(Some)
+}
+
+/// A time, or a distribution of times, in seconds.
+fn distribution(text: &str) -> Result<Distribution> {
+    let wrong = || {
+        Error::input(format!("--disk {text} is no time and no distribution of times"))
+            .hint("as in `10 ms`, `uniform(5 ms, 15 ms)`, `bivalue(8 ms, 22 ms)` or `exponential(12 ms)`")
+    };
+    let seconds = |text: &str| {
+        let text = text.trim();
+        let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+        let (number, unit) = text.split_at(split);
+        let factor = match unit.trim() {
+            "us" => 1e-6,
+            "ms" => 1e-3,
+            "s" | "" => 1.0,
+            _ => return None,
+        };
+        number.trim().parse::<f64>().ok().map(|number| number * factor).filter(|value| *value >= 0.0)
+    };
+    match text.split_once('(') {
+        None => seconds(text).map(Distribution::Constant).ok_or_else(wrong),
+        Some((name, rest)) => {
+            let inner = rest.trim_end().strip_suffix(')').ok_or_else(wrong)?;
+            let values: Option<Vec<f64>> = inner.split(',').map(seconds).collect();
+            Distribution::build(name.trim(), &values.ok_or_else(wrong)?).map_err(|_| wrong())
+        }
+    }
+}
+
+/// The stack of `--over`, as the simulated world takes it.
+fn stack(flags: &Replay, network: &Network) -> Result<Stack> {
+    let pair = "network pair { host a, b; link a - b 1 Gbit/s 1 ms; }\n1 from a to b rr 1*1 over ";
+    let text = format!("{pair}{} across pair in simulated;", flags.over);
+    let source = Source::made("--over", text);
+    let plan: Plan = source.simulated().map_err(|error| {
+        error.within(&format!("--over {}", flags.over)).hint("`stackline stacks tcp --in simulated` has the options")
+    })?;
+    let stack = plan.measurements.first().and_then(|measurement| measurement.parts.first());
+    let stack = stack.map(|part| part.stack.clone());
+    stack.filter(|stack| stack.name == "tcp").ok_or_else(|| {
+        Error::input(format!("--over {}: blocks go over tcp in network {}", flags.over, network.name))
+            .hint("its options are of use: --over 'tcp(receive_buffer = 128 KiB)'")
+    })
+}
+
+/// Simulates a session.
+pub(super) fn replay(flags: &Replay) -> Result {
+    if flags.transport != BlockTransport::Tcp || flags.age.is_some() {
+        return Err(Error::input("in the simulated world blocks go over tcp")
+            .hint("datagrams are sent live and with --in emulated"));
+    }
+    let network = network(flags)?;
+    stackline_sim::CAPABILITIES.accepts(&network)?;
+    let roles = Roles::of(flags, &network)?;
+    let stack = stack(flags, &network)?;
+    let disk = disk_time(flags)?.unwrap_or(Distribution::Constant(0.0));
+    let server = |host: &String| SimulatedServer {
+        host: host.clone(),
+        disks: vec![disk.clone(); usize::from(flags.disks)],
+        cache: flags.cache,
+    };
+    let scene = Scene {
+        network: &network,
+        master: roles.master.clone(),
+        client: roles.client.clone(),
+        servers: roles.servers.iter().map(server).collect(),
+        stack: &stack,
+        costs: Costs::default(),
+        sets: vec![(set(flags), demand(flags))],
+        schedule: schedule(flags),
+        keeps: keeps(flags),
+        most: flags.most as usize,
+        supersedes: !flags.append,
+        histories: !flags.no_history,
+        seed: Seed::root(flags.seed),
+    };
+    let (outcome, ()) = carry_out(&scene, ())?;
+    let names: BTreeMap<u16, String> = (0..).zip(roles.servers.iter().cloned()).collect();
+    let run = if flags.no_history { None } else { Some(keep(flags, &outcome, &roles, &names)?) };
+    let Outcome { record, end, servers, counters, .. } = outcome;
+    let again = servers.into_iter().map(|server| (server.host, server.sent_again)).collect();
+    let mut drops: BTreeMap<String, u64> = BTreeMap::new();
+    for (reason, count) in counters.iter().flat_map(Counters::drops_by_reason) {
+        *drops.entry(reason.to_string()).or_default() += count;
+    }
+    let asked_for = schedule(flags).duration;
+    show(flags, Session { record, end, asked_for, names, again, notes: Vec::new(), run, drops })?;
+    Ok(Exit::Done)
+}
+
+/// Keeps the ways of blocks, and what was sent again.
+fn keep(flags: &Replay, outcome: &Outcome, roles: &Roles, names: &BTreeMap<u16, String>) -> Result<String> {
+    let marks: Vec<Mark> = outcome
+        .traced
+        .iter()
+        .filter_map(|traced| {
+            let Event::Again { bytes, reason, .. } = traced.event else { return None };
+            let blocks = |server: &&ServerOutcome| server.connection == Some(traced.connection);
+            let server = outcome.servers.iter().find(blocks).filter(|_| traced.side == Side::Responder)?;
+            let host = server.host.clone();
+            Some(Mark { host, at: traced.at, keyword: "TCP_RETRANSMIT", bytes, why: reason.word() })
+        })
+        .collect();
+    let hosts = Names { client: roles.client.clone(), master: roles.master.clone(), servers: names.clone() };
+    let zero = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+    kept::keep(&flags.name, &outcome.record.histories, &marks, &hosts, zero)
+}

@@ -1,0 +1,161 @@
+//! The command line of `blocks replay`. Nothing here touches the machine.
+
+use super::super::{duration, size};
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub(crate) const AFTER: &str = "\
+Examples:
+  stackline blocks replay kansas                                 # a viewer flies over a picture that was loaded
+  stackline blocks replay kansas --path pan --for 30s --transport rtp --age 200ms
+  stackline blocks replay map --blocks 36 --random --interval 100ms
+  stackline blocks replay --across wan.stackline --in emulated   # starts all of it on the network's hosts
+  stackline blocks replay --across wan.stackline --in simulated --blocks 36 --disk 'bivalue(8 ms, 22 ms)'
+
+A list is sent at each interval, whatever became of the one before. With --across, the last host is the
+client, a host `master` the master (else it is with the client), and all others are disk servers.
+Each block's way is kept as a run: `stackline lifelines last`, `stackline open`.";
+
+/// Where a session is replayed over a declared network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Where {
+    /// Real processes on hosts of an emulated network
+    Emulated,
+    /// Virtual time
+    Simulated,
+}
+
+/// How somebody moves over a picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ViewerPath {
+    /// Along the rows at full resolution
+    Pan,
+    /// Into the picture and out again
+    Zoom,
+    /// Forwards over it, far tiles coarser than near ones
+    Flight,
+}
+
+/// How blocks travel from servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BlockTransport {
+    /// On a connection each
+    Tcp,
+    /// In datagrams, none sent again
+    Udp,
+    /// The same with RTP's headers
+    Rtp,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Replay {
+    /// Sets that are asked for, each with lists of its own
+    pub(crate) sets: Vec<String>,
+    /// The master
+    #[arg(long, value_name = "ADDRESS", env = "STACKLINE_BLOCKS_MASTER", default_value = "127.0.0.1:7480")]
+    pub(crate) master: String,
+    /// A specification whose network it all is started on
+    #[arg(long, value_name = "SPEC", conflicts_with = "sets")]
+    pub(crate) across: Option<PathBuf>,
+    /// One of several networks of it
+    #[arg(long, value_name = "NAME", requires = "across")]
+    pub(crate) network: Option<String>,
+    /// The world of that network
+    #[arg(long = "in", value_name = "WORLD", requires = "across", default_value = "emulated")]
+    pub(crate) world: Where,
+    /// The client's host
+    #[arg(long, value_name = "HOST", requires = "across")]
+    pub(crate) client: Option<String>,
+    /// The master's host
+    #[arg(long, value_name = "HOST", requires = "across")]
+    pub(crate) master_host: Option<String>,
+    /// A disk server's host; once for each
+    #[arg(long, value_name = "HOST", requires = "across")]
+    pub(crate) server: Vec<String>,
+    /// Disks of each server
+    #[arg(long, value_name = "N", requires = "across", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub(crate) disks: u16,
+    /// What a read of a disk takes, such as '10 ms' or 'bivalue(8 ms, 22 ms)'
+    #[arg(long, value_name = "TIME", requires = "across")]
+    pub(crate) disk: Option<String>,
+    /// Memory of each server for blocks
+    #[arg(long, value_name = "SIZE", requires = "across", default_value = "64MiB", value_parser = size)]
+    pub(crate) cache: u64,
+    /// Pixels of the picture that is loaded
+    #[arg(long, value_name = "WIDTHxHEIGHT", requires = "across", default_value = "4096x4096", value_parser = pixels)]
+    pub(crate) picture: (u32, u32),
+    /// Copies of each block
+    #[arg(long, value_name = "N", requires = "across", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=8))]
+    pub(crate) replicas: u8,
+    /// The options of tcp in the simulated world, as in 'tcp(receive_buffer = 128 KiB)'
+    #[arg(long, value_name = "STACK", requires = "across", default_value = "tcp")]
+    pub(crate) over: String,
+    /// A viewer's way over a picture
+    #[arg(long, value_name = "PATH", default_value = "flight", conflicts_with_all = ["blocks", "trace"])]
+    pub(crate) path: ViewerPath,
+    /// Pixels that pass in a second
+    #[arg(long, value_name = "PIXELS", default_value_t = 400.0)]
+    pub(crate) speed: f64,
+    /// Pixels of the viewer's window
+    #[arg(long, value_name = "WIDTHxHEIGHT", default_value = "1024x768", value_parser = pixels)]
+    pub(crate) window: (u32, u32),
+    /// So many blocks a list, one after the other
+    #[arg(long, value_name = "N", conflicts_with = "trace")]
+    pub(crate) blocks: Option<u32>,
+    /// Drawn ones
+    #[arg(long, requires = "blocks")]
+    pub(crate) random: bool,
+    /// Lists as --capture wrote them
+    #[arg(long, value_name = "FILE", conflicts_with = "across")]
+    pub(crate) trace: Option<PathBuf>,
+    /// Time between two lists
+    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = duration)]
+    pub(crate) interval: Duration,
+    /// How long lists are sent
+    #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = duration)]
+    pub(crate) duration: Duration,
+    /// Blocks that the viewer keeps and does not ask for again
+    #[arg(long, value_name = "N")]
+    pub(crate) keep: Option<usize>,
+    /// Most blocks of a list
+    #[arg(long, value_name = "N", default_value_t = 8192, value_parser = clap::value_parser!(u32).range(1..=8192))]
+    pub(crate) most: u32,
+    /// A list adds to the one before instead of discarding what is pending of it
+    #[arg(long)]
+    pub(crate) append: bool,
+    /// How blocks travel
+    #[arg(long, value_name = "WAY", default_value = "tcp")]
+    pub(crate) transport: BlockTransport,
+    /// Blocks that servers had to hold longer are dropped
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) age: Option<Duration>,
+    /// Receive buffer of each connection
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) receive_buffer: Option<u64>,
+    /// Write the lists into a file
+    #[arg(long, value_name = "FILE", conflicts_with = "across")]
+    pub(crate) capture: Option<PathBuf>,
+    /// Root of all randomness
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Name of the run that is kept
+    #[arg(long, value_name = "NAME", default_value = "replay")]
+    pub(crate) name: String,
+    /// Keep no run: only the figures
+    #[arg(long)]
+    pub(crate) no_history: bool,
+    /// Print JSON on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The client's host by name, in the events
+    #[arg(long, value_name = "NAME", hide = true)]
+    pub(crate) as_host: Option<String>,
+}
+
+/// `WIDTHxHEIGHT`, each 1 to a million.
+fn pixels(text: &str) -> Result<(u32, u32), String> {
+    let side = |text: &str| text.parse::<u32>().ok().filter(|side| (1..=1_000_000).contains(side));
+    let sides = text.split_once('x').and_then(|(width, height)| Some((side(width)?, side(height)?)));
+    sides.ok_or_else(|| format!("`{text}` is no size in pixels such as 4096x2048"))
+}
