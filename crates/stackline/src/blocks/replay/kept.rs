@@ -42,7 +42,9 @@ pub(super) fn keep(name: &str, histories: &[History], marks: &[Mark], names: &Na
     for history in histories {
         for point in Point::ALL {
             if let Some(at) = history.passed(point) {
-                push(&mut logs, names.of(history, point.place()), point.keyword(), at.0 + zero_ns, history);
+                // In virtual time points of one moment are common; a nanosecond each keeps their order.
+                let at_ns = at.0 + zero_ns + point as u64;
+                push(&mut logs, names.of(history, point.place()), point.keyword(), at_ns, history);
             }
         }
         if let Some(at) = history.flushed {

@@ -1,0 +1,44 @@
+//! Any bytes as messages of the block server: reading never panics, what is one is written as it was read, and neither the
+//! master nor a disk server fails on a sequence of them.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use stackline_blocks::wire::greeting::Role;
+use stackline_blocks::wire::message::{Message, bounded};
+use stackline_blocks::{Master, Server};
+use stackline_blockserver::reassembly::Reassembly;
+use stackline_core::time::Instant;
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut master = Master::default();
+    let mut server: Server<()> = Server::new(0, 2, 1 << 20);
+    for (connection, role) in [(1, Role::Client), (2, Role::Loader), (3, Role::Server)] {
+        let _ = master.connected(connection, role, u128::from(connection));
+    }
+    let _ = server.attach(1, 1, None);
+    let mut rest = bytes;
+    let mut now = Instant(0);
+    while let [connection, length, kind, more @ ..] = rest {
+        let (body, next) = more.split_at(usize::from(*length).min(more.len()));
+        rest = next;
+        now.0 += 1_000_000;
+        let Ok(message) = Message::read(*kind, body) else { continue };
+        assert_eq!(&message.bytes()[5..], body);
+        if bounded(&message).is_err() {
+            continue;
+        }
+        if let Message::Requests(list) = message.clone() {
+            let _ = server.requests(now, now, list);
+            let mut woken = Default::default();
+            while let Some(read) = server.next_read(now, u16::from(*connection) % 2, &mut woken) {
+                let _ = server.read_done(now, read.spot, Ok(()));
+            }
+            while server.next_write(now, 1, &mut woken).is_some() {}
+        }
+        let _ = master.handle(now, u64::from(connection % 4), message);
+    }
+    let mut reassembly = Reassembly::new(bytes.first().is_some_and(|first| first % 2 == 1));
+    for datagram in bytes.chunks(64) {
+        let _ = reassembly.datagram(datagram);
+    }
+});
