@@ -1,5 +1,6 @@
 //! The command line: every command and flag, its help and its form. Nothing here touches the machine.
 
+mod blocks;
 mod client;
 mod exchange;
 mod manual;
@@ -14,6 +15,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub(crate) use blocks::{Blocks, BlocksCommand, BlocksGateway};
 pub(crate) use client::{Client, Language};
 pub(crate) use exchange::{Export, Import};
 pub(crate) use manual::{Completions, Man};
@@ -168,6 +170,8 @@ pub(crate) enum Command {
     Open(Open),
     /// Show the networks of a specification, run any program on one
     Net(Net),
+    /// The parallel block server: large data sets from the disks of several servers
+    Blocks(Blocks),
     /// Reproduce a paper's tables and figures: printed, formula, simulated, measured on this machine
     #[command(after_help = AFTER_REPRODUCE)]
     Reproduce(Reproduce),
