@@ -264,6 +264,38 @@ fn who_gives_up_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_request_that_is_given_up_is_waited_for_no_more() {
+    // A master that takes connections and says nothing: what is asked for is waited for.
+    let silent = std::net::TcpListener::bind(std::net::SocketAddr::from(common::ANYWHERE)).unwrap();
+    let options = gateway::Options {
+        listen: common::ANYWHERE.into(),
+        master: silent.local_addr().unwrap().to_string(),
+        patience: Patience::default(),
+        connections: 4,
+    };
+    let gateway = gateway::start(options).unwrap();
+    let asked = || {
+        let mut http = Http::to(gateway.address());
+        http.send("GET /map/1 HTTP/1.1\r\nHost: x\r\n\r\n");
+        http
+    };
+    let waiting = asked();
+    let given_up: Vec<Http> = (0..3).map(|_| asked()).collect();
+    let status = || {
+        let mut http = Http::to(gateway.address());
+        // It may be refused before it was sent.
+        let _ = http.0.get_mut().write_all(b"PUT / HTTP/1.1\r\nHost: x\r\n\r\n");
+        http.answer(false).map(|answer| answer.status)
+    };
+    assert_eq!(status(), Some(503), "all places are taken");
+    drop(given_up);
+    while status() != Some(405) {}
+    // Their places are free before what they had asked for was answered, or refused.
+    waiting.0.get_ref().set_nonblocking(true).unwrap();
+    assert_eq!(waiting.0.get_ref().peek(&mut [0]).unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+}
+
+#[test]
 fn a_server_that_is_down_is_503_until_it_is_there_again() {
     let mut site = Site::new(2);
     site.load(&set("map", 10, 1)).unwrap();
@@ -378,6 +410,29 @@ fn a_corrupt_block_is_502() {
     let answer = http.get("/map/2");
     assert_eq!((answer.status, answer.text()), (502, "502: block 2 of map: it is not what was written\n".into()));
     assert_eq!(http.get("/map/1").status, 200);
+}
+
+#[test]
+fn a_range_that_fails_on_its_way_ends_early() {
+    use std::os::unix::fs::FileExt;
+    let site = Site::new(1);
+    let about = set("map", 500, 1);
+    site.load(&about).unwrap();
+    let client = site.client(stackline_blockserver::client::Options::default());
+    let open = client.open("map").unwrap();
+    let place = client.map(open.id, 300, 1).unwrap()[0].places[0].clone();
+    let disk = site.disk(0, usize::from(place.disk)).join("stackline.blocks");
+    std::fs::OpenOptions::new().write(true).open(disk).unwrap().write_at(b"damage", place.offset + 100).unwrap();
+    let gateway = start(&site);
+    let mut http = Http::to(gateway.address());
+    http.send("GET /map HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_eq!(http.head().unwrap().status, 200);
+    let mut body = Vec::new();
+    // All before the damage, nothing of it, and then the end of the connection, in whatever way.
+    let _ = http.0.read_to_end(&mut body);
+    assert!(body.len() <= 300 * 8192 && body == all(&about)[..body.len()], "{}", body.len());
+    assert_eq!(Http::to(gateway.address()).ask("GET", "/map", "Range: bytes=2457600-2457700\r\n").status, 502);
+    assert_eq!(Http::to(gateway.address()).ask("GET", "/map", "Range: bytes=0-2457599\r\n").body.len(), 2_457_600);
 }
 
 #[test]

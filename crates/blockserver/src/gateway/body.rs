@@ -8,6 +8,7 @@ use super::session::Open;
 use super::viewers::{NONE, Viewers};
 use bytes::{BufMut, Bytes, BytesMut};
 use hyper::body::{Frame, SizeHint};
+use stackline_blocks::wire::message::Why;
 use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
@@ -89,13 +90,21 @@ impl Range {
     }
 
     fn ask(&mut self) {
-        let ahead = limits::ahead(self.open.set.about.block_size);
-        while self.next < self.end && self.waiting.len() + self.ready.len() < ahead {
-            let set = &self.open.set;
-            let from = self.open.session.desk().one(set.id, self.next, set.about.length(self.next));
-            self.waiting.push_back((self.next, from));
-            self.next += 1;
+        let set = &self.open.set;
+        let (ahead, have) = (limits::ahead(set.about.block_size), self.waiting.len() + self.ready.len());
+        // Half of them at a time: a list costs the master and the servers more than a block in it.
+        if have > ahead / 2 || self.next == self.end {
+            return;
         }
+        let last = self.end.min(self.next + (ahead - have) as u64);
+        let waiting = &mut self.waiting;
+        let blocks = (self.next..last).map(|number| {
+            let (to, from) = oneshot::channel();
+            waiting.push_back((number, from));
+            (number, set.about.length(number), Waiter::One(to))
+        });
+        self.open.session.desk().want(set.id, blocks);
+        self.next = last;
     }
 
     /// Waits for what was asked for first: from then on the answer is a success.
@@ -177,20 +186,23 @@ impl List {
     }
 
     fn ask(&mut self) {
-        let ahead = limits::ahead(self.open.set.about.block_size);
-        while self.outstanding < ahead
-            && let Some(number) = self.rest.pop_front()
-        {
-            self.outstanding += 1;
-            let length = self.open.set.about.length(number);
-            if length == 0 {
-                let failure = Failure::Why(stackline_blocks::wire::message::Why::NoBlock);
-                let _ = self.to.send((number, Err(failure)));
-            } else {
-                let waiter = Waiter::Among(self.to.clone(), Arc::clone(&self.over));
-                self.open.session.desk().want(self.open.set.id, number, length, waiter);
-            }
+        let set = &self.open.set;
+        let ahead = limits::ahead(set.about.block_size);
+        if self.outstanding > ahead / 2 || self.rest.is_empty() {
+            return;
         }
+        let count = self.rest.len().min(ahead - self.outstanding);
+        self.outstanding += count;
+        let (to, over) = (&self.to, &self.over);
+        let blocks = self.rest.drain(..count).filter_map(|number| {
+            let length = set.about.length(number);
+            if length == 0 {
+                let _ = to.send((number, Err(Failure::Why(Why::NoBlock))));
+                return None;
+            }
+            Some((number, length, Waiter::Among(to.clone(), Arc::clone(over))))
+        });
+        self.open.session.desk().want(set.id, blocks);
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {

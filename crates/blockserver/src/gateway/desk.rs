@@ -98,21 +98,24 @@ impl Desk {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Somebody waits for a block of so many bytes.
-    pub(super) fn want(&self, set: u32, number: u64, length: u32, waiter: Waiter) {
+    /// Somebody waits for blocks of a set, each of so many bytes. What is wanted at once is asked for in one list.
+    pub(super) fn want(&self, set: u32, blocks: impl IntoIterator<Item = (u64, u32, Waiter)>) {
         let mut state = self.state();
-        if let Some(flight) = state.flights.get_mut(&(set, number)) {
-            flight.waiters.push(waiter);
-            return;
+        let since = Instant::now();
+        for (number, length, waiter) in blocks {
+            if let Some(flight) = state.flights.get_mut(&(set, number)) {
+                flight.waiters.push(waiter);
+            } else {
+                state.queue.push_back(Wanted { set, number, length, since, waiter });
+            }
         }
-        state.queue.push_back(Wanted { set, number, length, since: Instant::now(), waiter });
         self.changed.notify_one();
     }
 
     /// The same for one block alone.
     pub(super) fn one(&self, set: u32, number: u64, length: u32) -> oneshot::Receiver<Outcome> {
         let (to, from) = oneshot::channel();
-        self.want(set, number, length, Waiter::One(to));
+        self.want(set, [(number, length, Waiter::One(to))]);
         from
     }
 
@@ -242,9 +245,9 @@ mod tests {
         drop(kept);
         let over = Arc::new(AtomicBool::new(false));
         let (to, _from) = mpsc::unbounded_channel();
-        desk.want(1, 3, MIB, Waiter::Among(to.clone(), Arc::clone(&over)));
+        desk.want(1, [(3, MIB, Waiter::Among(to.clone(), Arc::clone(&over)))]);
         over.store(true, Ordering::Relaxed);
-        desk.want(1, 4, MIB, Waiter::Among(to, Arc::default()));
+        desk.want(1, [(4, MIB, Waiter::Among(to, Arc::default()))]);
         assert_eq!(desk.next().unwrap(), BTreeMap::from([(1, vec![4])]));
     }
 

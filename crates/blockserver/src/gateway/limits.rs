@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Connections at once; one more gets a 503.
 pub const CONNECTIONS: usize = 1024;
-/// Bytes of a request's head: twice as many are 431.
+/// Bytes of a request's head; more are 431.
 pub const HEAD: usize = 16 << 10;
 /// Headers of a request; more are 431.
 pub const HEADERS: usize = 64;

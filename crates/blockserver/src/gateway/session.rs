@@ -263,6 +263,11 @@ impl Sessions {
         match failure {
             Failure::Why(Why::NoSet | Why::NoSession) => self.forget(open),
             Failure::Why(Why::NoServer) | Failure::Words(_) if open.session.is_stale() => {}
+            // Not this one, which has waited long enough: those that come after it, where the master was gone in silence.
+            Failure::Late => {
+                let _ = self.fresh().await;
+                return false;
+            }
             _ => return false,
         }
         self.fresh().await.is_ok()
