@@ -7,6 +7,7 @@
 //! | --- | --- |
 //! | [`client`] | start here: open a set, ask for lists, take blocks |
 //! | [`load`] | puts a set on the servers |
+//! | [`gateway`] | blocks for any HTTP client |
 //! | [`get`] | reads a range back |
 //! | [`replay`] | a session by the clock, its record |
 //! | [`list_trace`] | lists of a session as a file |
@@ -27,6 +28,7 @@ pub mod client;
 pub mod connection;
 pub mod datagrams;
 pub mod disk;
+pub mod gateway;
 pub mod get;
 pub mod key;
 pub mod list_trace;

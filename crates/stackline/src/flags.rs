@@ -15,7 +15,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub(crate) use blocks::{BlockTransport, Blocks, BlocksCommand, Replay, ViewerPath, Where};
+pub(crate) use blocks::{BlockTransport, Blocks, BlocksCommand, BlocksGateway, Replay, ViewerPath, Where};
 pub(crate) use client::{Client, Language};
 pub(crate) use exchange::{Export, Import};
 pub(crate) use manual::{Completions, Man};

@@ -352,7 +352,9 @@ impl Master {
     fn list(&self, now: Instant, connection: u64, list: &List, actions: &mut Actions) {
         let Some(peer) = self.peers.get(&connection) else { return };
         let Some(set) = self.sets.get(&list.set).filter(|_| peer.open.contains(&list.set)) else {
-            return actions.refuse(connection, 0, Why::NoSet, "a list is of a set that is not open");
+            // Block by block, so that whoever waits for them knows: the set may have been deleted.
+            let (why, blocks) = (Why::NoSet as u8, list.blocks.clone());
+            return actions.send(connection, Missing { set: list.set, serial: list.serial, why, blocks });
         };
         let mut by_server: BTreeMap<u16, Vec<Entry>> = self.up().map(|(id, _)| (id, Vec::new())).collect();
         let mut missing: BTreeMap<Why, Vec<u64>> = BTreeMap::new();

@@ -205,15 +205,19 @@ fn who_only_reads_writes_nothing() {
 }
 
 #[test]
-fn lists_of_sets_that_are_not_open_are_refused() {
+fn blocks_of_sets_that_are_not_open_are_missing() {
     let mut master = master(1 << 30);
     load(&mut master, set(4, 1));
-    let early = master.handle(at(9), CLIENT, wants(1, &[0]));
-    assert_eq!(why(&early, CLIENT), Some(Why::NoSet));
+    let missing = |actions: &Actions| match to(actions, CLIENT)[..] {
+        [Message::Missing(missing)] => Some((Why::of(missing.why), missing.blocks.clone())),
+        _ => None,
+    };
+    let early = master.handle(at(9), CLIENT, wants(1, &[0, 3]));
+    assert_eq!(missing(&early), Some((Why::NoSet, vec![0, 3])));
     let (_, id) = open(&mut master);
     master.handle(at(10), CLIENT, Close { set: id }.into());
     let late = master.handle(at(11), CLIENT, wants(id, &[0]));
-    assert_eq!(why(&late, CLIENT), Some(Why::NoSet));
+    assert_eq!(missing(&late), Some((Why::NoSet, vec![0])));
 }
 
 #[test]

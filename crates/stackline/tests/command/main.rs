@@ -16,6 +16,7 @@ mod emulated;
 mod exchange;
 mod files;
 mod foreign;
+mod gateway;
 mod hostile;
 mod input;
 mod json;

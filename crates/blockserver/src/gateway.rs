@@ -1,0 +1,39 @@
+//! Blocks for any HTTP client: a client of the block server that answers HTTP/1.1 (RFC 9110, RFC 9112) on its other side.
+//!
+//! All requests share one client; a block that several wait for is asked for once. It writes nothing, and the only names it
+//! takes are those of sets, which it gives to the master: no file can be named. What it serves: `docs/GATEWAY.md`.
+//!
+//! | module | one idea |
+//! | --- | --- |
+//! | [`limits`] | what bounds memory and patience |
+//! | `listen` | connections |
+//! | `answer` | a request becomes an answer |
+//! | `route` | paths |
+//! | `range` | the header Range |
+//! | `timing` | the header Server-Timing |
+//! | `tag` | the headers ETag and If-None-Match |
+//! | `fault` | what went wrong, as a status and words |
+//! | `body` | a range or a list of blocks as they come |
+//! | `desk` | who waits for which block |
+//! | `session` | the client that all share, and the sets it has open |
+//! | `viewers` | a list supersedes the one before |
+//! | `picture` | pixels as PNG |
+//! | `pages` | the list of sets, and the page that shows a picture |
+
+mod answer;
+mod body;
+mod desk;
+mod fault;
+pub mod limits;
+mod listen;
+mod pages;
+mod patient;
+mod picture;
+mod range;
+mod route;
+mod session;
+mod tag;
+mod timing;
+mod viewers;
+
+pub use listen::{Options, Running, start};

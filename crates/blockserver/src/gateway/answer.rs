@@ -1,0 +1,395 @@
+//! A request becomes an answer. Only GET, HEAD and OPTIONS are known, and no request has a body.
+
+use super::body::{Body, List, Range, Viewer};
+use super::fault::Fault;
+use super::limits;
+use super::range::{self, Asked};
+use super::route::{self, Named, Route};
+use super::session::{Open, Sessions};
+use super::viewers::Viewers;
+use super::{pages, picture, tag, timing};
+use crate::server::now;
+use bytes::Bytes;
+use hyper::body::{Body as _, Incoming};
+use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode};
+use png::ColorType;
+use stackline_blocks::pyramid::Pyramid;
+use std::sync::Arc;
+
+/// What all connections share.
+pub(super) struct Gateway {
+    pub(super) sessions: Sessions,
+    pub(super) viewers: Arc<Viewers>,
+}
+
+type Answer = Response<Body>;
+
+const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
+/// A name can be loaded anew, so what is under it is looked at again after a minute.
+const A_MINUTE: &str = "public, max-age=60";
+const METHODS: &str = "GET, HEAD, OPTIONS";
+const EXPOSED: &str = "Accept-Ranges, Content-Length, Content-Range, ETag, Server-Timing";
+
+/// A request as far as it matters.
+struct Asking {
+    headers: HeaderMap,
+    head_only: bool,
+    entered: u64,
+}
+
+impl Asking {
+    fn header(&self, name: HeaderName) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// Whether the client has what has that tag.
+    fn has(&self, tag: &str) -> bool {
+        self.header(header::IF_NONE_MATCH).is_some_and(|header| tag::matches(header, tag))
+    }
+}
+
+impl Gateway {
+    /// The answer to a request.
+    pub(super) async fn answer(&self, request: Request<Incoming>) -> Answer {
+        let entered = now().0;
+        let (parts, body) = request.into_parts();
+        let head_only = parts.method == Method::HEAD;
+        let mut answer = match self.judged(&parts.method, &body) {
+            Some(answer) => answer,
+            None => {
+                let asking = Asking { headers: parts.headers, head_only, entered };
+                let (path, query) = (parts.uri.path(), parts.uri.query());
+                self.routed(path, query, &asking).await.unwrap_or_else(|fault| refused(&fault))
+            }
+        };
+        let headers = answer.headers_mut();
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
+        headers.insert(HeaderName::from_static("timing-allow-origin"), HeaderValue::from_static("*"));
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        if head_only {
+            let length = answer.body().size_hint().exact();
+            if let (Some(length), None) = (length, answer.headers().get(header::CONTENT_LENGTH)) {
+                answer.headers_mut().insert(header::CONTENT_LENGTH, length.into());
+            }
+            *answer.body_mut() = Body::Whole(Bytes::new());
+        }
+        answer
+    }
+
+    /// What is answered without looking at the path.
+    fn judged(&self, method: &Method, body: &Incoming) -> Option<Answer> {
+        if *method == Method::OPTIONS {
+            let mut answer = plain(StatusCode::NO_CONTENT, Bytes::new());
+            let headers = answer.headers_mut();
+            headers.insert(header::ALLOW, HeaderValue::from_static(METHODS));
+            headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(METHODS));
+            headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("Range, If-None-Match"));
+            headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400"));
+            return Some(answer);
+        }
+        if !matches!(*method, Method::GET | Method::HEAD) {
+            let words = format!("this gateway only reads: {METHODS}");
+            let mut answer = refused(&Fault::new(StatusCode::METHOD_NOT_ALLOWED, words));
+            answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static(METHODS));
+            return Some(answer);
+        }
+        if !body.is_end_stream() {
+            let mut answer = refused(&Fault::new(StatusCode::PAYLOAD_TOO_LARGE, "a request has no body here"));
+            answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            return Some(answer);
+        }
+        None
+    }
+
+    async fn routed(&self, path: &str, query: Option<&str>, asking: &Asking) -> Result<Answer, Fault> {
+        let route = Route::of(path).ok_or_else(|| Fault::not_found("there is no such path"))?;
+        match route {
+            Route::Sets => self.sets(asking).await,
+            Route::Whole(name) => self.whole(&name, asking).await,
+            Route::Block(name, number) => self.block(&name, number, asking).await,
+            Route::Tile(name, tile) => self.tile(&name, tile, asking).await,
+            Route::View(name) => self.view(&name).await,
+            Route::List(name) => self.list(&name, query).await,
+        }
+    }
+
+    async fn sets(&self, asking: &Asking) -> Result<Answer, Fault> {
+        let (sets, servers) = self.sessions.list().await?;
+        let wants_page = asking.header(header::ACCEPT).is_some_and(|accept| accept.contains("text/html"));
+        let (kind, text) = match wants_page {
+            true => ("text/html; charset=utf-8", pages::sets_page(&sets)),
+            false => ("application/json", pages::sets_json(&sets, &servers)),
+        };
+        let mut answer = typed(kind, Body::Whole(text.into()));
+        let headers = answer.headers_mut();
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert(header::VARY, HeaderValue::from_static("Accept"));
+        headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'"));
+        Ok(answer)
+    }
+
+    async fn view(&self, name: &str) -> Result<Answer, Fault> {
+        let open = self.sessions.open_now(name).await?;
+        let (picture, _) = picture::drawable(name, open.set.about.picture.as_ref())?;
+        let nonce = crate::key::number().map_err(|error| Fault::unavailable(error.to_string()))?;
+        let nonce = format!("{nonce:032x}");
+        let mut answer = typed("text/html; charset=utf-8", Body::Whole(pages::view(name, &picture, &nonce).into()));
+        let policy = format!(
+            "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; connect-src 'self'; \
+             base-uri 'none'; form-action 'none'"
+        );
+        set(&mut answer, header::CONTENT_SECURITY_POLICY, &policy);
+        set(&mut answer, header::CACHE_CONTROL, "no-store");
+        Ok(answer)
+    }
+
+    async fn block(&self, name: &str, number: u64, asking: &Asking) -> Result<Answer, Fault> {
+        let mut open = self.sessions.open(name).await?;
+        if let Some(answer) = self.known(&mut open, number, "block", asking).await? {
+            return Ok(answer);
+        }
+        let came = self.sessions.block(&mut open, number).await?;
+        let tag = tag::of("block", came.head.checksum, came.head.length);
+        if asking.has(&tag) {
+            return Ok(unchanged(&tag));
+        }
+        let mut answer = typed("application/octet-stream", Body::Whole(came.data.clone()));
+        set(&mut answer, SERVER_TIMING, &timing::block(&came, asking.entered));
+        Ok(tagged(answer, &tag))
+    }
+
+    async fn tile(&self, name: &str, tile: Named, asking: &Asking) -> Result<Answer, Fault> {
+        let mut open = self.sessions.open(name).await?;
+        let (picture, came) = loop {
+            let (picture, number) = tile_of(&open, tile)?;
+            let before = open.set.id;
+            if let Some(answer) = self.known(&mut open, number, "png", asking).await? {
+                return Ok(answer);
+            }
+            let came = self.sessions.block(&mut open, number).await?;
+            // Else it was loaded anew meanwhile, perhaps as another picture.
+            if open.set.id == before {
+                break (picture, came);
+            }
+        };
+        let tag = tag::of("png", came.head.checksum, came.head.length);
+        if asking.has(&tag) {
+            return Ok(unchanged(&tag));
+        }
+        let begun = now().0;
+        let file = encoded(picture, came.data.clone()).await?;
+        let encoding = now().0.saturating_sub(begun);
+        let mut answer = typed("image/png", Body::Whole(file.into()));
+        let header = format!("{}, png;dur={:.3}", timing::block(&came, asking.entered), encoding as f64 / 1e6);
+        set(&mut answer, SERVER_TIMING, &header);
+        Ok(tagged(answer, &tag))
+    }
+
+    /// The answer that needs no block: to who has it already, or wants its head alone. Nothing where the master, which knows
+    /// checksums, cannot be asked, or the picture would have to be made.
+    async fn known(&self, open: &mut Open, number: u64, kind: &str, asking: &Asking) -> Result<Option<Answer>, Fault> {
+        let asks = asking.head_only || asking.header(header::IF_NONE_MATCH).is_some();
+        if !asks {
+            return Ok(None);
+        }
+        let Some(checksum) = self.sessions.checksum(open, number).await? else { return Ok(None) };
+        let length = open.set.about.length(number);
+        let tag = tag::of(kind, checksum, length);
+        if asking.has(&tag) {
+            return Ok(Some(unchanged(&tag)));
+        }
+        if !asking.head_only || kind != "block" {
+            return Ok(None);
+        }
+        let mut answer = typed("application/octet-stream", Body::Whole(Bytes::new()));
+        answer.headers_mut().insert(header::CONTENT_LENGTH, length.into());
+        Ok(Some(tagged(answer, &tag)))
+    }
+
+    async fn whole(&self, name: &str, asking: &Asking) -> Result<Answer, Fault> {
+        let mut open = match asking.head_only {
+            true => self.sessions.open_now(name).await?,
+            false => self.sessions.open(name).await?,
+        };
+        let mut again = true;
+        loop {
+            let length = open.set.about.bytes;
+            // A set has no tag, so a range that hangs on one is the whole (RFC 9110, section 13.1.5).
+            let header = asking.header(header::RANGE).filter(|_| asking.header(header::IF_RANGE).is_none());
+            let asked = if asking.head_only { Asked::All } else { range::asked(header, length) };
+            let (first, last) = match asked {
+                Asked::All => (0, length - 1),
+                Asked::Part(first, last) => (first, last),
+                Asked::Nowhere => return Ok(unsatisfied(length, "the set ends before that range")),
+                Asked::Several => return Ok(unsatisfied(length, "one range at a time")),
+            };
+            if asking.head_only {
+                let mut answer = typed("application/octet-stream", Body::Whole(Bytes::new()));
+                answer.headers_mut().insert(header::CONTENT_LENGTH, length.into());
+                return Ok(ranged(answer));
+            }
+            let mut body = Range::begin(&open, first, last);
+            let waited = match body.first(asking.entered).await {
+                Ok(waited) => waited,
+                Err((_, failure)) if again && self.sessions.mend(&open, &failure).await => {
+                    again = false;
+                    open = self.sessions.open(name).await?;
+                    continue;
+                }
+                Err((number, failure)) => return Err(Fault::of_block(name, number, &failure)),
+            };
+            let size = u64::from(open.set.about.block_size);
+            let blocks = last / size - first / size + 1;
+            let mut answer = typed("application/octet-stream", Body::Range(Box::new(body)));
+            answer.headers_mut().insert(header::CONTENT_LENGTH, (last - first + 1).into());
+            set(&mut answer, SERVER_TIMING, &timing::range(blocks, waited.blocks, waited.slowest));
+            if asked != Asked::All {
+                *answer.status_mut() = StatusCode::PARTIAL_CONTENT;
+                set(&mut answer, header::CONTENT_RANGE, &format!("bytes {first}-{last}/{length}"));
+            }
+            return Ok(ranged(answer));
+        }
+    }
+
+    async fn list(&self, name: &str, query: Option<&str>) -> Result<Answer, Fault> {
+        let (numbers, viewer) = wanted(query.unwrap_or_default())?;
+        let open = self.sessions.open_now(name).await?;
+        let viewer = viewer.map(|name| Viewer { viewers: Arc::clone(&self.viewers), name });
+        let list = List::begin(&open, numbers, viewer);
+        let mut answer = typed("application/vnd.stackline.blocks", Body::List(Box::new(list)));
+        set(&mut answer, header::CACHE_CONTROL, "no-store");
+        Ok(answer)
+    }
+}
+
+fn tile_of(open: &Open, tile: Named) -> Result<((Pyramid, ColorType), u64), Fault> {
+    let name = &open.set.about.name;
+    let picture = picture::drawable(name, open.set.about.picture.as_ref())?;
+    let number = tile.tile(&picture.0).and_then(|tile| picture.0.number(tile));
+    let number = number.ok_or_else(|| Fault::not_found(format!("the picture {name} has no such tile")))?;
+    Ok((picture, number))
+}
+
+async fn encoded(picture: (Pyramid, ColorType), pixels: Bytes) -> Result<Vec<u8>, Fault> {
+    let large = pixels.len() >= picture::LARGE;
+    let work = move || picture::encoded(&picture.0, picture.1, &pixels);
+    if !large {
+        return work();
+    }
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|_| Err(Fault::unavailable("the gateway is being ended")))
+}
+
+/// The blocks and the viewer of a query such as `numbers=1,2,7-9&viewer=me`.
+fn wanted(query: &str) -> Result<(Vec<u64>, Option<String>), Fault> {
+    let bad = |words: &str| Fault::new(StatusCode::BAD_REQUEST, words);
+    let (mut numbers, mut viewer) = (Vec::new(), None);
+    for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
+        match name {
+            "numbers" => {
+                for part in value.split(',') {
+                    let (first, last) = part.split_once('-').unwrap_or((part, part));
+                    let ends = route::number::<u64>(first).zip(route::number::<u64>(last));
+                    let (first, last) = ends.ok_or_else(|| bad("numbers are written as in numbers=1,2,7-9"))?;
+                    let count =
+                        last.checked_sub(first).ok_or_else(|| bad("a span of numbers begins with the smaller"))?;
+                    if count >= (limits::LIST - numbers.len()) as u64 {
+                        return Err(bad(&format!("a list has at most {} blocks", limits::LIST)));
+                    }
+                    numbers.extend(first..=last);
+                }
+            }
+            "viewer" => {
+                let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+                if value.is_empty() || value.len() > limits::VIEWER || !value.chars().all(plain) {
+                    return Err(bad("a viewer is up to 64 letters, digits, dots, underscores and dashes"));
+                }
+                viewer = Some(value.to_owned());
+            }
+            _ => return Err(bad("a list has numbers=1,2,7-9 and perhaps viewer=NAME")),
+        }
+    }
+    Ok((numbers, viewer))
+}
+
+fn plain(status: StatusCode, words: Bytes) -> Answer {
+    let mut answer = Response::new(Body::Whole(words));
+    *answer.status_mut() = status;
+    answer
+}
+
+fn refused(fault: &Fault) -> Answer {
+    let words = format!("{}: {}\n", fault.status.as_u16(), fault.words);
+    let mut answer = plain(fault.status, words.into());
+    let headers = answer.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if fault.status == StatusCode::SERVICE_UNAVAILABLE {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    answer
+}
+
+fn typed(kind: &'static str, body: Body) -> Answer {
+    let mut answer = Response::new(body);
+    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    answer
+}
+
+/// Sets a header to a text of ours; one that no header can have is left out.
+fn set(answer: &mut Answer, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        answer.headers_mut().insert(name, value);
+    }
+}
+
+fn tagged(mut answer: Answer, tag: &str) -> Answer {
+    set(&mut answer, header::ETAG, tag);
+    set(&mut answer, header::CACHE_CONTROL, A_MINUTE);
+    answer
+}
+
+fn unchanged(tag: &str) -> Answer {
+    tagged(plain(StatusCode::NOT_MODIFIED, Bytes::new()), tag)
+}
+
+fn ranged(mut answer: Answer) -> Answer {
+    set(&mut answer, header::ACCEPT_RANGES, "bytes");
+    // Ranges have no tag that would tell whether the set was loaded anew.
+    set(&mut answer, header::CACHE_CONTROL, "no-store");
+    answer
+}
+
+fn unsatisfied(length: u64, words: &str) -> Answer {
+    let mut answer = refused(&Fault::new(StatusCode::RANGE_NOT_SATISFIABLE, words));
+    set(&mut answer, header::CONTENT_RANGE, &format!("bytes */{length}"));
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_numbers_and_spans() {
+        assert_eq!(wanted("numbers=1,2,7-9").unwrap(), (vec![1, 2, 7, 8, 9], None));
+        assert_eq!(wanted("viewer=me&numbers=0").unwrap(), (vec![0], Some("me".into())));
+        assert_eq!(wanted("").unwrap(), (vec![], None));
+        assert_eq!(wanted(&format!("numbers=1-{}", limits::LIST)).unwrap().0.len(), limits::LIST);
+        let too_long = format!("numbers=0-{}", limits::LIST);
+        for query in [
+            "numbers=",
+            "numbers=a",
+            "numbers=3-1",
+            "numbers=0-18446744073709551615",
+            "viewer=",
+            "viewer=a%20",
+            "x=1",
+            &too_long,
+        ] {
+            assert_eq!(wanted(query).unwrap_err().status, StatusCode::BAD_REQUEST, "{query}");
+        }
+    }
+}

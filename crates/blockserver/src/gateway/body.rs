@@ -1,0 +1,267 @@
+//! Bodies of answers: one block, a range of blocks in their order, a list of blocks as they come. Blocks are asked for a
+//! little ahead of what the client takes, so a slow client holds a bounded number of them; one that goes wants none.
+
+use super::desk::{Came, Failure, Outcome, Waiter};
+use super::fault::Fault;
+use super::limits;
+use super::session::Open;
+use super::viewers::{NONE, Viewers};
+use bytes::{BufMut, Bytes, BytesMut};
+use hyper::body::{Frame, SizeHint};
+use stackline_blocks::wire::message::Why;
+use std::collections::VecDeque;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
+use tokio::sync::{mpsc, oneshot};
+
+/// The body of an answer.
+pub(super) enum Body {
+    /// All at once; nothing once it is taken.
+    Whole(Bytes),
+    /// A range of a set.
+    Range(Box<Range>),
+    /// A list of blocks.
+    List(Box<List>),
+}
+
+impl hyper::body::Body for Body {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        let bytes = match self.get_mut() {
+            Self::Whole(bytes) if bytes.is_empty() => None,
+            Self::Whole(bytes) => Some(Ok(std::mem::take(bytes))),
+            Self::Range(range) => ready!(range.poll(context)),
+            Self::List(list) => ready!(list.poll(context)).map(Ok),
+        };
+        Poll::Ready(bytes.map(|bytes| bytes.map(Frame::data)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Whole(bytes) => bytes.is_empty(),
+            Self::Range(range) => range.left == 0,
+            Self::List(list) => list.ended,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Self::Range(range) => SizeHint::with_exact(range.left),
+            Self::List(_) => SizeHint::default(),
+        }
+    }
+}
+
+/// Bytes of a set from one to another.
+pub(super) struct Range {
+    open: Open,
+    /// The next block to ask for, and the one behind the last.
+    next: u64,
+    end: u64,
+    waiting: VecDeque<(u64, oneshot::Receiver<Outcome>)>,
+    ready: VecDeque<Bytes>,
+    /// Bytes of the next block that are before the range.
+    skip: u64,
+    left: u64,
+}
+
+/// Of the blocks that were waited for before an answer began: how many, and how long for the slowest, ns.
+pub(super) struct Waited {
+    pub(super) blocks: u64,
+    pub(super) slowest: u64,
+}
+
+impl Range {
+    /// Asks for the first blocks of a range, both ends included, which is in the set.
+    pub(super) fn begin(open: &Open, first: u64, last: u64) -> Self {
+        let size = u64::from(open.set.about.block_size);
+        let (next, end) = (first / size, last / size + 1);
+        let (waiting, ready) = (VecDeque::new(), VecDeque::new());
+        let (skip, left) = (first % size, last - first + 1);
+        let mut range = Self { open: open.clone(), next, end, waiting, ready, skip, left };
+        range.ask();
+        range
+    }
+
+    fn ask(&mut self) {
+        let set = &self.open.set;
+        let (ahead, have) = (limits::ahead(set.about.block_size), self.waiting.len() + self.ready.len());
+        // Half of them at a time: a list costs the master and the servers more than a block in it.
+        if have > ahead / 2 || self.next == self.end {
+            return;
+        }
+        let last = self.end.min(self.next + (ahead - have) as u64);
+        let waiting = &mut self.waiting;
+        let blocks = (self.next..last).map(|number| {
+            let (to, from) = oneshot::channel();
+            waiting.push_back((number, from));
+            (number, set.about.length(number), Waiter::One(to))
+        });
+        self.open.session.desk().want(set.id, blocks);
+        self.next = last;
+    }
+
+    /// Waits for what was asked for first: from then on the answer is a success.
+    pub(super) async fn first(&mut self, entered: u64) -> Result<Waited, (u64, Failure)> {
+        let mut waited = Waited { blocks: 0, slowest: 0 };
+        while let Some((number, from)) = self.waiting.pop_front() {
+            let gone = |_| Err(Failure::Words("the gateway is being ended".into()));
+            let came = from.await.unwrap_or_else(gone).map_err(|failure| (number, failure))?;
+            waited.blocks += 1;
+            waited.slowest = waited.slowest.max(came.at.saturating_sub(entered));
+            self.ready.push_back(came.data);
+        }
+        Ok(waited)
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+        if self.left == 0 {
+            return Poll::Ready(None);
+        }
+        if self.ready.is_empty()
+            && let Some((number, from)) = self.waiting.front_mut()
+        {
+            let number = *number;
+            let outcome = ready!(Pin::new(from).poll(context));
+            self.waiting.pop_front();
+            match outcome {
+                Ok(Ok(came)) => self.ready.push_back(came.data),
+                Ok(Err(failure)) => {
+                    let fault = Fault::of_block(&self.open.set.about.name, number, &failure);
+                    return Poll::Ready(Some(Err(io::Error::other(fault.words))));
+                }
+                Err(_) => return Poll::Ready(Some(Err(io::Error::other("the gateway is being ended")))),
+            }
+        }
+        let Some(mut data) = self.ready.pop_front() else {
+            return Poll::Ready(Some(Err(io::Error::other("a range ends too early"))));
+        };
+        self.ask();
+        let skip = std::mem::take(&mut self.skip).min(data.len() as u64);
+        let count = (data.len() as u64 - skip).min(self.left);
+        self.left -= count;
+        data = data.slice(skip as usize..(skip + count) as usize);
+        Poll::Ready(Some(Ok(data)))
+    }
+}
+
+/// Whose list it is: a newer one of the same viewer of the same set ends it.
+pub(super) struct Viewer {
+    pub(super) viewers: Arc<Viewers>,
+    pub(super) name: String,
+}
+
+/// Blocks of a list as they come, each behind 16 bytes: its number (8), a status (4), how many bytes follow (4), in network
+/// byte order. Status 200: the block follows; others are of HTTP, and words follow. At the end the number is 2^64-1: with 200
+/// all that was asked for has been told, with 409 a newer list superseded this one.
+pub(super) struct List {
+    open: Open,
+    rest: VecDeque<u64>,
+    outstanding: usize,
+    to: mpsc::UnboundedSender<(u64, Outcome)>,
+    from: mpsc::UnboundedReceiver<(u64, Outcome)>,
+    over: Arc<AtomicBool>,
+    viewer: Option<Viewer>,
+    /// What follows the head that was just sent.
+    data: Bytes,
+    ended: bool,
+}
+
+impl List {
+    /// Begins with those blocks, the most important first.
+    pub(super) fn begin(open: &Open, numbers: Vec<u64>, viewer: Option<Viewer>) -> Self {
+        let (to, from) = mpsc::unbounded_channel();
+        let over = Arc::new(AtomicBool::new(false));
+        if let Some(Viewer { viewers, name }) = &viewer {
+            viewers.begin(&open.set.about.name, name, &over, &to);
+        }
+        let (rest, data) = (numbers.into(), Bytes::new());
+        Self { open: open.clone(), rest, outstanding: 0, to, from, over, viewer, data, ended: false }
+    }
+
+    fn ask(&mut self) {
+        let set = &self.open.set;
+        let ahead = limits::ahead(set.about.block_size);
+        if self.outstanding > ahead / 2 || self.rest.is_empty() {
+            return;
+        }
+        let count = self.rest.len().min(ahead - self.outstanding);
+        self.outstanding += count;
+        let (to, over) = (&self.to, &self.over);
+        let blocks = self.rest.drain(..count).filter_map(|number| {
+            let length = set.about.length(number);
+            if length == 0 {
+                let _ = to.send((number, Err(Failure::Why(Why::NoBlock))));
+                return None;
+            }
+            Some((number, length, Waiter::Among(to.clone(), Arc::clone(over))))
+        });
+        self.open.session.desk().want(set.id, blocks);
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        if !self.data.is_empty() {
+            return Poll::Ready(Some(std::mem::take(&mut self.data)));
+        }
+        loop {
+            if self.over.load(Ordering::SeqCst) {
+                return Poll::Ready(Some(self.end(409)));
+            }
+            self.ask();
+            if self.outstanding == 0 {
+                return Poll::Ready(Some(self.end(200)));
+            }
+            // It holds a sender itself, so the channel does not end.
+            let Some((number, outcome)) = ready!(self.from.poll_recv(context)) else { return Poll::Ready(None) };
+            if number != NONE {
+                self.outstanding -= 1;
+                return Poll::Ready(Some(self.record(number, outcome)));
+            }
+        }
+    }
+
+    fn record(&mut self, number: u64, outcome: Outcome) -> Bytes {
+        let status = match outcome {
+            Ok(Came { data, .. }) => {
+                self.data = data;
+                200
+            }
+            Err(failure) => {
+                let fault = Fault::of_block(&self.open.set.about.name, number, &failure);
+                self.data = fault.words.into();
+                fault.status.as_u16()
+            }
+        };
+        record(number, status, self.data.len())
+    }
+
+    fn end(&mut self, status: u16) -> Bytes {
+        self.ended = true;
+        record(NONE, status, 0)
+    }
+}
+
+impl Drop for List {
+    fn drop(&mut self) {
+        if let Some(Viewer { viewers, name }) = &self.viewer {
+            viewers.end(&self.open.set.about.name, name, &self.over);
+        }
+    }
+}
+
+fn record(number: u64, status: u16, length: usize) -> Bytes {
+    let mut head = BytesMut::with_capacity(16);
+    head.put_u64(number);
+    head.put_u32(status.into());
+    head.put_u32(u32::try_from(length).unwrap_or(u32::MAX));
+    head.freeze()
+}

@@ -1,0 +1,275 @@
+//! Who waits for which block. What several wait for is asked for once; what nobody waits for any more is not asked for.
+//!
+//! It bounds what is on its way ([`limits::FLIGHT`]): further blocks wait here, where giving them up costs nothing.
+
+use super::limits;
+use crate::client::Block;
+use bytes::Bytes;
+use stackline_blocks::wire::data::BlockHead;
+use stackline_blocks::wire::message::Why;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::{mpsc, oneshot};
+
+/// A block that came.
+#[derive(Clone, Debug)]
+pub(super) struct Came {
+    /// What it is, and when it passed which point.
+    pub(super) head: BlockHead,
+    /// Its bytes.
+    pub(super) data: Bytes,
+    /// When it had come whole, ns.
+    pub(super) at: u64,
+}
+
+/// Why a block does not come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// As the block server says.
+    Why(Why),
+    /// It could not be asked for.
+    Words(String),
+    /// Nothing came for too long.
+    Late,
+}
+
+/// What becomes of a block.
+pub(super) type Outcome = Result<Came, Failure>;
+
+/// Who waits for a block.
+#[derive(Debug)]
+pub(super) enum Waiter {
+    /// For this one alone.
+    One(oneshot::Sender<Outcome>),
+    /// For this one among others, until the list it belongs to is over.
+    Among(mpsc::UnboundedSender<(u64, Outcome)>, Arc<AtomicBool>),
+}
+
+impl Waiter {
+    fn is_gone(&self) -> bool {
+        match self {
+            Self::One(to) => to.is_closed(),
+            Self::Among(to, over) => over.load(Ordering::Relaxed) || to.is_closed(),
+        }
+    }
+
+    fn tell(self, number: u64, outcome: Outcome) {
+        // Who has gone meanwhile needs it no more.
+        match self {
+            Self::One(to) => drop(to.send(outcome)),
+            Self::Among(to, _) => drop(to.send((number, outcome))),
+        }
+    }
+}
+
+struct Wanted {
+    set: u32,
+    number: u64,
+    length: u32,
+    since: Instant,
+    waiter: Waiter,
+}
+
+struct Flight {
+    length: u32,
+    since: Instant,
+    waiters: Vec<Waiter>,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Wanted>,
+    flights: BTreeMap<(u32, u64), Flight>,
+    bytes: u64,
+    over: bool,
+}
+
+/// Who waits for which block of one session.
+#[derive(Default)]
+pub(super) struct Desk {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Desk {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Somebody waits for blocks of a set, each of so many bytes. What is wanted at once is asked for in one list.
+    pub(super) fn want(&self, set: u32, blocks: impl IntoIterator<Item = (u64, u32, Waiter)>) {
+        let mut state = self.state();
+        let since = Instant::now();
+        for (number, length, waiter) in blocks {
+            if let Some(flight) = state.flights.get_mut(&(set, number)) {
+                flight.waiters.push(waiter);
+            } else {
+                state.queue.push_back(Wanted { set, number, length, since, waiter });
+            }
+        }
+        self.changed.notify_one();
+    }
+
+    /// The same for one block alone.
+    pub(super) fn one(&self, set: u32, number: u64, length: u32) -> oneshot::Receiver<Outcome> {
+        let (to, from) = oneshot::channel();
+        self.want(set, [(number, length, Waiter::One(to))]);
+        from
+    }
+
+    /// The blocks that are to be asked for now, by their set; waits until there are some. Nothing once all is over.
+    pub(super) fn next(&self) -> Option<BTreeMap<u32, Vec<u64>>> {
+        let mut state = self.state();
+        loop {
+            if state.over {
+                return None;
+            }
+            let now = state.take();
+            if !now.is_empty() {
+                return Some(now);
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// A block came.
+    pub(super) fn came(&self, block: Block) {
+        let Block { head, data, at, .. } = block;
+        let (set, number) = (head.set, head.number);
+        self.land(set, number, &Ok(Came { head, data: data.into(), at: at.0 }));
+    }
+
+    /// A block will not come.
+    pub(super) fn failed(&self, set: u32, number: u64, failure: Failure) {
+        self.land(set, number, &Err(failure));
+    }
+
+    fn land(&self, set: u32, number: u64, outcome: &Outcome) {
+        let waiters = {
+            let mut state = self.state();
+            let Some(flight) = state.flights.remove(&(set, number)) else { return };
+            state.bytes -= u64::from(flight.length);
+            self.changed.notify_one();
+            flight.waiters
+        };
+        for waiter in waiters {
+            waiter.tell(number, outcome.clone());
+        }
+    }
+
+    /// Whoever has waited for longer than that waits no more; whether there was somebody.
+    pub(super) fn give_up(&self, after: Duration) -> bool {
+        let mut late = Vec::new();
+        let mut state = self.state();
+        let is_late = |since: Instant| since.elapsed() >= after;
+        while state.queue.front().is_some_and(|wanted| is_late(wanted.since)) {
+            late.extend(state.queue.pop_front().map(|wanted| (wanted.number, wanted.waiter)));
+        }
+        let over: Vec<(u32, u64)> =
+            state.flights.iter().filter(|(_, flight)| is_late(flight.since)).map(|(block, _)| *block).collect();
+        for block in over {
+            let Some(flight) = state.flights.remove(&block) else { continue };
+            state.bytes -= u64::from(flight.length);
+            late.extend(flight.waiters.into_iter().map(|waiter| (block.1, waiter)));
+        }
+        drop(state);
+        self.changed.notify_one();
+        let any = !late.is_empty();
+        for (number, waiter) in late {
+            waiter.tell(number, Err(Failure::Late));
+        }
+        any
+    }
+
+    /// Nobody wants anything any more.
+    pub(super) fn end(&self) {
+        self.state().over = true;
+        self.changed.notify_all();
+    }
+
+    /// Whether that is so.
+    pub(super) fn is_over(&self) -> bool {
+        self.state().over
+    }
+}
+
+impl State {
+    /// Takes what there is room for from the queue.
+    fn take(&mut self) -> BTreeMap<u32, Vec<u64>> {
+        let mut now: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+        while self.bytes < limits::FLIGHT && self.flights.len() < limits::FLIGHT_BLOCKS {
+            let Some(Wanted { set, number, length, waiter, .. }) = self.queue.pop_front() else { break };
+            if waiter.is_gone() {
+                continue;
+            }
+            if let Some(flight) = self.flights.get_mut(&(set, number)) {
+                flight.waiters.push(waiter);
+                continue;
+            }
+            self.flights.insert((set, number), Flight { length, since: Instant::now(), waiters: vec![waiter] });
+            self.bytes += u64::from(length);
+            now.entry(set).or_default().push(number);
+        }
+        now
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u32 = 1 << 20;
+
+    #[test]
+    fn what_several_wait_for_is_asked_for_once() {
+        let desk = Desk::default();
+        let mut waiting: Vec<_> = [7, 8, 7].iter().map(|number| desk.one(1, *number, MIB)).collect();
+        assert_eq!(desk.next().unwrap(), BTreeMap::from([(1, vec![7, 8])]));
+        let mut late = desk.one(1, 7, MIB);
+        assert_eq!(desk.state().take(), BTreeMap::new());
+        desk.failed(1, 7, Failure::Late);
+        assert_eq!(late.try_recv().unwrap().unwrap_err(), Failure::Late);
+        assert!(waiting[0].try_recv().is_ok() && waiting[1].try_recv().is_err() && waiting[2].try_recv().is_ok());
+        assert_eq!(desk.state().bytes, u64::from(MIB));
+    }
+
+    #[test]
+    fn what_nobody_waits_for_is_not_asked_for() {
+        let desk = Desk::default();
+        let given_up = desk.one(1, 1, MIB);
+        let kept = desk.one(1, 2, MIB);
+        drop(given_up);
+        assert_eq!(desk.next().unwrap(), BTreeMap::from([(1, vec![2])]));
+        drop(kept);
+        let over = Arc::new(AtomicBool::new(false));
+        let (to, _from) = mpsc::unbounded_channel();
+        desk.want(1, [(3, MIB, Waiter::Among(to.clone(), Arc::clone(&over)))]);
+        over.store(true, Ordering::Relaxed);
+        desk.want(1, [(4, MIB, Waiter::Among(to, Arc::default()))]);
+        assert_eq!(desk.next().unwrap(), BTreeMap::from([(1, vec![4])]));
+    }
+
+    #[test]
+    fn no_more_is_on_its_way_than_is_allowed() {
+        let desk = Desk::default();
+        let waiting: Vec<_> = (0..40).map(|number| desk.one(1, number, MIB)).collect();
+        assert_eq!(desk.next().unwrap()[&1].len(), 16);
+        assert_eq!(desk.state().take(), BTreeMap::new());
+        desk.failed(1, 3, Failure::Late);
+        assert_eq!(desk.next().unwrap(), BTreeMap::from([(1, vec![16])]));
+        drop(waiting);
+    }
+
+    #[test]
+    fn who_waits_for_too_long_is_told() {
+        let desk = Desk::default();
+        let mut waiting: Vec<_> = (0..20).map(|number| desk.one(1, number, MIB)).collect();
+        assert_eq!(desk.next().unwrap()[&1].len(), 16);
+        assert!(!desk.give_up(Duration::from_secs(3600)));
+        assert!(desk.give_up(Duration::ZERO));
+        assert!(waiting.iter_mut().all(|waiting| waiting.try_recv().unwrap().unwrap_err() == Failure::Late));
+        assert!(desk.state().queue.is_empty() && desk.state().bytes == 0);
+    }
+}

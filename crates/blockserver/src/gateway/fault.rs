@@ -1,0 +1,60 @@
+//! What went wrong: a status and words.
+
+use super::desk::Failure;
+use hyper::StatusCode;
+use stackline_blocks::wire::message::Why;
+use stackline_core::error::{Blame, Error};
+
+/// What went wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    /// The status of the answer.
+    pub(super) status: StatusCode,
+    /// A sentence.
+    pub(super) words: String,
+}
+
+impl Fault {
+    pub(super) fn new(status: StatusCode, words: impl Into<String>) -> Self {
+        Self { status, words: words.into() }
+    }
+
+    pub(super) fn not_found(words: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, words)
+    }
+
+    pub(super) fn unavailable(words: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, words)
+    }
+
+    /// Of a block that did not come.
+    pub(super) fn of_block(set: &str, number: u64, failure: &Failure) -> Self {
+        let (status, why) = match failure {
+            Failure::Why(why) => (status(*why), why.words()),
+            Failure::Words(words) => (StatusCode::SERVICE_UNAVAILABLE, words.as_str()),
+            Failure::Late => (StatusCode::GATEWAY_TIMEOUT, "it did not come in time"),
+        };
+        Self::new(status, format!("block {number} of {set}: {why}"))
+    }
+}
+
+/// What a client is told of a reason of the block server.
+const fn status(why: Why) -> StatusCode {
+    match why {
+        Why::NoSet | Why::NoBlock => StatusCode::NOT_FOUND,
+        Why::Corrupt | Why::Version | Why::Malformed | Why::Key => StatusCode::BAD_GATEWAY,
+        Why::NoServer | Why::Disk | Why::Full | Why::Busy | Why::Limit | Why::NoSession => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        let status = match error.blame {
+            Blame::Input => StatusCode::NOT_FOUND,
+            _ => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Self::new(status, error.message)
+    }
+}

@@ -1,0 +1,53 @@
+//! What a gateway allows: every bound on its memory and patience.
+
+use std::time::Duration;
+
+/// Connections at once; one more gets a 503.
+pub const CONNECTIONS: usize = 1024;
+/// Bytes of a request's head; more are 431.
+pub const HEAD: usize = 16 << 10;
+/// Headers of a request; more are 431.
+pub const HEADERS: usize = 64;
+/// Bytes that are asked of the servers and have not come, for all requests together.
+pub const FLIGHT: u64 = 16 << 20;
+/// Blocks that are asked of the servers and have not come.
+pub const FLIGHT_BLOCKS: usize = 4096;
+/// Bytes that are asked for ahead of what one range or list has sent; at least two blocks.
+pub const AHEAD: u64 = 1 << 20;
+/// Most blocks asked for ahead of what one range or list has sent.
+pub const AHEAD_BLOCKS: u64 = 64;
+/// Blocks of one list.
+pub const LIST: usize = stackline_blocks::limits::LONGEST_LIST;
+/// Bytes of a viewer's name.
+pub const VIEWER: usize = 64;
+/// Sets that one session has open before another one begins.
+pub const SETS: usize = stackline_blocks::limits::MOST_OPEN - 2;
+/// Questions to the master at once.
+pub const QUESTIONS: usize = 8;
+/// How long the master may take for an answer.
+pub const ANSWER: Duration = Duration::from_secs(5);
+/// How long after a failure the master is not connected to again.
+pub const REST: Duration = Duration::from_secs(1);
+
+/// How patient a gateway is.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// Until a request's head has come whole; also how long a connection may be idle.
+    pub head: Duration,
+    /// While a client takes nothing of its answer.
+    pub stall: Duration,
+    /// Until a block has come.
+    pub block: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { head: Duration::from_secs(30), stall: Duration::from_secs(30), block: Duration::from_secs(15) }
+    }
+}
+
+/// Blocks of a size that are asked for ahead.
+#[must_use]
+pub(super) fn ahead(block_size: u32) -> usize {
+    (AHEAD / u64::from(block_size.max(1))).clamp(2, AHEAD_BLOCKS) as usize
+}

@@ -1,0 +1,177 @@
+//! Connections: accepted up to a number, each with its patience; the threads they are served by.
+
+use super::answer::Gateway;
+use super::limits::{self, Patience};
+use super::patient::Patient;
+use super::session::Sessions;
+use super::viewers::Viewers;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use stackline_core::error::{Error, Result};
+use std::convert::Infallible;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use tokio::io::AsyncReadExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, oneshot};
+
+/// Threads that serve connections: what they do between two waits is short, and blocks are copied by the system.
+const THREADS: usize = 2;
+/// Threads of what blocks: questions to the master, large pictures.
+const BLOCKING: usize = limits::QUESTIONS + 4;
+/// Connections beyond the limit that are told so at once; more are closed.
+const TOLD: usize = 64;
+/// How long the system is left alone when it has no room for another connection.
+const REST: Duration = Duration::from_millis(50);
+
+/// How a gateway is to be.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// Where the master is.
+    pub master: String,
+    /// How patient it is.
+    pub patience: Patience,
+    /// Connections at once; [`limits::CONNECTIONS`] unless told otherwise.
+    pub connections: usize,
+}
+
+/// A gateway that runs. It ends with this value.
+#[derive(Debug)]
+pub struct Running {
+    address: SocketAddr,
+    stop: Mutex<Option<(oneshot::Sender<()>, JoinHandle<()>)>>,
+}
+
+impl Running {
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Ends it: its connections are closed, its threads go.
+    pub fn stop(&self) {
+        let stop = self.stop.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((stop, thread)) = stop {
+            let _ = stop.send(());
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Starts a gateway. Its master may come later: until then answers say that it is not there.
+///
+/// # Errors
+/// When it cannot listen.
+pub fn start(options: Options) -> Result<Running> {
+    let failed = |error: std::io::Error| {
+        Error::environment(format!("nothing can listen at {}: {error}", options.listen))
+            .hint("is another gateway there? --listen HOST:PORT names another place")
+    };
+    let listener = std::net::TcpListener::bind(options.listen).map_err(failed)?;
+    listener.set_nonblocking(true).map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(THREADS)
+        .max_blocking_threads(BLOCKING)
+        .thread_name("gateway")
+        .enable_all()
+        .build()
+        .map_err(|error| Error::environment(format!("the gateway cannot be started: {error}")))?;
+    let (stop, stopped) = oneshot::channel();
+    let work = move || {
+        runtime.block_on(async move {
+            // What is not registered is no listener: the system has no room, which `accept` would say too.
+            let Ok(listener) = TcpListener::from_std(listener) else { return };
+            let listening = tokio::spawn(listen(listener, options));
+            // Said, or there is nobody left to say it.
+            let _ = stopped.await;
+            listening.abort();
+        });
+        runtime.shutdown_background();
+    };
+    let thread = thread::Builder::new().name("gateway".into()).spawn(work);
+    let thread = thread.map_err(|error| Error::environment(format!("no thread can be started: {error}")))?;
+    Ok(Running { address, stop: Mutex::new(Some((stop, thread))) })
+}
+
+async fn listen(listener: TcpListener, options: Options) {
+    let patience = options.patience;
+    let sessions = Sessions::new(options.master, patience);
+    let gateway = Arc::new(Gateway { sessions, viewers: Arc::new(Viewers::default()) });
+    let (room, told) = (Arc::new(Semaphore::new(options.connections)), Arc::new(Semaphore::new(TOLD)));
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(REST).await;
+            continue;
+        };
+        match Arc::clone(&room).try_acquire_owned() {
+            Ok(permit) => {
+                let gateway = Arc::clone(&gateway);
+                tokio::spawn(async move {
+                    serve(stream, gateway, patience).await;
+                    drop(permit);
+                });
+            }
+            Err(_) => {
+                if let Ok(permit) = Arc::clone(&told).try_acquire_owned() {
+                    tokio::spawn(async move {
+                        refuse(stream).await;
+                        drop(permit);
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// Serves one connection to its end. A request that is given up is dropped where it waits.
+async fn serve(stream: TcpStream, gateway: Arc<Gateway>, patience: Patience) {
+    let _ = stream.set_nodelay(true);
+    let io = TokioIo::new(Patient::new(stream, patience.stall));
+    let service = service_fn(|request| {
+        let gateway = Arc::clone(&gateway);
+        async move { Ok::<_, Infallible>(gateway.answer(request).await) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(patience.head)
+        .max_headers(limits::HEADERS)
+        .max_buf_size(limits::HEAD)
+        .serve_connection(io, service);
+    // How it ended matters to nobody: the client has what it got.
+    drop(connection.await);
+}
+
+/// Tells that there are too many connections.
+async fn refuse(stream: TcpStream) {
+    let words = "503: the gateway has as many connections as it may\n";
+    let answer = format!(
+        "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n\
+         Retry-After: 1\r\nConnection: close\r\n\r\n{words}",
+        words.len()
+    );
+    let Ok(mut stream) = stream.into_std() else { return };
+    // It is empty yet, so there is room for this.
+    let _ = stream.write_all(answer.as_bytes());
+    let _ = stream.shutdown(std::net::Shutdown::Write);
+    let Ok(mut stream) = TcpStream::from_std(stream) else { return };
+    // Closed with something unread, a connection is reset, and the answer with it.
+    let drain = async {
+        let mut scratch = [0; 4096];
+        while stream.read(&mut scratch).await.is_ok_and(|count| count > 0) {}
+    };
+    let _ = tokio::time::timeout(Duration::from_secs(1), drain).await;
+}

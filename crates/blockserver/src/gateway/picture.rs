@@ -1,0 +1,66 @@
+//! Pixels of a tile as PNG: fast rather than small.
+
+use super::fault::Fault;
+use hyper::StatusCode;
+use stackline_blocks::pyramid::Pyramid;
+
+/// Tiles of so many bytes and more are encoded where they hold up nobody.
+pub(super) const LARGE: usize = 256 << 10;
+
+/// What the bytes of a pixel are: grey, grey with opacity, red, green and blue, these with opacity.
+pub(super) const fn colours(picture: &Pyramid) -> Option<png::ColorType> {
+    match picture.pixel_bytes {
+        1 => Some(png::ColorType::Grayscale),
+        2 => Some(png::ColorType::GrayscaleAlpha),
+        3 => Some(png::ColorType::Rgb),
+        4 => Some(png::ColorType::Rgba),
+        _ => None,
+    }
+}
+
+/// A picture whose tiles can be drawn.
+pub(super) fn drawable(name: &str, picture: Option<&Pyramid>) -> Result<(Pyramid, png::ColorType), Fault> {
+    let picture = picture.ok_or_else(|| Fault::not_found(format!("the set {name} is no picture")))?;
+    let colours = colours(picture).ok_or_else(|| {
+        let words = format!("pixels of {name} have {} bytes, for which PNG has no form", picture.pixel_bytes);
+        Fault::not_found(words)
+    })?;
+    Ok((picture.clone(), colours))
+}
+
+/// The tile as PNG.
+pub(super) fn encoded(picture: &Pyramid, colours: png::ColorType, pixels: &[u8]) -> Result<Vec<u8>, Fault> {
+    let failed = |error: png::EncodingError| Fault::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string());
+    let mut bytes = Vec::with_capacity(pixels.len() / 2);
+    let side = u32::from(picture.tile);
+    let mut encoder = png::Encoder::new(&mut bytes, side, side);
+    encoder.set_color(colours);
+    encoder.set_depth(png::BitDepth::Eight);
+    encoder.set_compression(png::Compression::Fastest);
+    let mut writer = encoder.write_header().map_err(failed)?;
+    writer.write_image_data(pixels).map_err(failed)?;
+    writer.finish().map_err(failed)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pixels_come_back_out_of_the_picture() {
+        for pixel_bytes in 1..=4 {
+            let picture = Pyramid { width: 64, height: 64, tile: 32, pixel_bytes };
+            let pixels: Vec<u8> = (0..picture.tile_bytes()).map(|at| (at * at / 7) as u8).collect();
+            let (picture, colours) = drawable("map", Some(&picture)).unwrap();
+            let file = encoded(&picture, colours, &pixels).unwrap();
+            let mut reader = png::Decoder::new(std::io::Cursor::new(file)).read_info().unwrap();
+            let mut back = vec![0; reader.output_buffer_size().unwrap()];
+            let info = reader.next_frame(&mut back).unwrap();
+            assert_eq!((info.width, info.height, info.color_type), (32, 32, colours));
+            assert_eq!(back, pixels);
+        }
+        let odd = Pyramid { width: 64, height: 64, tile: 32, pixel_bytes: 5 };
+        assert_eq!(drawable("map", Some(&odd)).unwrap_err().status, StatusCode::NOT_FOUND);
+    }
+}

@@ -1,0 +1,86 @@
+//! The header Range over the bytes of a set (RFC 9110, section 14.2): one range is served, several are refused.
+
+/// Which bytes are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// All: there is no header, or none that is understood, which is the same by section 14.2.
+    All,
+    /// From a byte to a byte, both included, both within the set.
+    Part(u64, u64),
+    /// Bytes that are not there.
+    Nowhere,
+    /// More than one range.
+    Several,
+}
+
+/// Which bytes of `length` a header asks for.
+pub(super) fn asked(header: Option<&str>, length: u64) -> Asked {
+    let Some(set) = header.and_then(ranges) else { return Asked::All };
+    if set.contains(',') {
+        return Asked::Several;
+    }
+    let Some((first, last)) = set.trim().split_once('-') else { return Asked::All };
+    match (position(first), position(last)) {
+        (Some(Some(first)), Some(last)) => {
+            let last = last.unwrap_or(u64::MAX);
+            match first {
+                _ if last < first => Asked::All,
+                _ if first >= length => Asked::Nowhere,
+                _ => Asked::Part(first, last.min(length - 1)),
+            }
+        }
+        // The last so many bytes.
+        (Some(None), Some(Some(suffix))) => match suffix {
+            0 => Asked::Nowhere,
+            _ if length == 0 => Asked::Nowhere,
+            _ => Asked::Part(length.saturating_sub(suffix), length - 1),
+        },
+        _ => Asked::All,
+    }
+}
+
+/// What stands behind the unit, which is in letters of any size.
+fn ranges(header: &str) -> Option<&str> {
+    let (unit, set) = header.split_once('=')?;
+    unit.trim().eq_ignore_ascii_case("bytes").then_some(set)
+}
+
+/// A number that may be missing; nothing where it is none. What is too large is the largest.
+fn position(text: &str) -> Option<Option<u64>> {
+    if !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    Some(if text.is_empty() { None } else { Some(text.parse().unwrap_or(u64::MAX)) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_those_of_rfc_9110() {
+        for (header, is) in [
+            ("bytes=0-499", Asked::Part(0, 499)),
+            ("bytes=500-999", Asked::Part(500, 999)),
+            ("bytes=-500", Asked::Part(9500, 9999)),
+            ("bytes=9500-", Asked::Part(9500, 9999)),
+            ("bytes=0-0", Asked::Part(0, 0)),
+            ("bytes=9999-99999999999999999999999", Asked::Part(9999, 9999)),
+            ("bytes=-20000", Asked::Part(0, 9999)),
+            ("Bytes=1-2", Asked::Part(1, 2)),
+            ("bytes=10000-", Asked::Nowhere),
+            ("bytes=-0", Asked::Nowhere),
+            ("bytes=0-0,-1", Asked::Several),
+            ("bytes=2-1", Asked::All),
+            ("bytes=-", Asked::All),
+            ("bytes=", Asked::All),
+            ("bytes=a-b", Asked::All),
+            ("bytes=1-2-3", Asked::All),
+            ("lines=0-1", Asked::All),
+            ("0-1", Asked::All),
+        ] {
+            assert_eq!(asked(Some(header), 10_000), is, "{header}");
+        }
+        assert_eq!(asked(None, 10_000), Asked::All);
+    }
+}

@@ -1,0 +1,142 @@
+//! Paths: what is asked for. A name that no set can have is no path.
+
+use stackline_blocks::pyramid::{Pyramid, Tile};
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Route {
+    /// `/`
+    Sets,
+    /// `/SET`
+    Whole(String),
+    /// `/SET/NUMBER`
+    Block(String, u64),
+    /// `/SET/tile/LEVEL/ROW/COLUMN.png` or `/SET/xyz/Z/X/Y.png`
+    Tile(String, Named),
+    /// `/SET/view`
+    View(String),
+    /// `/SET/blocks`
+    List(String),
+}
+
+/// A tile as a path names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Named {
+    /// By its level, 0 for the full resolution.
+    Level(Tile),
+    /// By its zoom, 0 for the whole picture in one tile, as map viewers do.
+    Zoom { zoom: u8, column: u32, row: u32 },
+}
+
+impl Named {
+    /// The tile in a picture; one that the picture has not is left to the picture.
+    pub(super) fn tile(self, picture: &Pyramid) -> Option<Tile> {
+        match self {
+            Self::Level(tile) => Some(tile),
+            Self::Zoom { zoom, column, row } => {
+                let level = picture.levels().checked_sub(1)?.checked_sub(zoom)?;
+                Some(Tile { level, row, column })
+            }
+        }
+    }
+}
+
+impl Route {
+    /// Of a path.
+    pub(super) fn of(path: &str) -> Option<Self> {
+        let rest = path.strip_prefix('/')?;
+        if rest.is_empty() {
+            return Some(Self::Sets);
+        }
+        let parts: Vec<&str> = rest.splitn(6, '/').collect();
+        let name = name(parts[0])?;
+        match parts[1..] {
+            [] => Some(Self::Whole(name)),
+            ["view"] => Some(Self::View(name)),
+            ["blocks"] => Some(Self::List(name)),
+            [block] => Some(Self::Block(name, number(block)?)),
+            ["tile", level, row, file] => {
+                let (level, row, column) = (number(level)?, number(row)?, number(file.strip_suffix(".png")?)?);
+                Some(Self::Tile(name, Named::Level(Tile { level, row, column })))
+            }
+            ["xyz", zoom, column, file] => {
+                let (zoom, column, row) = (number(zoom)?, number(column)?, number(file.strip_suffix(".png")?)?);
+                Some(Self::Tile(name, Named::Zoom { zoom, column, row }))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn name(text: &str) -> Option<String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let fits = !text.is_empty() && text.len() <= 100 && !text.starts_with('.') && text.chars().all(plain);
+    fits.then(|| text.to_owned())
+}
+
+/// Digits and nothing else.
+pub(super) fn number<N: std::str::FromStr>(text: &str) -> Option<N> {
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) { None } else { text.parse().ok() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_name_sets_blocks_and_tiles() {
+        let map = || "map".to_string();
+        let tile = Tile { level: 2, row: 7, column: 9 };
+        for (path, route) in [
+            ("/", Route::Sets),
+            ("/map", Route::Whole(map())),
+            ("/map/0", Route::Block(map(), 0)),
+            ("/map/18446744073709551615", Route::Block(map(), u64::MAX)),
+            ("/map/view", Route::View(map())),
+            ("/map/blocks", Route::List(map())),
+            ("/map/tile/2/7/9.png", Route::Tile(map(), Named::Level(tile))),
+            ("/map/xyz/2/9/7.png", Route::Tile(map(), Named::Zoom { zoom: 2, column: 9, row: 7 })),
+            ("/a.b_c-d/1", Route::Block("a.b_c-d".into(), 1)),
+        ] {
+            assert_eq!(Route::of(path), Some(route), "{path}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_name_or_number_is_no_path() {
+        let long = format!("/{}", "a".repeat(101));
+        for path in [
+            "",
+            "map",
+            "//",
+            "//map",
+            "/map/",
+            "/map/+1",
+            "/map/-1",
+            "/map/1/",
+            "/map/18446744073709551616",
+            "/../etc/passwd",
+            "/.hidden",
+            "/map/%2e%2e",
+            "/m%61p",
+            "/map/../other",
+            "/map/tile/2/7/9",
+            "/map/tile/2/7/9.jpg",
+            "/map/tile/256/0/0.png",
+            "/map/tile/1/2/3/4.png",
+            "/map/xyz/1/4294967296/0.png",
+            "/map/1 ",
+            "/m\u{e4}p",
+            &long,
+        ] {
+            assert_eq!(Route::of(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn zoom_0_is_the_whole_picture() {
+        let picture = Pyramid { width: 1000, height: 300, tile: 128, pixel_bytes: 3 };
+        let at = |zoom| Named::Zoom { zoom, column: 0, row: 0 }.tile(&picture).map(|tile| tile.level);
+        assert_eq!((at(0), at(3), at(4)), (Some(3), Some(0), None));
+    }
+}

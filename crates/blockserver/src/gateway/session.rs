@@ -1,0 +1,304 @@
+//! The client that all requests share, and the sets it has open. Where its master is gone, sets that are open are read on,
+//! and the master is connected to again when something is asked that needs it.
+
+use super::desk::{Came, Desk, Failure};
+use super::fault::Fault;
+use super::limits::{self, Patience};
+use crate::client::{Client, Event, OpenSet, Options};
+use stackline_blocks::wire::control::{ServerInfo, SetInfo};
+use stackline_blocks::wire::message::Why;
+use stackline_core::error::{Error, Result as Done};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
+
+/// Stack of each thread.
+const STACK: usize = 256 << 10;
+/// How often it is looked who has waited for too long.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// What the threads of a session share with those who use it.
+struct Inner {
+    client: Client,
+    desk: Desk,
+    /// Whether another session is to be begun when the master is needed.
+    stale: AtomicBool,
+}
+
+/// A session with a master. It ends when nobody uses it.
+pub(super) struct Session {
+    inner: Arc<Inner>,
+    sets: Mutex<BTreeMap<String, Arc<OpenSet>>>,
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.inner.desk.end();
+    }
+}
+
+impl Session {
+    fn start(master: &str, patience: Patience) -> Done<Self> {
+        let client = Client::connect(master, Options::default())?;
+        let inner = Arc::new(Inner { client, desk: Desk::default(), stale: AtomicBool::new(false) });
+        let (asking, taking) = (Arc::clone(&inner), Arc::clone(&inner));
+        let session = Self { inner, sets: Mutex::default() };
+        spawn("ask", move || asking.ask())?;
+        spawn("take", move || taking.take(patience.block))?;
+        Ok(session)
+    }
+
+    pub(super) fn desk(&self) -> &Desk {
+        &self.inner.desk
+    }
+
+    fn is_stale(&self) -> bool {
+        self.inner.stale.load(Ordering::Relaxed)
+    }
+
+    fn open(&self) -> MutexGuard<'_, BTreeMap<String, Arc<OpenSet>>> {
+        self.sets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn find(&self, name: &str) -> Option<Arc<OpenSet>> {
+        self.open().get(name).cloned()
+    }
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Done<()> {
+    let spawned = thread::Builder::new().name(name.into()).stack_size(STACK).spawn(work);
+    spawned.map(drop).map_err(|error| Error::environment(format!("no thread can be started: {error}")))
+}
+
+impl Inner {
+    /// Asks for what is wanted; what came together goes in one list. No list supersedes another: they are of many people.
+    fn ask(&self) {
+        while let Some(lists) = self.desk.next() {
+            for (set, numbers) in lists {
+                let Err(error) = self.client.request(set, numbers.clone(), false) else { continue };
+                for number in numbers {
+                    self.desk.failed(set, number, Failure::Words(error.message.clone()));
+                }
+            }
+        }
+    }
+
+    fn take(&self, patience: Duration) {
+        let mut looked = Instant::now();
+        while !self.desk.is_over() {
+            match self.client.next(Some(LOOK)) {
+                Some(Event::Block(block)) => self.desk.came(*block),
+                Some(Event::Failed { set, number, why }) => self.desk.failed(set, number, Failure::Why(why)),
+                Some(Event::MasterGone) => self.stale.store(true, Ordering::Relaxed),
+                Some(Event::Flushed(_) | Event::ServerGone { .. } | Event::ServerCame { .. }) | None => {}
+            }
+            if looked.elapsed() >= LOOK {
+                looked = Instant::now();
+                if self.desk.give_up(patience) {
+                    // Perhaps the master is silent without being gone.
+                    self.stale.store(true, Ordering::Relaxed);
+                }
+                // Lists that do not supersede are one endless list: its tally is of no use, and is not to overflow.
+                drop(self.client.finish());
+            }
+        }
+    }
+}
+
+/// A set that can be read.
+#[derive(Clone)]
+pub(super) struct Open {
+    pub(super) session: Arc<Session>,
+    pub(super) set: Arc<OpenSet>,
+}
+
+/// Where the sessions of a gateway begin.
+pub(super) struct Sessions {
+    master: String,
+    patience: Patience,
+    current: Mutex<Option<Arc<Session>>>,
+    /// Why the master could not be connected to, and when that was.
+    connecting: tokio::sync::Mutex<Option<(Instant, Fault)>>,
+    opening: tokio::sync::Mutex<()>,
+    questions: Arc<Semaphore>,
+}
+
+impl Sessions {
+    pub(super) fn new(master: String, patience: Patience) -> Self {
+        let questions = Arc::new(Semaphore::new(limits::QUESTIONS));
+        let (current, connecting, opening) =
+            (Mutex::default(), tokio::sync::Mutex::default(), tokio::sync::Mutex::default());
+        Self { master, patience, current, connecting, opening, questions }
+    }
+
+    fn current(&self) -> Option<Arc<Session>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Something that blocks, elsewhere; given up when it takes too long, while its thread goes on.
+    async fn elsewhere<T: Send + 'static>(&self, work: impl FnOnce() -> Done<T> + Send + 'static) -> Result<T, Fault> {
+        let questions = Arc::clone(&self.questions);
+        let asked = async {
+            let permit = questions.acquire_owned().await;
+            let work = move || {
+                let done = work();
+                drop(permit);
+                done
+            };
+            tokio::task::spawn_blocking(work).await
+        };
+        match tokio::time::timeout(limits::ANSWER, asked).await {
+            Ok(Ok(done)) => done.map_err(Fault::from),
+            Ok(Err(_)) => Err(Fault::unavailable("the gateway is being ended")),
+            Err(_) => Err(Fault::unavailable(format!("the master {} does not answer", self.master))),
+        }
+    }
+
+    /// A session whose master is there.
+    pub(super) async fn fresh(&self) -> Result<Arc<Session>, Fault> {
+        let usable = || self.current().filter(|session| !session.is_stale());
+        if let Some(session) = usable() {
+            return Ok(session);
+        }
+        let mut before = self.connecting.lock().await;
+        if let Some(session) = usable() {
+            return Ok(session);
+        }
+        if let Some((at, fault)) = &*before
+            && at.elapsed() < limits::REST
+        {
+            return Err(fault.clone());
+        }
+        let (master, patience) = (self.master.clone(), self.patience);
+        match self.elsewhere(move || Session::start(&master, patience)).await {
+            Ok(session) => {
+                let session = Arc::new(session);
+                *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&session));
+                *before = None;
+                Ok(session)
+            }
+            Err(fault) => {
+                let fault = Fault::unavailable(fault.words);
+                *before = Some((Instant::now(), fault.clone()));
+                Err(fault)
+            }
+        }
+    }
+
+    fn find(&self, name: &str) -> Option<Open> {
+        let session = self.current()?;
+        let set = session.find(name)?;
+        Some(Open { session, set })
+    }
+
+    /// A set by its name, opened unless that was done.
+    pub(super) async fn open(&self, name: &str) -> Result<Open, Fault> {
+        if let Some(open) = self.find(name) {
+            return Ok(open);
+        }
+        // One after the other: who comes second finds it open.
+        let _alone = self.opening.lock().await;
+        if let Some(open) = self.find(name) {
+            return Ok(open);
+        }
+        let mut session = self.fresh().await?;
+        if session.open().len() >= limits::SETS {
+            session.inner.stale.store(true, Ordering::Relaxed);
+            session = self.fresh().await?;
+        }
+        let (inner, asked) = (Arc::clone(&session.inner), name.to_owned());
+        let set = self.elsewhere(move || inner.client.open(&asked)).await?;
+        if let Some(fault) = set.about.fault() {
+            return Err(Fault::new(hyper::StatusCode::BAD_GATEWAY, format!("the set {name} is none: {fault}")));
+        }
+        let set = Arc::new(set);
+        session.open().insert(name.to_owned(), Arc::clone(&set));
+        Ok(Open { session, set })
+    }
+
+    /// A set that may have been loaded anew under its name: what is known of it is of no use.
+    fn forget(&self, open: &Open) {
+        let mut sets = open.session.open();
+        if sets.get(&open.set.about.name).is_some_and(|known| known.id == open.set.id) {
+            sets.remove(&open.set.about.name);
+        }
+    }
+
+    /// The checksum of a block as the master knows it now; nothing where the master cannot be asked. The set may have been
+    /// opened anew for it.
+    pub(super) async fn checksum(&self, open: &mut Open, number: u64) -> Result<Option<u32>, Fault> {
+        for again in [true, false] {
+            let (inner, set) = (Arc::clone(&open.session.inner), open.set.id);
+            match self.elsewhere(move || inner.client.map(set, number, 1)).await {
+                Ok(rows) => match rows.first().filter(|row| !row.places.is_empty()) {
+                    Some(row) => return Ok(Some(row.checksum)),
+                    None => return Err(Fault::of_block(&open.set.about.name, number, &Failure::Why(Why::NoBlock))),
+                },
+                Err(fault) if fault.status == hyper::StatusCode::NOT_FOUND && again => {
+                    self.forget(open);
+                    *open = self.open(&open.set.about.name).await?;
+                }
+                Err(fault) if fault.status == hyper::StatusCode::NOT_FOUND => return Err(fault),
+                Err(_) => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
+
+    /// A set as it is now: one that was loaded anew under its name is opened anew.
+    pub(super) async fn open_now(&self, name: &str) -> Result<Open, Fault> {
+        let mut open = self.open(name).await?;
+        match self.checksum(&mut open, 0).await {
+            // Its first block may be missing; the set is there.
+            Err(fault) if self.find(name).is_none() => Err(fault),
+            _ => Ok(open),
+        }
+    }
+
+    /// Whether a block that failed is worth asking for again, with the set opened anew.
+    pub(super) async fn mend(&self, open: &Open, failure: &Failure) -> bool {
+        match failure {
+            Failure::Why(Why::NoSet | Why::NoSession) => self.forget(open),
+            Failure::Why(Why::NoServer) | Failure::Words(_) if open.session.is_stale() => {}
+            // Not this one, which has waited long enough: those that come after it, where the master was gone in silence.
+            Failure::Late => {
+                let _ = self.fresh().await;
+                return false;
+            }
+            _ => return false,
+        }
+        self.fresh().await.is_ok()
+    }
+
+    /// A block of a set that is open, or opened anew where that helps.
+    pub(super) async fn block(&self, open: &mut Open, number: u64) -> Result<Came, Fault> {
+        let name = open.set.about.name.clone();
+        let mut again = true;
+        loop {
+            let length = open.set.about.length(number);
+            let failure = if length == 0 {
+                Failure::Why(Why::NoBlock)
+            } else {
+                match open.session.desk().one(open.set.id, number, length).await {
+                    Ok(Ok(came)) => return Ok(came),
+                    Ok(Err(failure)) => failure,
+                    Err(_) => Failure::Words("the gateway is being ended".into()),
+                }
+            };
+            if !again || !self.mend(open, &failure).await {
+                return Err(Fault::of_block(&name, number, &failure));
+            }
+            again = false;
+            *open = self.open(&name).await?;
+        }
+    }
+
+    /// What there is.
+    pub(super) async fn list(&self) -> Result<(Vec<SetInfo>, Vec<ServerInfo>), Fault> {
+        let session = self.fresh().await?;
+        self.elsewhere(move || session.inner.client.list()).await
+    }
+}

@@ -1,0 +1,48 @@
+//! A viewer's newest list supersedes the one before: what that one still waits for is not asked for any more, and it ends.
+
+use super::desk::Outcome;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::mpsc::UnboundedSender;
+
+/// Where a list hears of its blocks, and that it is superseded.
+type Heard = UnboundedSender<(u64, Outcome)>;
+
+/// Number of a block that is none: it wakes whoever waits for a list's next block.
+pub(super) const NONE: u64 = u64::MAX;
+
+/// A list that may be superseded.
+#[derive(Clone)]
+pub(super) struct Running {
+    over: Arc<AtomicBool>,
+    wake: Heard,
+}
+
+/// The newest list of each viewer of each set.
+#[derive(Default)]
+pub(super) struct Viewers(Mutex<BTreeMap<(String, String), Running>>);
+
+impl Viewers {
+    fn lists(&self) -> MutexGuard<'_, BTreeMap<(String, String), Running>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A viewer of a set has a new list.
+    pub(super) fn begin(&self, set: &str, viewer: &str, over: &Arc<AtomicBool>, wake: &Heard) {
+        let running = Running { over: Arc::clone(over), wake: wake.clone() };
+        if let Some(before) = self.lists().insert((set.to_owned(), viewer.to_owned()), running) {
+            before.over.store(true, Ordering::SeqCst);
+            let _ = before.wake.send((NONE, Err(super::desk::Failure::Late)));
+        }
+    }
+
+    /// That list has ended.
+    pub(super) fn end(&self, set: &str, viewer: &str, over: &Arc<AtomicBool>) {
+        let key = (set.to_owned(), viewer.to_owned());
+        let mut lists = self.lists();
+        if lists.get(&key).is_some_and(|running| Arc::ptr_eq(&running.over, over)) {
+            lists.remove(&key);
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! `stackline blocks gateway`: sets for HTTP clients, until Ctrl-C or SIGTERM, which are its normal end.
+
+use crate::exit::{Exit, Result};
+use crate::flags::BlocksGateway;
+use crate::output;
+use crate::run::listen_for_ctrl_c;
+use stackline_blockserver::client::{self, Client};
+use stackline_blockserver::gateway::{self, Options, limits};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How often it looks whether it is to end.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Serves until it is interrupted. The first line on stdout is where.
+pub(crate) fn gateway(flags: &BlocksGateway) -> Result {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    listen_for_ctrl_c([&interrupted])?;
+    let options = Options {
+        listen: flags.listen,
+        master: flags.master.clone(),
+        patience: limits::Patience::default(),
+        connections: limits::CONNECTIONS,
+    };
+    let running = gateway::start(options)?;
+    output::print(&format!("http://{}/\n", running.address()))?;
+    if !running.address().ip().is_loopback() {
+        output::say(&"whoever can reach that address can read every set: reading needs no key");
+    }
+    let master = flags.master.clone();
+    // Meanwhile it serves: what it needs of the master it asks for with each request.
+    std::thread::spawn(move || {
+        if let Err(error) = Client::connect(&master, client::Options::default()) {
+            output::say(&format!("{}; until it is there, answers are 503", error.message));
+        }
+    });
+    while !interrupted.load(Ordering::Relaxed) {
+        std::thread::sleep(LOOK);
+    }
+    running.stop();
+    Ok(Exit::Done)
+}

@@ -1,0 +1,23 @@
+//! Flags of `blocks gateway`.
+
+use clap::Args;
+use std::net::SocketAddr;
+
+pub(super) const AFTER: &str = "\
+Examples:
+  stackline blocks gateway --master 10.0.0.5:7480
+  curl -D - -o block http://127.0.0.1:7481/map/17          # a block, and where its time went
+  curl -r 1000000-1999999 http://127.0.0.1:7481/map        # a range of the whole set
+  xdg-open http://127.0.0.1:7481/map/view                  # a picture, to pan and zoom
+
+It only reads, and whoever can reach it may; web pages of others too. Paths, headers, limits: docs/GATEWAY.md.";
+
+#[derive(Args, Debug)]
+pub(crate) struct BlocksGateway {
+    /// Where it listens; beyond this machine only when told so
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7481")]
+    pub(crate) listen: SocketAddr,
+    /// Where the master is
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7480")]
+    pub(crate) master: String,
+}
