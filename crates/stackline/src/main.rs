@@ -4,6 +4,7 @@
 
 mod advice;
 mod agent;
+mod blocks;
 mod client;
 mod compare;
 mod diagnose;
@@ -67,6 +68,7 @@ fn main() -> ExitCode {
         Command::Watch(flags) => watch::watch(&flags),
         Command::Open(flags) => report::open(&flags),
         Command::Net(flags) => net::net(&flags),
+        Command::Blocks(flags) => blocks::blocks(&flags),
         Command::Reproduce(flags) => reproduce::reproduce(&flags),
         Command::Completions(flags) => manual::completions(&flags),
         Command::Man(flags) => manual::man(&flags),
