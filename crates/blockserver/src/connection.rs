@@ -253,7 +253,9 @@ pub fn connect(address: &str, role: Role, key: Option<&Key>, receive_buffer: Opt
     Ok((receiver, sender))
 }
 
-pub(crate) fn no_key() -> Error {
+/// That there is no key where one is needed.
+#[must_use]
+pub fn no_key() -> Error {
     Error::input("writing blocks, and a server that joins, need a key")
         .hint("`stackline blocks key` makes one; copy its file to the other hosts, or name one with --key FILE")
 }

@@ -14,8 +14,6 @@ use stackline_core::error::{Error, Result};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Bytes that are acknowledged at once; what is lost at most when a loader is killed.
-const BATCH: u64 = 16 << 20;
 /// How long a server may take to make a batch last.
 const SYNC: Duration = Duration::from_secs(60);
 
@@ -37,24 +35,61 @@ pub struct Loaded {
     pub before: u64,
 }
 
+/// How a set is loaded.
+#[derive(Clone, Copy)]
+pub struct How<'a> {
+    /// On which disk each block is, where the set's placement says that the loader says it.
+    pub given: Option<&'a dyn Fn(u64) -> u32>,
+    /// Bytes that are acknowledged at once; what is lost at most when a loader is killed.
+    pub batch: u64,
+}
+
+impl Default for How<'_> {
+    /// Batches of 16 MiB.
+    fn default() -> Self {
+        Self { given: None, batch: 16 << 20 }
+    }
+}
+
+impl std::fmt::Debug for How<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("How").field("batch", &self.batch).finish_non_exhaustive()
+    }
+}
+
 /// Loads a set. `given` says on which disk each block is, where the set's placement says so; `progress` hears how many
 /// blocks are acknowledged.
 ///
 /// # Errors
-/// When the set is there, somebody else loads it, there is no room, or a server goes.
+/// As for [`load_with`].
 pub fn load(
     client: &Client,
     key: &Key,
     about: &Set,
     source: &mut dyn Source,
     given: Option<&dyn Fn(u64) -> u32>,
+    progress: impl FnMut(u64) -> Result<()>,
+) -> Result<Loaded> {
+    load_with(client, key, about, source, How { given, ..How::default() }, progress)
+}
+
+/// Loads a set in that way; `progress` hears how many blocks are acknowledged.
+///
+/// # Errors
+/// When the set is there, somebody else loads it, it was begun with other content, there is no room, or a server goes.
+pub fn load_with(
+    client: &Client,
+    key: &Key,
+    about: &Set,
+    source: &mut dyn Source,
+    How { given, batch }: How<'_>,
     mut progress: impl FnMut(u64) -> Result<()>,
 ) -> Result<Loaded> {
     let created = client.create(about)?;
     let set = created.set;
     let mut writers = Writers { servers: created.servers, key, connections: BTreeMap::new() };
     let (blocks, mut done) = (about.blocks(), 0);
-    let at_once = (BATCH / u64::from(about.block_size)).clamp(1, 1024);
+    let at_once = (batch / u64::from(about.block_size)).clamp(1, 1024);
     let mut loaded = Loaded { written: 0, before: 0 };
     while done < blocks {
         let batch = done..(done + at_once).min(blocks);
@@ -65,6 +100,9 @@ pub fn load(
             .filter(|number| rows.get((number - batch.start) as usize).is_none_or(|row| row.places.is_empty()))
             .collect();
         loaded.before += batch.end - batch.start - missing.len() as u64;
+        if let Some((number, row)) = (batch.start..).zip(&rows).find(|(_, row)| !row.places.is_empty()) {
+            same(about, source, number, row.checksum)?;
+        }
         if !missing.is_empty() {
             let given: Vec<u32> =
                 given.map_or_else(Vec::new, |given| missing.iter().map(|number| given(*number)).collect());
@@ -78,6 +116,26 @@ pub fn load(
     }
     client.commit(|request| Commit { request, set, blocks: Vec::new(), seal: true })?;
     Ok(loaded)
+}
+
+/// Appends a block, as long as it has to be.
+fn whole(about: &Set, source: &mut dyn Source, number: u64, into: &mut Vec<u8>) -> Result<()> {
+    into.clear();
+    source.block(number, into)?;
+    into.resize(about.length(number) as usize, 0);
+    Ok(())
+}
+
+/// Whether the source is the one that the load was begun with, as far as one block of each batch can show it.
+fn same(about: &Set, source: &mut dyn Source, number: u64, checksum: u32) -> Result<()> {
+    let mut data = Vec::new();
+    whole(about, source, number, &mut data)?;
+    if crc32fast::hash(&data) == checksum {
+        return Ok(());
+    }
+    let error =
+        Error::input(format!("the set {} was begun with another content: its block {number} differs", about.name));
+    Err(error.hint("choose another name, or `stackline blocks delete` what is there of it first"))
 }
 
 struct Writers<'k> {
@@ -116,9 +174,7 @@ impl Writers<'_> {
         let mut touched = Vec::new();
         let mut data = Vec::new();
         for (number, row) in numbers.iter().zip(places) {
-            data.clear();
-            source.block(*number, &mut data)?;
-            data.resize(about.length(*number) as usize, 0);
+            whole(about, source, *number, &mut data)?;
             let checksum = crc32fast::hash(&data);
             for place in &row.places {
                 let (disk, offset, length) = (place.disk, place.offset, data.len() as u32);

@@ -1,15 +1,55 @@
-//! `stackline blocks`: the parallel block server and its load.
+//! `stackline blocks`: the parallel block server at the command line. What is decided about blocks is decided in
+//! `stackline_blocks`; sockets and disks are `stackline_blockserver`'s.
 
+mod bar;
+mod cutter;
+mod folder;
 mod gateway;
+mod get;
+mod list;
+mod load;
+mod picture;
+mod placement;
 mod replay;
+mod serving;
+mod source;
+mod terrain;
+mod tile;
 
-use crate::exit::Result;
-use crate::flags::{Blocks, BlocksCommand};
+use crate::exit::{Error, Exit, Result};
+use crate::flags::{self, BlocksCommand};
+use crate::output;
+use stackline_blockserver::client::{Client, Options};
+use stackline_blockserver::{connection, key};
 
-/// Carries out what is asked for.
-pub(crate) fn blocks(flags: &Blocks) -> Result {
+/// Does what the words behind `blocks` say.
+pub(crate) fn blocks(flags: &flags::Blocks) -> Result {
     match &flags.command {
+        BlocksCommand::Key(flags) => make_key(flags),
+        BlocksCommand::Master(flags) => serving::master(flags),
+        BlocksCommand::Serve(flags) => serving::serve(flags),
+        BlocksCommand::Load(flags) => load::load(flags),
+        BlocksCommand::Get(flags) => get::get(flags),
+        BlocksCommand::List(flags) => list::list(flags),
+        BlocksCommand::Delete(flags) => delete(flags),
         BlocksCommand::Gateway(flags) => gateway::gateway(flags),
         BlocksCommand::Replay(flags) => replay::replay(flags),
     }
+}
+
+/// Makes a key, and prints where.
+fn make_key(flags: &flags::BlocksKey) -> Result {
+    let path = flags.file.clone().or_else(key::usual_place).ok_or_else(|| {
+        Error::environment("there is no home directory for the key").hint("stackline blocks key FILE names its file")
+    })?;
+    key::create(&path)?;
+    output::print(&format!("{}\n", path.display()))?;
+    Ok(Exit::Done)
+}
+
+fn delete(flags: &flags::BlocksDelete) -> Result {
+    let key = key::find(flags.key.key.as_deref())?.ok_or_else(connection::no_key)?;
+    let client = Client::connect(&flags.at.master, Options { key: Some(key), ..Options::default() })?;
+    client.delete(&flags.set)?;
+    Ok(Exit::Done)
 }

@@ -6,6 +6,7 @@ mod exchange;
 mod manual;
 mod net;
 mod shown;
+mod size;
 mod took;
 
 use crate::exit::Result;
@@ -15,12 +16,16 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub(crate) use blocks::{BlockTransport, Blocks, BlocksCommand, BlocksGateway, Replay, ViewerPath, Where};
+pub(crate) use blocks::{
+    BlockTransport, Blocks, BlocksCommand, BlocksDelete, BlocksGateway, BlocksGet, BlocksKey, BlocksList, BlocksLoad,
+    BlocksMaster, BlocksServe, Replay, ViewerPath, Where,
+};
 pub(crate) use client::{Client, Language};
 pub(crate) use exchange::{Export, Import};
 pub(crate) use manual::{Completions, Man};
 pub(crate) use net::{Net, NetCommand, NetDown, NetExec, NetList, NetSet, NetShow, NetUp};
 pub(crate) use shown::{Notes, Show, Shown};
+use size::size;
 pub(crate) use took::Took;
 
 /// Where does a distributed application's time go, and what would make it faster?
@@ -170,7 +175,8 @@ pub(crate) enum Command {
     Open(Open),
     /// Show the networks of a specification, run any program on one
     Net(Net),
-    /// Serve data sets block by block from several servers, and load them as viewers do
+    /// A parallel block server: keep sets of blocks on many disks and machines, read them at full speed
+    #[command(after_help = blocks::AFTER)]
     Blocks(Blocks),
     /// Reproduce a paper's tables and figures: printed, formula, simulated, measured on this machine
     #[command(after_help = AFTER_REPRODUCE)]
@@ -408,21 +414,6 @@ pub(crate) enum By {
     Stack,
     /// One initiator with one responder in one run
     Flow,
-}
-
-fn size(text: &str) -> Result<u64, String> {
-    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
-    let unit = text[digits.len()..].trim();
-    let factor = match unit {
-        "" | "B" => 1,
-        "kB" | "KB" => 1_000,
-        "MB" => 1_000_000,
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        _ => return Err("a whole number with B, kB, MB, KiB or MiB behind it".into()),
-    };
-    let bytes = digits.parse().ok().and_then(|number: u64| number.checked_mul(factor));
-    bytes.filter(|bytes| *bytes > 0).ok_or_else(|| "a whole number with B, kB, MB, KiB or MiB behind it".into())
 }
 
 fn unit_field(text: &str) -> Result<usize, String> {

@@ -1,12 +1,26 @@
-//! The command line of `blocks`: the parallel block server and its load. Nothing here touches the machine.
+//! The command line of `blocks`: the parallel block server started, filled, read. Nothing here touches the machine.
 
 mod gateway;
 mod replay;
 
+use super::size::size;
 use clap::{Args, Subcommand};
+use stackline_blocks::limits;
+use std::net::SocketAddr;
+use std::path::PathBuf;
 
 pub(crate) use gateway::BlocksGateway;
 pub(crate) use replay::{BlockTransport, Replay, ViewerPath, Where};
+
+pub(super) const AFTER: &str = "\
+Examples:
+  stackline blocks key                                    # once; copy the file to the other hosts
+  stackline blocks master &
+  stackline blocks serve --master 127.0.0.1:7480 --disk /data/a /data/b &
+  stackline blocks load kansas terrain:8192x8192
+  stackline blocks get kansas                             # reads all of it and compares checksums
+
+docs/BLOCKS.md describes the commands, what is bounded, and the messages.";
 
 #[derive(Args, Debug)]
 pub(crate) struct Blocks {
@@ -16,10 +30,225 @@ pub(crate) struct Blocks {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BlocksCommand {
+    /// Make the key that writing blocks needs, and joining as a server
+    Key(BlocksKey),
+    /// Run a master: it knows the sets, where their blocks are, which servers are up
+    #[command(after_help = AFTER_MASTER)]
+    Master(BlocksMaster),
+    /// Run a disk server
+    #[command(after_help = AFTER_SERVE)]
+    Serve(BlocksServe),
+    /// Put a file, a directory, a picture or generated terrain on the servers
+    #[command(after_help = AFTER_LOAD)]
+    Load(BlocksLoad),
+    /// Read a set back at full speed and compare its checksums
+    #[command(after_help = AFTER_GET)]
+    Get(BlocksGet),
+    /// List sets, servers and disks
+    List(BlocksList),
+    /// Forget a set
+    Delete(BlocksDelete),
     /// Serve sets to HTTP clients: blocks, ranges, tiles, a page that shows pictures
     #[command(after_help = gateway::AFTER)]
     Gateway(BlocksGateway),
     /// Ask for lists of blocks by the clock, as a viewer does, and show what came in time
     #[command(after_help = replay::AFTER)]
     Replay(Box<Replay>),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct BlocksKey {
+    /// The file to make; in the user's configuration directory without it
+    pub(crate) file: Option<PathBuf>,
+}
+
+/// The file of a key.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct KeyFile {
+    /// The key that `stackline blocks key` made; in its usual place, or $STACKLINE_BLOCKS_KEY, without it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: Option<PathBuf>,
+}
+
+/// Where the master is.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct At {
+    /// The master's address
+    #[arg(long, value_name = "ADDRESS", env = "STACKLINE_BLOCKS_MASTER", default_value = "127.0.0.1:7480")]
+    pub(crate) master: String,
+}
+
+const AFTER_MASTER: &str = "\
+Examples:
+  stackline blocks master                                 # for this machine alone
+  stackline blocks master --listen 10.0.0.5:7480 --data /var/lib/stackline-blocks
+
+Its address is the one line on stdout, printed when it listens; port 0 is a free one. It runs until
+Ctrl-C or TERM. Whoever reaches it may read; writing and joining need the key. Without a key it
+serves what there is.";
+
+#[derive(Args, Debug)]
+pub(crate) struct BlocksMaster {
+    /// Where it listens
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7480")]
+    pub(crate) listen: SocketAddr,
+    /// What it remembers; $XDG_DATA_HOME/stackline/blocks without it
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) key: KeyFile,
+}
+
+const AFTER_SERVE: &str = "\
+Examples:
+  stackline blocks serve --master 10.0.0.5:7480 --disk /data/a /data/b --listen 10.0.0.6:0
+  stackline blocks serve --disk /dev/nvme1n1 --direct --depth 32 --cache 4GiB --name rack1
+
+A disk is a directory (one file is made in it), a file, or a block device; nothing else on the
+machine can be read or written. After a restart a server has the same name and the same disks in the
+same order; new disks come behind.";
+
+#[derive(Args, Debug)]
+pub(crate) struct BlocksServe {
+    #[command(flatten)]
+    pub(crate) at: At,
+    /// Its disks
+    #[arg(long, value_name = "PATH", required = true, num_args = 1..)]
+    pub(crate) disk: Vec<PathBuf>,
+    /// Where clients connect; port 0 is a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    pub(crate) listen: SocketAddr,
+    /// Its name, the same after a restart; the host's without it
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// Blocks kept in memory
+    #[arg(long, value_name = "SIZE", value_parser = none_or_size, default_value = "256MiB")]
+    pub(crate) cache: u64,
+    /// The most each disk may take; of a directory what is free, of a device all of it, without it
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) size: Option<u64>,
+    /// Read and write past the system's page cache (O_DIRECT)
+    #[arg(long)]
+    pub(crate) direct: bool,
+    /// Reads at once at each disk
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256), default_value = "1")]
+    pub(crate) depth: u16,
+    /// The send buffer of each client's connection: what is in it can no longer be superseded
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "64KiB")]
+    pub(crate) send_buffer: u64,
+    #[command(flatten)]
+    pub(crate) key: KeyFile,
+}
+
+fn none_or_size(text: &str) -> Result<u64, String> {
+    if text == "0" { Ok(0) } else { size(text) }
+}
+
+const AFTER_LOAD: &str = "\
+Examples:
+  stackline blocks load backup big.tar
+  stackline blocks load photos ~/photos --replicas 2      # a directory; `get` restores it
+  stackline blocks load kansas kansas.tif --placement tiles
+  stackline blocks load demo terrain:16384x16384:7        # width, height, seed
+
+A picture (PNG, JPEG, TIFF, GeoTIFF) becomes a pyramid of tiles of 128 by 128 pixels, 48 KiB each:
+made first in a file without a name in $TMPDIR, as large as the set. Several sources are loaded as a
+directory is. A load that was ended goes on where it was when it is started again.";
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct BlocksLoad {
+    /// The set's name: letters, digits, dots, dashes
+    pub(crate) set: String,
+    /// A file, a directory, a picture, or terrain:WIDTHxHEIGHT[:SEED]
+    #[arg(required = true)]
+    pub(crate) source: Vec<String>,
+    #[command(flatten)]
+    pub(crate) at: At,
+    /// Bytes of a block; of a picture those of its tiles
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) block: Option<u64>,
+    /// Copies of each block, on servers of their own while there are enough
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=i64::from(limits::MOST_REPLICAS)), default_value = "1")]
+    pub(crate) replicas: u8,
+    /// Which block on which disk: round-robin, random[:SEED], hash, tiles, given:DISK,DISK... or given:FILE
+    #[arg(long, value_name = "HOW")]
+    pub(crate) placement: Option<String>,
+    /// Load a picture's file as it is
+    #[arg(long)]
+    pub(crate) plain: bool,
+    /// Bytes made to last and acknowledged at once: what a load that was ended repeats at most
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "16MiB")]
+    pub(crate) batch: u64,
+    #[command(flatten)]
+    pub(crate) key: KeyFile,
+}
+
+const AFTER_GET: &str = "\
+Examples:
+  stackline blocks get backup -o big.tar
+  stackline blocks get photos -o restored                 # a directory that was loaded: made again
+  stackline blocks get kansas --tile 0/12/40 -o tile.png
+  stackline blocks get backup --blocks 0..999             # read and compared, not written";
+
+#[derive(Args, Debug)]
+pub(crate) struct BlocksGet {
+    /// The set
+    pub(crate) set: String,
+    /// The file to write, or the directory to make again; nothing is written without it
+    #[arg(short = 'o', long, value_name = "PATH")]
+    pub(crate) output: Option<PathBuf>,
+    /// Only these blocks, both ends included
+    #[arg(long, value_name = "FIRST..LAST", value_parser = range)]
+    pub(crate) blocks: Option<(u64, u64)>,
+    /// One tile of a picture, as PNG
+    #[arg(long, value_name = "LEVEL/ROW/COLUMN", value_parser = tile, conflicts_with = "blocks", requires = "output")]
+    pub(crate) tile: Option<(u8, u32, u32)>,
+    #[command(flatten)]
+    pub(crate) at: At,
+}
+
+/// Numbers of blocks, both ends included.
+fn range(text: &str) -> Result<(u64, u64), String> {
+    let ends = text.split_once("..").and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
+    ends.filter(|(first, last)| first <= last).ok_or_else(|| "two numbers in order, as in 0..99".to_owned())
+}
+
+fn tile(text: &str) -> Result<(u8, u32, u32), String> {
+    let mut parts = text.split('/');
+    let mut next = || parts.next();
+    let tile = (|| Some((next()?.parse().ok()?, next()?.parse().ok()?, next()?.parse().ok()?)))();
+    let rest = next();
+    tile.filter(|_| rest.is_none()).ok_or_else(|| "three numbers, as in 0/12/40; level 0 is the finest".to_owned())
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct BlocksList {
+    #[command(flatten)]
+    pub(crate) at: At,
+    /// Print JSON on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct BlocksDelete {
+    /// The set
+    pub(crate) set: String,
+    #[command(flatten)]
+    pub(crate) at: At,
+    #[command(flatten)]
+    pub(crate) key: KeyFile,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_and_tiles() {
+        assert_eq!(range("3..9"), Ok((3, 9)));
+        assert!(["9..3", "3", "..", "a..b", "-1..2"].iter().all(|text| range(text).is_err()));
+        assert_eq!(tile("1/2/3"), Ok((1, 2, 3)));
+        assert!(["1/2", "1/2/3/4", "300/0/0", "a/b/c"].iter().all(|text| tile(text).is_err()));
+    }
 }

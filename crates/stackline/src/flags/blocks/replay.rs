@@ -1,6 +1,7 @@
 //! The command line of `blocks replay`. Nothing here touches the machine.
 
-use super::super::{duration, size};
+use super::super::duration;
+use super::super::size::size;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;

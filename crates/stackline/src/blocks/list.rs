@@ -1,0 +1,106 @@
+//! `blocks list`: sets, servers and disks, as tables or JSON.
+
+use crate::exit::{Exit, Result};
+use crate::flags::BlocksList;
+use crate::output;
+use serde_json::{Value, json};
+use stackline_blocks::placement::Placement;
+use stackline_blocks::wire::control::{ServerInfo, SetInfo};
+use stackline_blockserver::client::{Client, Options};
+use stackline_core::units;
+
+/// Prints what there is.
+pub(super) fn list(flags: &BlocksList) -> Result {
+    let client = Client::connect(&flags.at.master, Options::default())?;
+    let (sets, servers) = client.list()?;
+    if flags.json {
+        let sets: Vec<Value> = sets.iter().map(set_json).collect();
+        let servers: Vec<Value> = servers.iter().map(server_json).collect();
+        output::json(&json!({ "sets": sets, "servers": servers }), true)?;
+    } else {
+        output::print(&text(&sets, &servers))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn placement(placement: Placement) -> String {
+    match placement {
+        Placement::RoundRobin => "round-robin".into(),
+        Placement::Random(seed) => format!("random:{seed}"),
+        Placement::Hash => "hash".into(),
+        Placement::Tiles => "tiles".into(),
+        Placement::Given => "given".into(),
+    }
+}
+
+fn set_json(set: &SetInfo) -> Value {
+    let about = &set.about;
+    let picture = about.picture.as_ref().map(|picture| {
+        json!({ "width": picture.width, "height": picture.height, "tile": picture.tile,
+                "pixel_bytes": picture.pixel_bytes, "levels": picture.levels() })
+    });
+    json!({ "name": about.name, "complete": set.sealed, "blocks": about.blocks(), "bytes": about.bytes,
+            "block_bytes": about.block_size, "written_blocks": set.written, "reachable_blocks": set.reachable,
+            "replicas": about.replicas, "placement": placement(about.placement), "picture": picture })
+}
+
+fn server_json(server: &ServerInfo) -> Value {
+    let disk = |disk: &stackline_blocks::wire::data::Disk| {
+        json!({ "path": disk.path, "identity": format!("{:032x}", disk.identity), "up": disk.up,
+                "used_bytes": disk.used, "capacity_bytes": disk.capacity })
+    };
+    let disks: Vec<Value> = server.disks.iter().map(disk).collect();
+    json!({ "id": server.id, "name": server.name, "address": server.address, "up": server.up, "disks": disks })
+}
+
+fn text(sets: &[SetInfo], servers: &[ServerInfo]) -> String {
+    let mut rows =
+        vec![["set", "blocks", "bytes", "block", "reachable", "copies", "placement", "picture"].map(String::from)];
+    rows.extend(sets.iter().map(set_row));
+    let mut text = if sets.is_empty() { "no sets\n".into() } else { columns(&rows) };
+    let mut rows = vec![["server", "address", "state", "disk", "state", "used", "of"].map(String::from)];
+    for server in servers {
+        let state = |up: bool| if up { "up" } else { "down" }.to_owned();
+        let mut first = [server.name.clone(), server.address.clone(), state(server.up)];
+        for disk in &server.disks {
+            let [name, address, up] = std::mem::take(&mut first);
+            let (used, of) = (units::size(disk.used), units::size(disk.capacity));
+            rows.push([name, address, up, disk.path.clone(), state(disk.up), used, of]);
+        }
+    }
+    text.push('\n');
+    text += &if servers.is_empty() { "no servers\n".into() } else { columns(&rows) };
+    text
+}
+
+fn set_row(set: &SetInfo) -> [String; 8] {
+    let about = &set.about;
+    let blocks = about.blocks();
+    let written = if set.sealed { blocks.to_string() } else { format!("{} of {blocks} (being loaded)", set.written) };
+    let reachable =
+        if set.reachable == set.written { "all".into() } else { format!("{} of {}", set.reachable, set.written) };
+    let picture = about.picture.as_ref();
+    let picture = picture.map_or_else(String::new, |p| format!("{}x{}, {} levels", p.width, p.height, p.levels()));
+    let (bytes, block) = (units::size(about.bytes), units::size(about.block_size.into()));
+    [
+        about.name.clone(),
+        written,
+        bytes,
+        block,
+        reachable,
+        about.replicas.to_string(),
+        placement(about.placement),
+        picture,
+    ]
+}
+
+/// Rows of a table, each column as wide as its widest word.
+fn columns<const N: usize>(rows: &[[String; N]]) -> String {
+    let widths: Vec<usize> =
+        (0..N).map(|at| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0)).collect();
+    let line = |row: &[String; N]| {
+        let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        cells.join("  ").trim_end().to_owned() + "\n"
+    };
+    rows.iter().map(line).collect()
+}

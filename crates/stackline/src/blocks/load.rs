@@ -1,0 +1,93 @@
+//! `blocks load`: puts a source on the servers. It may end anywhere: what was acknowledged is there, and the next load of
+//! the same source under the same name goes on behind it.
+
+use super::{bar, placement, source};
+use crate::exit::{Blame, Error, Exit, Result};
+use crate::flags::BlocksLoad;
+use crate::output;
+use crate::run::listen_for_ctrl_c;
+use indicatif::ProgressBar;
+use stackline_blocks::set::Set;
+use stackline_blocks::wire::greeting::Key;
+use stackline_blockserver::client::{Client, Options};
+use stackline_blockserver::load::{self, How, Loaded};
+use stackline_blockserver::{connection, key};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+/// How often it is looked whether Ctrl-C came.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Loads a set.
+pub(super) fn load(flags: &BlocksLoad) -> Result {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    listen_for_ctrl_c([&interrupted])?;
+    let key = key::find(flags.key.key.as_deref())?.ok_or_else(connection::no_key)?;
+    let bar = bar::bytes(0, "reading the source");
+    let (done, ended) = mpsc::channel();
+    // In a thread of its own: servers and disks that hang are not waited for by whoever wants to end it.
+    let (flags, loading) = (flags.clone(), bar.clone());
+    let work = move || {
+        let _ = done.send(loaded(&flags, &key, &loading));
+    };
+    thread::Builder::new()
+        .name("load".into())
+        .spawn(work)
+        .map_err(|error| Error::environment(format!("no thread can be started: {error}")))?;
+    let result = loop {
+        match ended.recv_timeout(LOOK) {
+            Ok(result) => break result,
+            Err(RecvTimeoutError::Timeout) if interrupted.load(Ordering::Relaxed) => {
+                let error = Error::new(Blame::Interrupted, "the load was ended before it was done");
+                break Err(error.hint("start it again: it goes on where it was"));
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break Err(Error::measurement("the load broke off")),
+        }
+    };
+    bar.finish_and_clear();
+    output::print(&result?)?;
+    Ok(Exit::Done)
+}
+
+/// Loads, and says what was loaded.
+fn loaded(flags: &BlocksLoad, key: &Key, bar: &ProgressBar) -> Result<String> {
+    let client = Client::connect(&flags.at.master, Options { key: Some(key.clone()), ..Options::default() })?;
+    let mut opened = source::open(&flags.source, flags.block, flags.plain)?;
+    let (placement, given) = placement::of(flags.placement.as_deref(), opened.picture.is_some())?;
+    if let Some(given) = &given {
+        let servers = client.list()?.1;
+        placement::check(given, servers.iter().filter(|server| server.up).map(|server| server.disks.len()).sum())?;
+    }
+    let (block_size, bytes, replicas) = (opened.block, opened.bytes, flags.replicas);
+    let name = flags.set.clone();
+    let about = Set { name, block_size, bytes, replicas, placement, picture: opened.picture };
+    if let Some(fault) = about.fault() {
+        return Err(Error::input(format!("the set {} is not possible: {fault}", about.name)));
+    }
+    bar.set_length(bytes);
+    bar.set_message(about.name.clone());
+    bar.reset_eta();
+    let clock = bar::clock();
+    let disk_of = given.map(|given| move |number: u64| given[(number % given.len() as u64) as usize]);
+    let how = How { given: disk_of.as_ref().map(|disk| disk as &dyn Fn(u64) -> u32), batch: flags.batch };
+    let progress = |done: u64| {
+        bar.set_position((done * u64::from(block_size)).min(bytes));
+        Ok(())
+    };
+    let loaded = load::load_with(&client, key, &about, &mut *opened.source, how, progress)?;
+    Ok(words(&about, loaded, clock()))
+}
+
+fn words(about: &Set, Loaded { written, before }: Loaded, took: Duration) -> String {
+    // The last block may be shorter, and is written last.
+    let bytes = about.bytes.min(written * u64::from(about.block_size));
+    let before = match before {
+        0 => String::new(),
+        _ => format!(" ({before} of {} blocks were there)", about.blocks()),
+    };
+    format!("loaded {}: {}{before}\n", about.name, bar::figures(written, bytes, took))
+}

@@ -1,0 +1,80 @@
+//! Which block is put on which disk, as the command line says it.
+
+use crate::exit::{Error, Result};
+use stackline_blocks::placement::Placement;
+
+/// A placement, and the disks of blocks one after the other where they are given.
+pub(super) type Placed = (Placement, Option<Vec<u32>>);
+
+/// Of what `--placement` says; of a picture tiles, of all else one disk after the other without it.
+pub(super) fn of(text: Option<&str>, is_picture: bool) -> Result<Placed> {
+    let Some(text) = text else {
+        return Ok((if is_picture { Placement::Tiles } else { Placement::RoundRobin }, None));
+    };
+    let (word, rest) = text.split_once(':').map_or((text, None), |(word, rest)| (word, Some(rest)));
+    match (word, rest) {
+        ("round-robin", None) => Ok((Placement::RoundRobin, None)),
+        ("hash", None) => Ok((Placement::Hash, None)),
+        ("tiles", None) if is_picture => Ok((Placement::Tiles, None)),
+        ("tiles", None) => {
+            Err(Error::input("only a picture has tiles").hint("--placement round-robin is for all sets"))
+        }
+        ("random", seed) => {
+            let seed = seed.map_or(Some(1), |seed| seed.parse().ok());
+            Ok((Placement::Random(seed.ok_or_else(|| unknown(text))?), None))
+        }
+        ("given", Some(disks)) => Ok((Placement::Given, Some(given(disks)?))),
+        _ => Err(unknown(text)),
+    }
+}
+
+fn unknown(text: &str) -> Error {
+    Error::input(format!("there is no placement {text}"))
+        .hint("round-robin, random, random:SEED, hash, tiles, given:DISK,DISK... or given:FILE")
+}
+
+/// Numbers of disks: in the text itself, or in the file it names.
+fn given(text: &str) -> Result<Vec<u32>> {
+    let numbers = |text: &str| -> Option<Vec<u32>> {
+        let words = text.split(|c: char| c == ',' || c.is_whitespace()).filter(|word| !word.is_empty());
+        words.map(|word| word.parse().ok()).collect::<Option<Vec<u32>>>().filter(|disks| !disks.is_empty())
+    };
+    if let Some(disks) = numbers(text) {
+        return Ok(disks);
+    }
+    let read = std::fs::read_to_string(text).map_err(|error| {
+        Error::input(format!("the placement {text} cannot be read: {error}")).hint(
+            "given:FILE has a disk's number for each block, and begins again where it ends; given:0,0,1 is such a list",
+        )
+    })?;
+    numbers(&read).ok_or_else(|| {
+        Error::input(format!("{text} is no list of disks"))
+            .hint("numbers from 0, with commas or white space between them")
+    })
+}
+
+/// Whether there are such disks: counted over the first disk of each server that is up, then the second of each...
+pub(super) fn check(given: &[u32], disks: usize) -> Result<()> {
+    match given.iter().find(|disk| **disk as usize >= disks) {
+        Some(disk) => Err(Error::input(format!("the placement names disk {disk}, and there are {disks}"))
+            .hint("disks are numbered from 0: the first of each server that is up, then the second of each...")),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_and_lists() {
+        assert_eq!(of(None, true).unwrap(), (Placement::Tiles, None));
+        assert_eq!(of(None, false).unwrap(), (Placement::RoundRobin, None));
+        assert_eq!(of(Some("random:9"), false).unwrap(), (Placement::Random(9), None));
+        assert_eq!(of(Some("given:0,2,1"), false).unwrap(), (Placement::Given, Some(vec![0, 2, 1])));
+        for text in ["tiles", "given", "given:", "given:1,x", "random:x", "hash:1", "elsewhere"] {
+            assert!(of(Some(text), false).is_err(), "{text}");
+        }
+        assert!(check(&[0, 1], 2).is_ok() && check(&[2], 2).is_err() && check(&[0], 0).is_err());
+    }
+}

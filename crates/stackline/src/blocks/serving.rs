@@ -1,0 +1,81 @@
+//! `blocks master` and `blocks serve`: they run until Ctrl-C or TERM, which is their normal end.
+
+use crate::exit::{Error, Exit, Result};
+use crate::flags;
+use crate::output;
+use crate::run::listen_for_ctrl_c;
+use stackline_blockserver::disk::Disk;
+use stackline_blockserver::{connection, key, master, notes, server};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How often it is checked whether that was heard, and whether the work still goes on.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Runs a master.
+pub(super) fn master(flags: &flags::BlocksMaster) -> Result {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    listen_for_ctrl_c([&interrupted])?;
+    let key = key::find(flags.key.key.as_deref())?;
+    if key.is_none() {
+        output::say(&"note: there is no key, so nothing can be written and no server joins (`stackline blocks key`)");
+    }
+    let data = flags.data.clone().or_else(usual_data).ok_or_else(|| {
+        Error::environment("there is no home directory for what the master remembers")
+            .hint("--data DIR names a directory")
+    })?;
+    let running = master::start(master::Options { listen: flags.listen, key, say: notes::say }, &data)?;
+    say_who_may_read(running.address());
+    output::print(&format!("{}\n", running.address()))?;
+    wait(&interrupted);
+    running.stop();
+    Ok(Exit::Done)
+}
+
+/// Where a master remembers unless it is told.
+fn usual_data() -> Option<PathBuf> {
+    let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".local/share"));
+    let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).or_else(home)?;
+    Some(data.join("stackline").join("blocks"))
+}
+
+/// Runs a disk server.
+pub(super) fn serve(flags: &flags::BlocksServe) -> Result {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    listen_for_ctrl_c([&interrupted])?;
+    let key = key::find(flags.key.key.as_deref())?.ok_or_else(connection::no_key)?;
+    let disks = flags.disk.iter().map(|path| Disk::open(path, flags.direct, flags.size));
+    let disks = disks.collect::<Result<Vec<Disk>>>()?;
+    let send_buffer = usize::try_from(flags.send_buffer).unwrap_or(usize::MAX);
+    let options = server::Options {
+        name: flags.name.clone().unwrap_or_else(stackline_events::setting::host),
+        listen: flags.listen,
+        master: flags.at.master.clone(),
+        key,
+        cache: flags.cache,
+        depth: usize::from(flags.depth),
+        send_buffer,
+        say: notes::say,
+    };
+    let running = server::start(options, disks)?;
+    say_who_may_read(running.address());
+    output::print(&format!("{}\n", running.address()))?;
+    wait(&interrupted);
+    running.stop();
+    Ok(Exit::Done)
+}
+
+fn say_who_may_read(address: SocketAddr) {
+    if !address.ip().is_loopback() {
+        output::say(&format!("note: whoever reaches {address} may read its blocks; writing needs the key"));
+    }
+}
+
+fn wait(interrupted: &AtomicBool) {
+    while !interrupted.load(Ordering::Relaxed) {
+        std::thread::sleep(LOOK);
+    }
+}
