@@ -106,6 +106,12 @@ impl Running {
         self.address
     }
 
+    /// Whether all of its threads have gone after [`Running::stop`].
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        Arc::strong_count(&self.shared) == 1
+    }
+
     /// Ends it: its connections are closed, its threads go.
     pub fn stop(&self) {
         self.shared.stopped.store(true, Ordering::SeqCst);

@@ -11,7 +11,9 @@ use stackline_blocks::wire::control::{DiskChanged, Join, Refused};
 use stackline_blocks::wire::data::{Attached, Store, Synced};
 use stackline_blocks::wire::greeting::{Key, Role};
 use stackline_blocks::wire::message::{Message, Transport, Why};
+use stackline_core::distribution::Distribution;
 use stackline_core::error::{Error, Result};
+use stackline_core::random::Seed;
 use stackline_core::time::Instant;
 use std::collections::BTreeMap;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -42,6 +44,8 @@ pub struct Options {
     pub depth: usize,
     /// Bytes of the send buffer of each client's connection.
     pub send_buffer: usize,
+    /// What a read takes at least, s: a slower disk than there is.
+    pub read_time: Option<Distribution>,
     /// Hears what happens that somebody should know.
     pub say: fn(&str),
 }
@@ -165,6 +169,12 @@ impl Running {
         self.shared.state().machine.counts()
     }
 
+    /// Whether all of its threads have gone after [`Running::stop`].
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        Arc::strong_count(&self.shared) == 1
+    }
+
     /// Ends it: its threads go, its connections are closed.
     pub fn stop(&self) {
         self.shared.stopped.store(true, Ordering::SeqCst);
@@ -203,6 +213,7 @@ impl Shared {
 
     fn read_disk(&self, disk: usize) {
         let slot = &self.disks[disk];
+        let mut generator = Seed::root(disk as u64).child("disk").generator();
         let mut state = self.state();
         while !self.is_stopped() {
             let mut woken = Woken::default();
@@ -214,7 +225,12 @@ impl Shared {
             };
             drop(state);
             let mut buffer = self.pool.take();
+            let begun = std::time::Instant::now();
             let result = slot.disk.read(&read.spot, read.checksum, &mut buffer);
+            if let Some(time) = &self.options.read_time {
+                let takes = Duration::from_secs_f64(time.draw(&mut generator));
+                thread::sleep(takes.saturating_sub(begun.elapsed()));
+            }
             let held = result.map(|()| Arc::new(Held { buffer, pool: Arc::downgrade(&self.pool) }));
             state = self.state();
             let woken = state.machine.read_done(now(), read.spot, held);

@@ -3,6 +3,7 @@
 
 mod bar;
 mod cutter;
+mod disk_time;
 mod folder;
 mod gateway;
 mod get;

@@ -64,6 +64,7 @@ impl Site {
             cache: 64 << 20,
             depth: 1,
             send_buffer: server::SEND_BUFFER,
+            read_time: None,
             say: |_| {},
         };
         server::start(change(options), disks.collect()).unwrap()

@@ -1,6 +1,7 @@
 //! `stackline blocks replay`: a session by the clock, against servers that are there, or with all of it started on the hosts
 //! of a network.
 
+mod emulated;
 mod kept;
 mod shown;
 mod simulated;
@@ -24,19 +25,19 @@ use std::collections::BTreeMap;
 use std::io::{IsTerminal, stderr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 /// A list later than this is reported: the machine was too slow for the schedule.
 const LATE: Duration = Duration(20_000_000);
+/// How long servers that are being started may take.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
 
 /// Replays a session.
 pub(crate) fn replay(flags: &Replay) -> Result {
-    if flags.interval.is_zero() {
-        return Err(Error::input("--interval is 0 s").hint("the paper's viewer asks every 200ms"));
-    }
     match (&flags.across, flags.world) {
         (None, _) => against(flags),
         (Some(_), Where::Simulated) => simulated::replay(flags),
-        (Some(_), Where::Emulated) => Err(Error::input("soon")),
+        (Some(_), Where::Emulated) => emulated::replay(flags),
     }
 }
 
@@ -94,6 +95,7 @@ fn against(flags: &Replay) -> Result {
         ..Options::default()
     };
     let client = Client::connect(&flags.master, options)?;
+    wait_for_servers(&client, flags.servers)?;
     let mut sets = Vec::new();
     for name in &names {
         let set = client.open(name)?;
@@ -137,7 +139,7 @@ fn against(flags: &Replay) -> Result {
         notes.push("INCOMPLETE: it was ended early".into());
     }
     let client_name = flags.as_host.clone().unwrap_or_else(|| "client".into());
-    let master = names.values().find(|name| *name == "master").map_or("master", |_| "the master").to_owned();
+    let master = flags.master_name.clone().unwrap_or_else(|| "master".into());
     let names_of_hosts = Names { client: client_name, master, servers: names.clone() };
     let record = outcome.record;
     let run = match flags.no_history {
@@ -148,6 +150,20 @@ fn against(flags: &Replay) -> Result {
     let asked_for = schedule(flags).duration;
     show(flags, Session { record, end: outcome.end, asked_for, names, again, notes, run, drops })?;
     if outcome.interrupted { Err(Error::interrupted()) } else { Ok(Exit::Done) }
+}
+
+/// Waits until so many servers are up.
+fn wait_for_servers(client: &Client, servers: Option<usize>) -> Result<()> {
+    let until = Instant::now() + PATIENCE;
+    while let Some(servers) = servers
+        && client.list()?.1.iter().filter(|server| server.up).count() < servers
+    {
+        if Instant::now() > until {
+            return Err(Error::environment(format!("{servers} servers were to be up after 20 s")));
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    Ok(())
 }
 
 /// A running summary, on a terminal.

@@ -1,5 +1,6 @@
 //! `blocks master` and `blocks serve`: they run until Ctrl-C or TERM, which is their normal end.
 
+use super::disk_time;
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::output;
@@ -30,7 +31,7 @@ pub(super) fn master(flags: &flags::BlocksMaster) -> Result {
     let running = master::start(master::Options { listen: flags.listen, key, say: notes::say }, &data)?;
     say_who_may_read(running.address());
     output::print(&format!("{}\n", running.address()))?;
-    wait(&interrupted);
+    wait(&interrupted, flags.with_stdin);
     running.stop();
     Ok(Exit::Done)
 }
@@ -58,12 +59,13 @@ pub(super) fn serve(flags: &flags::BlocksServe) -> Result {
         cache: flags.cache,
         depth: usize::from(flags.depth),
         send_buffer,
+        read_time: flags.disk_time.as_deref().map(disk_time::of).transpose()?,
         say: notes::say,
     };
     let running = server::start(options, disks)?;
     say_who_may_read(running.address());
     output::print(&format!("{}\n", running.address()))?;
-    wait(&interrupted);
+    wait(&interrupted, flags.with_stdin);
     running.stop();
     Ok(Exit::Done)
 }
@@ -74,8 +76,17 @@ fn say_who_may_read(address: SocketAddr) {
     }
 }
 
-fn wait(interrupted: &AtomicBool) {
-    while !interrupted.load(Ordering::Relaxed) {
+/// Until it is interrupted; also until standard input ends, where that is asked for.
+fn wait(interrupted: &AtomicBool, with_stdin: bool) {
+    let ended = Arc::new(AtomicBool::new(false));
+    if with_stdin {
+        let ended = Arc::clone(&ended);
+        std::thread::spawn(move || {
+            let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+            ended.store(true, Ordering::Relaxed);
+        });
+    }
+    while !interrupted.load(Ordering::Relaxed) && !ended.load(Ordering::Relaxed) {
         std::thread::sleep(LOOK);
     }
 }

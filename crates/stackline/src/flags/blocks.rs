@@ -92,6 +92,9 @@ pub(crate) struct BlocksMaster {
     /// Where it listens
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7480")]
     pub(crate) listen: SocketAddr,
+    /// End when standard input does
+    #[arg(long, hide = true)]
+    pub(crate) with_stdin: bool,
     /// What it remembers; $XDG_DATA_HOME/stackline/blocks without it
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
@@ -133,6 +136,12 @@ pub(crate) struct BlocksServe {
     /// Reads at once at each disk
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256), default_value = "1")]
     pub(crate) depth: u16,
+    /// What a read takes at least, such as 10ms or 'bivalue(8 ms, 22 ms)': a slower disk than there is
+    #[arg(long, value_name = "TIME")]
+    pub(crate) disk_time: Option<String>,
+    /// End when standard input does
+    #[arg(long, hide = true)]
+    pub(crate) with_stdin: bool,
     /// The send buffer of each client's connection: what is in it can no longer be superseded
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "64KiB")]
     pub(crate) send_buffer: u64,

@@ -1,5 +1,6 @@
 //! A session in virtual time over a declared network: master, disk servers and client on its hosts.
 
+use super::super::disk_time;
 use super::kept::{self, Mark, Names};
 use super::shown::Session;
 use super::{demand, keeps, schedule, show};
@@ -99,44 +100,6 @@ pub(super) fn set(flags: &Replay) -> Set {
     }
 }
 
-/// What a read takes: a time or a distribution in the words of the language.
-pub(super) fn disk_time(flags: &Replay) -> Result<Option<Distribution>> {
-    let Some(text) = &flags.disk else { return Ok(None) };
-    let before = "procedure p { initiator { Delay ";
-    let after = "; } responder { } }\n";
-    let plan = Source::value("--disk", [before, text, after], "bivalue(8 ms, 22 ms)");
-    plan?;
-    distribution(text).map(Some)
-}
-
-/// A time, or a distribution of times, in seconds.
-fn distribution(text: &str) -> Result<Distribution> {
-    let wrong = || {
-        Error::input(format!("--disk {text} is no time and no distribution of times"))
-            .hint("as in `10 ms`, `uniform(5 ms, 15 ms)`, `bivalue(8 ms, 22 ms)` or `exponential(12 ms)`")
-    };
-    let seconds = |text: &str| {
-        let text = text.trim();
-        let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
-        let (number, unit) = text.split_at(split);
-        let factor = match unit.trim() {
-            "us" => 1e-6,
-            "ms" => 1e-3,
-            "s" | "" => 1.0,
-            _ => return None,
-        };
-        number.trim().parse::<f64>().ok().map(|number| number * factor).filter(|value| *value >= 0.0)
-    };
-    match text.split_once('(') {
-        None => seconds(text).map(Distribution::Constant).ok_or_else(wrong),
-        Some((name, rest)) => {
-            let inner = rest.trim_end().strip_suffix(')').ok_or_else(wrong)?;
-            let values: Option<Vec<f64>> = inner.split(',').map(seconds).collect();
-            Distribution::build(name.trim(), &values.ok_or_else(wrong)?).map_err(|_| wrong())
-        }
-    }
-}
-
 /// The stack of `--over`, as the simulated world takes it.
 fn stack(flags: &Replay, network: &Network) -> Result<Stack> {
     let pair = "network pair { host a, b; link a - b 1 Gbit/s 1 ms; }\n1 from a to b rr 1*1 over ";
@@ -163,7 +126,7 @@ pub(super) fn replay(flags: &Replay) -> Result {
     stackline_sim::CAPABILITIES.accepts(&network)?;
     let roles = Roles::of(flags, &network)?;
     let stack = stack(flags, &network)?;
-    let disk = disk_time(flags)?.unwrap_or(Distribution::Constant(0.0));
+    let disk = flags.disk.as_deref().map(disk_time::of).transpose()?.unwrap_or(Distribution::Constant(0.0));
     let server = |host: &String| SimulatedServer {
         host: host.clone(),
         disks: vec![disk.clone(); usize::from(flags.disks)],

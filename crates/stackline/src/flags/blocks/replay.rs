@@ -152,6 +152,12 @@ pub(crate) struct Replay {
     /// The client's host by name, in the events
     #[arg(long, value_name = "NAME", hide = true)]
     pub(crate) as_host: Option<String>,
+    /// The same of the master's
+    #[arg(long, value_name = "NAME", hide = true)]
+    pub(crate) master_name: Option<String>,
+    /// So many servers are waited for
+    #[arg(long, value_name = "N", hide = true)]
+    pub(crate) servers: Option<usize>,
 }
 
 /// `WIDTHxHEIGHT`, each 1 to a million.

@@ -1,0 +1,254 @@
+//! A session on the hosts of an emulated network: master, disk servers and client are real processes there. The picture is
+//! loaded before over loopback. Everything ends with this process, and nothing is left behind.
+
+use super::super::terrain::Terrain;
+use super::simulated::{Roles, network, set};
+use crate::exit::{Error, Exit, Result};
+use crate::flags::{BlockTransport, Replay, ViewerPath};
+use stackline_blocks::wire::greeting::Key;
+use stackline_blockserver::client::{Client, Options};
+use stackline_blockserver::disk::Disk;
+use stackline_blockserver::{key, load, master, server};
+use stackline_core::network::Network;
+use stackline_core::random::Seed;
+use stackline_emu::client::Emulation;
+use stackline_net::Node;
+use stackline_net::packet::address;
+use std::ffi::OsString;
+use std::fs;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The master's port on its host, and those of the servers on theirs.
+const PORTS: (u16, u16) = (7480, 7490);
+/// How long threads and servers may take to come and go.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A directory of this replay alone.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Result<Self> {
+        let path = std::env::temp_dir().join(format!("stackline-blocks-{}", std::process::id()));
+        fs::create_dir(&path).map_err(|error| {
+            Error::environment(format!("{} cannot be made: {error}", path.display()))
+                .hint("TMPDIR names another place for the disks of the servers")
+        })?;
+        Ok(Self(path))
+    }
+
+    fn disk(&self, server: usize, disk: u16) -> PathBuf {
+        self.0.join(format!("server{server}")).join(format!("disk{disk}"))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A process on a host; it ends when its standard input does.
+struct Part(Child);
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let until = Instant::now() + PATIENCE;
+        while matches!(self.0.try_wait(), Ok(None)) {
+            if Instant::now() > until {
+                let _ = self.0.kill();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// Starts everything, replays, ends everything.
+pub(super) fn replay(flags: &Replay) -> Result {
+    let network = network(flags)?;
+    stackline_emu::CAPABILITIES.accepts(&network)?;
+    let roles = Roles::of(flags, &network)?;
+    if roles.servers.contains(&roles.client) || roles.servers.contains(&roles.master) {
+        return Err(Error::input("a server shares its host with the client or the master")
+            .hint("name other hosts with --client, --master-host and --server"));
+    }
+    let scratch = Scratch::new()?;
+    let failed = |error: std::io::Error| Error::environment(format!("the key cannot be made: {error}"));
+    let made = key::fresh().map_err(failed)?;
+    let key_file = scratch.0.join("key");
+    key::write(&key_file, &made).map_err(failed)?;
+    fill(flags, &roles, &scratch, &made)?;
+    let program = std::env::current_exe()
+        .map_err(|error| Error::environment(format!("this program's own file cannot be found: {error}")))?;
+    let seed = Seed::root(flags.seed).child("network").child(&network.name);
+    let emulation = Emulation::shared(&program, &network.name, &network, seed, &Default::default())?;
+    let site = Site { flags, network: &network, program: &program };
+    let at = |host: &str, port: u16| Ok::<String, Error>(format!("{}:{port}", site.address(host)?));
+    let master_address = at(&roles.master, PORTS.0)?;
+    let mut parts = Vec::new();
+    let words = ["master", "--with-stdin", "--listen", &format!("0.0.0.0:{}", PORTS.0), "--data"];
+    let mut command: Vec<OsString> = words.iter().map(OsString::from).collect();
+    command.extend([scratch.0.join("master").into(), "--key".into(), key_file.clone().into()]);
+    parts.push(site.start(&roles.master, &command)?);
+    for (number, host) in roles.servers.iter().enumerate() {
+        let listen = at(host, PORTS.1 + number as u16)?;
+        let cache = flags.cache.to_string();
+        let words =
+            ["serve", "--with-stdin", "--name", host, "--master", &master_address, "--listen", &listen, "--cache"];
+        let mut command: Vec<OsString> = words.iter().map(OsString::from).collect();
+        command.extend([cache.into(), "--key".into(), key_file.clone().into()]);
+        if let Some(time) = &flags.disk {
+            command.extend(["--disk-time".into(), time.into()]);
+        }
+        command.push("--disk".into());
+        command.extend((0..flags.disks).map(|disk| scratch.disk(number, disk).into()));
+        parts.push(site.start(host, &command)?);
+    }
+    let code = site.client(&roles, &master_address)?;
+    drop(parts);
+    drop(emulation);
+    Ok(Exit::Program(code))
+}
+
+/// Loads the picture over loopback, onto the disks that the servers will have.
+fn fill(flags: &Replay, roles: &Roles, scratch: &Scratch, made: &Key) -> Result<()> {
+    let failed = |error: std::io::Error| Error::environment(format!("a disk cannot be made: {error}"));
+    let anywhere = ([127, 0, 0, 1], 0).into();
+    let say: fn(&str) = |_| {};
+    let options = master::Options { listen: anywhere, key: Some(made.clone()), say };
+    let master = master::start(options, &scratch.0.join("master"))?;
+    let mut servers = Vec::new();
+    for (number, host) in roles.servers.iter().enumerate() {
+        let mut disks = Vec::new();
+        for disk in 0..flags.disks {
+            let path = scratch.disk(number, disk);
+            fs::create_dir_all(&path).map_err(failed)?;
+            disks.push(Disk::open(&path, false, None)?);
+        }
+        let options = server::Options {
+            name: host.clone(),
+            listen: anywhere,
+            master: master.address().to_string(),
+            key: made.clone(),
+            cache: 0,
+            depth: 1,
+            send_buffer: server::SEND_BUFFER,
+            read_time: None,
+            say,
+        };
+        servers.push(server::start(options, disks)?);
+    }
+    let client =
+        Client::connect(&master.address().to_string(), Options { key: Some(made.clone()), ..Options::default() })?;
+    wait(|| Ok(client.list()?.1.iter().filter(|server| server.up).count() == roles.servers.len()))?;
+    let (width, height) = flags.picture;
+    let text = format!("terrain:{width}x{height}:{}", flags.seed);
+    let mut terrain = Terrain::of(&text).ok_or_else(|| Error::input(format!("{text} is no terrain")))??;
+    load::load(&client, made, &set(flags), &mut terrain, None, |_| Ok(()))?;
+    drop(client);
+    servers.iter().for_each(server::Running::stop);
+    master.stop();
+    // Their disks, and the master's file, are free when the last thread has gone.
+    wait(|| Ok(master.is_over() && servers.iter().all(server::Running::is_over)))
+}
+
+fn wait(done: impl Fn() -> Result<bool>) -> Result<()> {
+    let until = Instant::now() + PATIENCE;
+    while !done()? {
+        if Instant::now() > until {
+            return Err(Error::environment("the servers do not come up, or do not end"));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+struct Site<'s> {
+    flags: &'s Replay,
+    network: &'s Network,
+    program: &'s Path,
+}
+
+impl Site<'_> {
+    fn address(&self, host: &str) -> Result<Ipv4Addr> {
+        let at = self.network.hosts.iter().position(|known| known.name == host);
+        let at = at.ok_or_else(|| Error::input(format!("there is no host {host}")))?;
+        Ok(Ipv4Addr::from(address(Node(u32::try_from(at).unwrap_or(u32::MAX)))))
+    }
+
+    /// `stackline blocks ...` on a host.
+    fn command(&self, host: &str) -> Command {
+        let mut command = Command::new(self.program);
+        command.args(["net", "exec", "--join", "--network", &self.network.name]);
+        command.args(self.flags.across.as_deref().map(Path::as_os_str)).args([host, "--"]).arg(self.program);
+        command.arg("blocks");
+        command
+    }
+
+    /// Starts a part, and waits until it listens.
+    fn start(&self, host: &str, words: &[OsString]) -> Result<Part> {
+        let failed = |error: std::io::Error| Error::environment(format!("nothing can be started on {host}: {error}"));
+        let mut command = self.command(host);
+        // What master and servers say of themselves is for those who run them by hand.
+        command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut part = Part(command.spawn().map_err(failed)?);
+        let mut line = String::new();
+        if let Some(out) = part.0.stdout.take() {
+            std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line).map_err(failed)?;
+        }
+        if line.is_empty() {
+            return Err(Error::environment(format!("what was started on {host} ended at once")));
+        }
+        Ok(part)
+    }
+
+    /// The session itself, on the client's host; its exit code.
+    fn client(&self, roles: &Roles, master: &str) -> Result<u8> {
+        let flags = self.flags;
+        let mut command = self.command(&roles.client);
+        let us = |time: Duration| format!("{}us", time.as_micros());
+        let servers = roles.servers.len().to_string();
+        command.args(["replay", "picture", "--master", master, "--servers", &servers, "--as-host", &roles.client]);
+        command.args(["--master-name", &roles.master, "--interval", &us(flags.interval), "--for", &us(flags.duration)]);
+        command.args(["--seed", &flags.seed.to_string(), "--name", &flags.name, "--most", &flags.most.to_string()]);
+        match flags.blocks {
+            Some(blocks) => {
+                command.args(["--blocks", &blocks.to_string()]);
+                command.args(flags.random.then_some("--random"));
+            }
+            None => {
+                let path = match flags.path {
+                    ViewerPath::Pan => "pan",
+                    ViewerPath::Zoom => "zoom",
+                    ViewerPath::Flight => "flight",
+                };
+                let window = format!("{}x{}", flags.window.0, flags.window.1);
+                command.args(["--path", path, "--speed", &flags.speed.to_string(), "--window", &window]);
+            }
+        }
+        if let Some(keep) = flags.keep {
+            command.args(["--keep", &keep.to_string()]);
+        }
+        if let Some(age) = flags.age {
+            command.args(["--age", &us(age)]);
+        }
+        if let Some(bytes) = flags.receive_buffer {
+            command.args(["--receive-buffer", &bytes.to_string()]);
+        }
+        let transport = match flags.transport {
+            BlockTransport::Tcp => "tcp",
+            BlockTransport::Udp => "udp",
+            BlockTransport::Rtp => "rtp",
+        };
+        command.args(["--transport", transport]);
+        command.args(flags.append.then_some("--append"));
+        command.args(flags.no_history.then_some("--no-history"));
+        command.args(flags.json.then_some("--json"));
+        let failed = |error: std::io::Error| Error::environment(format!("the client cannot be started: {error}"));
+        let status = command.stdin(Stdio::null()).status().map_err(failed)?;
+        Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+    }
+}
