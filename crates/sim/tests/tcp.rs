@@ -82,3 +82,16 @@ fn after_an_outage_it_goes_on_at_once() {
         assert!((16.5e6..17.2e6).contains(&got), "{got} with a queue of {queue}");
     }
 }
+
+#[test]
+fn a_lost_request_waits_for_the_least_timeout() {
+    let lossy = "network n { host a, b; link a -> b 10 Mbit/s 1 ms loss 20%; link b -> a 10 Mbit/s 1 ms; }\n";
+    let mean = |options: &str| {
+        let outcome = run(&format!("{lossy}1 from a to b rr 1000*40 over tcp({options}) across n;"));
+        outcome.records[0].elapsed_ns as f64 / 1e9
+    };
+    let (usual, long) = (mean("nodelay"), mean("nodelay, least_timeout = 5 s, first_timeout = 5 s"));
+    let ticks = mean("nodelay, least_timeout = 1 s, timer_tick = 500 ms");
+    assert!(long > 5.0 && long > 2.0 * usual, "{usual} and {long}");
+    assert!(ticks > usual && ticks < long, "{usual}, {ticks} and {long}");
+}

@@ -4,6 +4,7 @@ use super::congestion::Algorithm;
 use super::event::EventLog;
 use super::receive::Receiver;
 use super::recovery::Push;
+use super::rtt::Timeouts;
 use super::segment::{IPV4_HEADER, Segment, TCP_HEADER, TIMESTAMPS};
 use super::send::{Phase, Sender};
 use super::send_buffer::{self, SendBuffer};
@@ -37,6 +38,16 @@ pub struct Options {
     pub receive_buffer: Option<u64>,
     /// How long the acknowledgement of a single segment waits for company; zero: not at all.
     pub delayed_ack: Duration,
+    /// Retransmission timeouts are no shorter. Linux takes the variation of the round trip for at least so much, others compare
+    /// the whole.
+    pub least_timeout: Duration,
+    /// Before a round trip was measured, and of a SYN.
+    pub first_timeout: Duration,
+    /// Retransmission timeouts are counted in ticks of a timer that runs anyhow (4.3BSD: 500 ms), rounded up, and end at one of
+    /// them; zero: they are exact.
+    pub timer_tick: Duration,
+    /// When that timer ticked first.
+    pub timer_phase: Duration,
     /// A connection that receives nothing for so long is given up, even an idle one.
     pub timeout: Option<Duration>,
 }
@@ -52,7 +63,24 @@ impl Default for Options {
             send_buffer: None,
             receive_buffer: None,
             delayed_ack: Duration(40_000_000),
+            least_timeout: Duration(200_000_000),
+            first_timeout: Duration(1_000_000_000),
+            timer_tick: Duration::ZERO,
+            timer_phase: Duration::ZERO,
             timeout: None,
+        }
+    }
+}
+
+impl Options {
+    /// How its retransmission timeouts are counted.
+    pub(super) fn timeouts(&self) -> Timeouts {
+        Timeouts {
+            least: self.least_timeout,
+            first: self.first_timeout,
+            tick: self.timer_tick,
+            phase: self.timer_phase,
+            classic: self.timer_tick > Duration::ZERO,
         }
     }
 }
@@ -193,7 +221,7 @@ pub struct Connection {
 impl Connection {
     fn new(options: Options, ports: (u16, u16), first: u32, state: State, now: Instant) -> Self {
         let mss = Self::mss_of(options.mtu) - TIMESTAMPS;
-        let mut sender = Sender::new(Origin(first), options.congestion, mss, options.nodelay);
+        let mut sender = Sender::new(Origin(first), &options, mss);
         sender.congestion.begin(now, 0);
         let offered =
             options.receive_buffer.map(|asked| socket_memory::window(socket_memory::receive(asked), mss.into()));

@@ -131,8 +131,7 @@ impl Sender {
         self.timer = None;
         match wait {
             Wait::TailProbe => {
-                let timeout = self.rtt.timeout(self.backoff);
-                self.timer = Some((Wait::Timeout, now + timeout));
+                self.timer = Some((Wait::Timeout, self.rtt.expires(now, self.backoff)));
                 (self.board.out > 0).then_some(Push::TailProbe)
             }
             Wait::Reordering => {
@@ -164,7 +163,7 @@ impl Sender {
         }
         self.timer = match wait {
             Some(at) if lost == 0 => Some((Wait::Reordering, at)),
-            _ => Some((Wait::Timeout, now + self.rtt.timeout(self.backoff))),
+            _ => Some((Wait::Timeout, self.rtt.expires(now, self.backoff))),
         };
     }
 
@@ -188,7 +187,7 @@ impl Sender {
         (self.phase, self.high) = (Phase::Loss, self.next);
         self.probe = None;
         self.backoff = (self.backoff + 1).min(16);
-        self.timer = Some((Wait::Timeout, now + self.rtt.timeout(self.backoff)));
+        self.timer = Some((Wait::Timeout, self.rtt.expires(now, self.backoff)));
     }
 
     /// What is lost and may leave again now.
@@ -214,7 +213,7 @@ impl Sender {
             self.sent_in_reduction += 1;
         }
         if self.timer.is_none_or(|(wait, _)| wait == Wait::TailProbe) {
-            self.timer = Some((Wait::Timeout, now + self.rtt.timeout(self.backoff)));
+            self.timer = Some((Wait::Timeout, self.rtt.expires(now, self.backoff)));
         }
     }
 }

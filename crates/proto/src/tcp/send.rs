@@ -1,6 +1,7 @@
 //! The sending half: what is queued, what was sent, what an acknowledgement changes.
 
 use super::congestion::{Algorithm, Congestion};
+use super::connection::Options;
 use super::ecn::Ecn;
 use super::pacing::Pacing;
 use super::rtt::Rtt;
@@ -107,7 +108,8 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub(super) fn new(origin: Origin, algorithm: Algorithm, mss: u32, nodelay: bool) -> Self {
+    pub(super) fn new(origin: Origin, options: &Options, mss: u32) -> Self {
+        let Options { congestion: algorithm, nodelay, .. } = *options;
         Self {
             origin,
             una: 0,
@@ -125,7 +127,7 @@ impl Sender {
             board: Scoreboard::default(),
             congestion: Congestion::new(algorithm),
             pacing: (algorithm == Algorithm::Bbr).then(|| Box::new(Pacing::new(u64::from(origin.wire(0))))),
-            rtt: Rtt::default(),
+            rtt: Rtt::new(options.timeouts()),
             times: TimeAccounting::default(),
             timer: None,
             backoff: 0,
@@ -424,16 +426,16 @@ impl Sender {
             self.timer = None;
             return;
         }
-        let timeout = self.rtt.timeout(self.backoff);
+        let timeout = self.rtt.expires(now, self.backoff);
         let probing = self.sack
             && self.probe.is_none()
             && matches!(self.phase, Phase::Open | Phase::Reduction)
             && self.board.sacked == 0
             && self.backoff == 0;
         self.timer = Some(if probing && self.rtt.known() {
-            (Wait::TailProbe, now + self.probe_after().min(timeout))
+            (Wait::TailProbe, timeout.min(now + self.probe_after()))
         } else {
-            (Wait::Timeout, now + timeout)
+            (Wait::Timeout, timeout)
         });
     }
 

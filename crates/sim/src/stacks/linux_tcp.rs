@@ -48,6 +48,24 @@ pub(super) const TABLE: StackTable = StackTable {
         MSS,
         DELAYED_ACK,
         TIMEOUT,
+        OptionTable::new(
+            "least_timeout",
+            OptionKind::Time,
+            "200 ms",
+            "least variation of the round trip in a retransmission timeout; with timer_tick the least timeout",
+        ),
+        OptionTable::new(
+            "first_timeout",
+            OptionKind::Time,
+            "1 s",
+            "retransmission timeout of a SYN, and before a round trip was measured",
+        ),
+        OptionTable::new(
+            "timer_tick",
+            OptionKind::Time,
+            "0 s: retransmission timeouts are exact",
+            "retransmission timeouts are counted in ticks of a slow timer (4.3BSD: 500 ms) and double up to 64 s",
+        ),
     ],
     mapping: MAPPING,
     facts: StackFacts {
@@ -73,6 +91,7 @@ pub(super) struct Machine {
 
 pub(super) fn options(stack: &Stack, mtu: u32, ecn: bool) -> Options {
     let usual = Options::default();
+    let time = |name: &str, usual| stack.seconds(name).map_or(usual, Duration::from_seconds);
     Options {
         congestion: match stack.word("congestion") {
             Some("reno") => Algorithm::Reno,
@@ -84,8 +103,12 @@ pub(super) fn options(stack: &Stack, mtu: u32, ecn: bool) -> Options {
         mtu,
         send_buffer: stack.number("send_buffer"),
         receive_buffer: stack.number("receive_buffer"),
-        delayed_ack: stack.seconds("delayed_ack").map_or(usual.delayed_ack, Duration::from_seconds),
+        delayed_ack: time("delayed_ack", usual.delayed_ack),
         timeout: stack.seconds("timeout").map(Duration::from_seconds),
+        least_timeout: time("least_timeout", usual.least_timeout),
+        first_timeout: time("first_timeout", usual.first_timeout),
+        timer_tick: time("timer_tick", usual.timer_tick),
+        timer_phase: usual.timer_phase,
     }
 }
 
@@ -93,7 +116,10 @@ impl Machine {
     /// `ecn`: it asks for marks, as the kernel does where the hosts of a network are told to.
     pub(super) fn new(stack: &Stack, mtu: u32, ecn: bool, seed: u64, now: Instant) -> Self {
         let first = seed as u32;
-        Self { connection: Connection::listen(now, options(stack, mtu, ecn), 0, first), first }
+        // Hosts were not switched on together: where in a tick they are is drawn.
+        let timer_phase = Duration(seed >> 32);
+        let options = Options { timer_phase, ..options(stack, mtu, ecn) };
+        Self { connection: Connection::listen(now, options, 0, first), first }
     }
 
     pub(super) fn dial(&mut self, now: Instant, ports: [u16; 2], traced: bool) {
