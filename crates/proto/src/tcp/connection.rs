@@ -1,6 +1,6 @@
 //! The machine: one end of a connection, the application's operations, and the verbs `handle`, `poll`, `deadline`.
 
-use super::congestion::Algorithm;
+use super::congestion::{Algorithm, INITIAL_WINDOW};
 use super::event::EventLog;
 use super::receive::Receiver;
 use super::recovery::Push;
@@ -48,6 +48,10 @@ pub struct Options {
     pub timer_tick: Duration,
     /// When that timer ticked first.
     pub timer_phase: Duration,
+    /// Segments that may leave at first, and after a pause at least: 10 (RFC 6928).
+    pub first_window: u32,
+    /// The first segments with data, and those after a pause, are acknowledged one by one and at once.
+    pub quickack: bool,
     /// A connection that receives nothing for so long is given up, even an idle one.
     pub timeout: Option<Duration>,
 }
@@ -67,6 +71,8 @@ impl Default for Options {
             first_timeout: Duration(1_000_000_000),
             timer_tick: Duration::ZERO,
             timer_phase: Duration::ZERO,
+            first_window: INITIAL_WINDOW,
+            quickack: true,
             timeout: None,
         }
     }
@@ -232,7 +238,7 @@ impl Connection {
             state,
             ports,
             sender,
-            receiver: Receiver::new(Origin(0), tuning, scale, mss, options.delayed_ack),
+            receiver: Receiver::new(Origin(0), tuning, scale, mss, &options),
             scaled: true,
             timestamps: true,
             syns: 0,

@@ -74,6 +74,8 @@ pub(super) struct Sender {
     pub(super) sack: bool,
     pub(super) board: Scoreboard,
     pub(super) congestion: Congestion,
+    /// Segments that leave at first, and after a pause at least.
+    first_window: u32,
     /// Of a sender that paces.
     pub(super) pacing: Option<Box<Pacing>>,
     pub(super) rtt: Rtt,
@@ -109,7 +111,7 @@ pub(super) struct Sender {
 
 impl Sender {
     pub(super) fn new(origin: Origin, options: &Options, mss: u32) -> Self {
-        let Options { congestion: algorithm, nodelay, .. } = *options;
+        let Options { congestion: algorithm, nodelay, first_window, .. } = *options;
         Self {
             origin,
             una: 0,
@@ -125,7 +127,8 @@ impl Sender {
             window_update: (0, 0),
             sack: false,
             board: Scoreboard::default(),
-            congestion: Congestion::new(algorithm),
+            congestion: Congestion::new(algorithm, first_window),
+            first_window,
             pacing: (algorithm == Algorithm::Bbr).then(|| Box::new(Pacing::new(u64::from(origin.wire(0))))),
             rtt: Rtt::new(options.timeouts()),
             times: TimeAccounting::default(),
@@ -356,7 +359,7 @@ impl Sender {
 
     /// A window that was not used for long is no longer valid (RFC 7661, as in Linux).
     fn shrink_to_use(&mut self, now: Instant) {
-        let used = self.used.max(super::congestion::INITIAL_WINDOW);
+        let used = self.used.max(self.first_window);
         if self.phase == Phase::Open && used < self.congestion.window {
             self.congestion.threshold = self.threshold_now();
             self.congestion.window = u32::midpoint(self.congestion.window, used);
@@ -387,7 +390,7 @@ impl Sender {
         let timeout = self.rtt.timeout(0);
         if idle > timeout {
             self.congestion.threshold = self.threshold_now();
-            let least = self.congestion.window.min(super::congestion::INITIAL_WINDOW);
+            let least = self.congestion.window.min(self.first_window);
             let halvings = (idle.0 / timeout.0.max(1)).min(31) as u32;
             self.congestion.window = (self.congestion.window >> halvings).max(least);
             (self.used, self.used_at) = (0, now);

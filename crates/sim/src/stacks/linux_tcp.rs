@@ -49,6 +49,18 @@ pub(super) const TABLE: StackTable = StackTable {
         DELAYED_ACK,
         TIMEOUT,
         OptionTable::new(
+            "first_window",
+            OptionKind::Number(1, 1 << 16),
+            "10",
+            "segments that may leave at first, and after a pause at least",
+        ),
+        OptionTable::new(
+            "quickack",
+            OptionKind::Word(&["on", "off"]),
+            "on",
+            "the first 16 segments with data, and those after a pause, are acknowledged at once; off: every second one is",
+        ),
+        OptionTable::new(
             "least_timeout",
             OptionKind::Time,
             "200 ms",
@@ -109,6 +121,8 @@ pub(super) fn options(stack: &Stack, mtu: u32, ecn: bool) -> Options {
         first_timeout: time("first_timeout", usual.first_timeout),
         timer_tick: time("timer_tick", usual.timer_tick),
         timer_phase: usual.timer_phase,
+        first_window: stack.number("first_window").map_or(usual.first_window, |segments| segments as u32),
+        quickack: stack.word("quickack") != Some("off"),
     }
 }
 
