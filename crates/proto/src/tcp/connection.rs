@@ -4,6 +4,7 @@ use super::congestion::{Algorithm, INITIAL_WINDOW};
 use super::event::EventLog;
 use super::receive::Receiver;
 use super::recovery::Push;
+use super::reno::Recovery;
 use super::rtt::Timeouts;
 use super::segment::{IPV4_HEADER, Segment, TCP_HEADER, TIMESTAMPS};
 use super::send::{Phase, Sender};
@@ -25,6 +26,8 @@ const FIRST_SEND_BUFFER: u64 = 16 << 10;
 pub struct Options {
     /// Congestion control.
     pub congestion: Algorithm,
+    /// How losses are found and repaired; with [`Recovery::Reno`] nothing is acknowledged selectively.
+    pub recovery: Recovery,
     /// Small segments are not held back.
     pub nodelay: bool,
     /// It asks for explicit congestion notification, and grants it.
@@ -61,6 +64,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             congestion: Algorithm::Cubic,
+            recovery: Recovery::Linux,
             nodelay: false,
             ecn: false,
             mtu: 1500,
@@ -86,7 +90,7 @@ impl Options {
             first: self.first_timeout,
             tick: self.timer_tick,
             phase: self.timer_phase,
-            classic: self.timer_tick > Duration::ZERO,
+            classic: self.timer_tick > Duration::ZERO || self.recovery == Recovery::Reno,
         }
     }
 }

@@ -14,6 +14,7 @@
 //! | `send` | what was sent: windows, round trips, the end of an acknowledgement's work |
 //! | `send_buffer` | how much a send buffer of a fixed size takes |
 //! | `recovery` | what is lost, and how much may leave meanwhile |
+//! | `reno` | the same as hosts of 1995 did it: duplicates counted, one loss a window |
 //! | `scoreboard` | ranges that were sent, and their state |
 //! | `bbr`, `rate`, `pacing` | a model of the path instead of losses: how fast segments arrive, and when the next leave |
 //! | `congestion`, `cubic` | how the window grows and by how much it shrinks |
@@ -36,6 +37,7 @@ mod pacing;
 mod rate;
 mod receive;
 mod recovery;
+mod reno;
 mod rtt;
 mod scoreboard;
 pub mod segment;
@@ -54,5 +56,6 @@ pub use congestion::Algorithm;
 pub use connection::{Cause, Connection, Facts, Options, Received, State};
 pub use ecn::Codepoint;
 pub use event::{Event, Reason};
+pub use reno::Recovery;
 pub use segment::{Flags, Segment};
 pub use time_accounting::Spent;

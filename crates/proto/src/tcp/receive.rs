@@ -52,6 +52,8 @@ pub(super) struct Receiver {
     segment: u32,
     largest: u32,
     patience: Duration,
+    /// Ranges behind gaps are reported, and several with one acknowledgement; else each is answered at once, with an unchanged window.
+    pub(super) gathers: bool,
     /// Some acknowledgements leave at once though a delay would do, the next so many.
     hastens: bool,
     quick: u32,
@@ -89,6 +91,7 @@ impl Receiver {
             segment: segment.min(LEAST_SEGMENT),
             largest: segment,
             patience: options.delayed_ack,
+            gathers: true,
             hastens: options.quickack,
             quick: 0,
             interactive: false,
@@ -131,13 +134,14 @@ impl Receiver {
             self.fin = Some(range.end - 1);
         }
         self.count(now, range.len() as u32, rhythm.pause);
-        if range.start <= self.next {
+        let expected = range.start <= self.next;
+        if expected {
             self.next = range.end;
             self.close_gaps();
-        } else if self.keep(range) {
+        } else if self.keep(range) && self.gathers {
             self.tuning.gap(self.beyond_bytes);
         }
-        if self.tuning.arrived(self.largest) {
+        if (expected || self.gathers) && self.tuning.arrived(self.largest) {
             // The sender should learn of the window soon.
             self.quick |= 1;
         }
@@ -245,7 +249,7 @@ impl Receiver {
         if self.single_at != self.next {
             (self.single_at, self.single) = (self.next, 0);
         }
-        if self.single < SINGLE || self.gathered >= GATHERED {
+        if !self.gathers || self.single < SINGLE || self.gathered >= GATHERED {
             self.single += 1;
             self.now = true;
             return;

@@ -4,6 +4,7 @@ use super::congestion::{Algorithm, Congestion};
 use super::connection::Options;
 use super::ecn::Ecn;
 use super::pacing::Pacing;
+use super::reno::Recovery;
 use super::rtt::Rtt;
 use super::scoreboard::{Arrived, Newest, Scoreboard};
 use super::sequence::{Origin, Range};
@@ -75,7 +76,7 @@ pub(super) struct Sender {
     pub(super) board: Scoreboard,
     pub(super) congestion: Congestion,
     /// Segments that leave at first, and after a pause at least.
-    first_window: u32,
+    pub(super) first_window: u32,
     /// Of a sender that paces.
     pub(super) pacing: Option<Box<Pacing>>,
     pub(super) rtt: Rtt,
@@ -101,6 +102,14 @@ pub(super) struct Sender {
     pub(super) undo: Option<Undo>,
     /// Until where a tail loss probe is out, and whether it sent something again.
     pub(super) probe: Option<(u64, bool)>,
+    // --- recovery that counts duplicates ---
+    pub(super) recovery: Recovery,
+    /// Acknowledgements of the same place in a row.
+    pub(super) duplicates: u32,
+    /// The first segment leaves again whatever the window.
+    pub(super) again: bool,
+    /// Not everything that was sent when a time-out came is acknowledged.
+    pub(super) timed_out: bool,
     // --- is the window in use? ---
     limited: bool,
     most_out: u32,
@@ -148,6 +157,10 @@ impl Sender {
             reordering: 3,
             undo: None,
             probe: None,
+            recovery: options.recovery,
+            duplicates: 0,
+            again: false,
+            timed_out: false,
             limited: false,
             most_out: 0,
             usage_end: 0,
@@ -340,7 +353,7 @@ impl Sender {
     /// Takes note of whether the window was in use, once nothing more can leave.
     pub(super) fn validate(&mut self, now: Instant, sent: bool) {
         let limited = self.in_flight() >= self.congestion.window;
-        if !(limited || sent) {
+        if self.recovery == Recovery::Reno || !(limited || sent) {
             return;
         }
         let out = self.board.out;
@@ -386,6 +399,9 @@ impl Sender {
                 pacing.model.restarts(now, self.mss);
             }
             return;
+        }
+        if self.recovery == Recovery::Reno {
+            return self.begins_again(idle);
         }
         let timeout = self.rtt.timeout(0);
         if idle > timeout {

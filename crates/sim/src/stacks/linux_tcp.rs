@@ -16,7 +16,7 @@ use stackline_core::time::{Duration, Instant};
 use stackline_events::{Keyword, Value};
 use stackline_net::{Ecn, Packet};
 use stackline_proto::tcp::{
-    self, Algorithm, Codepoint, Connection, Event, Facts, Flags, Options, Received, Segment, State,
+    self, Algorithm, Codepoint, Connection, Event, Facts, Flags, Options, Received, Recovery, Segment, State,
 };
 use std::collections::BTreeMap;
 
@@ -32,6 +32,13 @@ pub(super) const TABLE: StackTable = StackTable {
             OptionKind::Word(&["cubic", "reno", "bbr"]),
             "cubic",
             "congestion control: cubic (RFC 9438), reno (RFC 5681) or bbr (version 1)",
+        ),
+        OptionTable::new(
+            "recovery",
+            OptionKind::Word(&["linux", "reno"]),
+            "linux",
+            "losses are found by selective acknowledgements and times, or as in 1995 by three duplicates, one a window; reno uses \
+             congestion = reno",
         ),
         OptionTable::new(
             "send_buffer",
@@ -64,7 +71,7 @@ pub(super) const TABLE: StackTable = StackTable {
             "least_timeout",
             OptionKind::Time,
             "200 ms",
-            "least variation of the round trip in a retransmission timeout; with timer_tick the least timeout",
+            "least variation of the round trip in a retransmission timeout; with timer_tick or recovery = reno the least timeout",
         ),
         OptionTable::new(
             "first_timeout",
@@ -80,6 +87,7 @@ pub(super) const TABLE: StackTable = StackTable {
         ),
     ],
     mapping: MAPPING,
+    exclusive: &[&["recovery = reno", "congestion = cubic", "congestion = bbr"]],
     facts: StackFacts {
         packets: PacketContent::Stream,
         form: ClosedForm::Tcp,
@@ -103,13 +111,16 @@ pub(super) struct Machine {
 
 pub(super) fn options(stack: &Stack, mtu: u32, ecn: bool) -> Options {
     let usual = Options::default();
+    let recovery = if stack.word("recovery") == Some("reno") { Recovery::Reno } else { Recovery::Linux };
     let time = |name: &str, usual| stack.seconds(name).map_or(usual, Duration::from_seconds);
     Options {
         congestion: match stack.word("congestion") {
             Some("reno") => Algorithm::Reno,
             Some("bbr") => Algorithm::Bbr,
+            None if recovery == Recovery::Reno => Algorithm::Reno,
             _ => Algorithm::Cubic,
         },
+        recovery,
         nodelay: stack.flag("nodelay"),
         ecn,
         mtu,
