@@ -1,6 +1,8 @@
 //! One end of a TCP connection over IPv4, with the algorithms and defaults of Linux: CUBIC with HyStart, RACK and tail loss
 //! probes, proportional rate reduction, delayed and quick acknowledgements, a receive window that grows with its reader.
 //!
+//! Options turn single parts of it into those of hosts of 1995: `reno`, `rtt`, first windows, acknowledgements.
+//!
 //! It does no I/O, reads no clock and carries no bytes: [`Connection`] takes segments and instants, yields segments to
 //! send and the deadline of the next call. Left out: urgent data, Fast Open, keep-alives, F-RTO.
 //!

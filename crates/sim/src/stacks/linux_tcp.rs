@@ -283,11 +283,27 @@ impl Machine {
             ("delayed_ack", delayed),
             ("ecn", if options.ecn { "on" } else { "off" }.to_string()),
         ];
-        settings.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
+        settings.into_iter().chain(unusual(options)).map(|(name, value)| (name.to_string(), value)).collect()
     }
 }
 
-/// A segment with its first byte at a place of the stream.
+/// What is not as Linux has it.
+fn unusual(options: &Options) -> impl Iterator<Item = (&'static str, String)> {
+    let usual = Options::default();
+    let time = |value: Duration, usual| (value != usual).then(|| stackline_core::units::time(value.seconds()));
+    let window = options.first_window;
+    [
+        ("recovery", (options.recovery != usual.recovery).then(|| "reno".to_string())),
+        ("first_window", (window != usual.first_window).then(|| window.to_string())),
+        ("quickack", (!options.quickack).then(|| "off".to_string())),
+        ("least_timeout", time(options.least_timeout, usual.least_timeout)),
+        ("first_timeout", time(options.first_timeout, usual.first_timeout)),
+        ("timer_tick", time(options.timer_tick, usual.timer_tick)),
+    ]
+    .into_iter()
+    .filter_map(|(name, value)| Some((name, value?)))
+}
+
 fn seconds(spent: &tcp::Spent) -> Spent {
     Spent {
         application_s: spent.application.seconds(),
@@ -299,6 +315,7 @@ fn seconds(spent: &tcp::Spent) -> Spent {
     }
 }
 
+/// A segment with its first byte at a place of the stream.
 fn packet(wire: &Wire, connection: u32, segment: Segment, place: u64) -> Packet<Datagram> {
     let (bytes, length) = (segment.bytes() as usize, segment.length);
     let ecn = if segment.codepoint == Codepoint::Capable { Ecn::Capable } else { Ecn::NotCapable };
