@@ -130,7 +130,7 @@ pub struct StackTable {
     pub options: &'static [OptionTable],
     /// Its mapping.
     pub mapping: &'static [Mapping],
-    /// Sets of options of which at most one is written.
+    /// Sets of options of which at most one is written. An entry is a name, or `name = word`: that option with that word.
     #[serde(skip)]
     pub exclusive: &'static [&'static [&'static str]],
     /// Bytes of the network layer that the largest packet of a path has to hold, with these options.
@@ -220,7 +220,7 @@ impl StackTable {
     #[must_use]
     pub fn conflict(&self, stack: &Stack) -> Option<(&'static str, &'static str)> {
         self.exclusive.iter().find_map(|set| {
-            let mut written = set.iter().filter(|name| stack.options.contains_key(**name));
+            let mut written = set.iter().filter(|entry| is_written(stack, entry));
             Some((*written.next()?, *written.next()?))
         })
     }
@@ -245,6 +245,13 @@ impl StackTable {
             None => Ok(()),
             Some((one, other)) => Err(Error::input(excludes(self.name, one, other)).hint("keep one of them")),
         }
+    }
+}
+
+fn is_written(stack: &Stack, entry: &str) -> bool {
+    match entry.split_once(" = ") {
+        Some((name, word)) => stack.word(name) == Some(word),
+        None => stack.options.contains_key(entry),
     }
 }
 

@@ -14,7 +14,7 @@ use stackline_core::network as plan;
 use stackline_core::plan::Stack;
 use stackline_core::program::Side;
 use stackline_core::random::Seed;
-use stackline_core::time::Instant;
+use stackline_core::time::{Duration, Instant};
 use stackline_net::{Counters, Delivery, Ecn, Network, Node, Packet, Segments, Tap};
 use stackline_proto::tcp::{self, Codepoint, Facts, Received, State};
 use std::cmp::Reverse;
@@ -149,7 +149,8 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
             })
         };
         let mtu = path(from, to)?.mtu.min(path(to, from)?.mtu);
-        let options = tcp_options(stack, u32::try_from(mtu).unwrap_or(65_535).clamp(68, 65_535), self.ecn)?;
+        let mut options = tcp_options(stack, u32::try_from(mtu).unwrap_or(65_535).clamp(68, 65_535), self.ecn)?;
+        options.timer_phase = Duration(u64::from(connection.wrapping_mul(2_654_435_761)));
         let (own, peer) = (PORTS.0.wrapping_add(connection as u16), PORTS.1);
         let dialling = tcp::Connection::connect(self.now, options, (own, peer), connection.wrapping_mul(2_654_435_761));
         let listening = tcp::Connection::listen(self.now, options, peer, connection.wrapping_mul(2_246_822_519));

@@ -1,7 +1,7 @@
 //! TCP in virtual time: its options, its window, what it reports.
 
 mod common;
-use common::{WAN, refused, run, throughput};
+use common::{WAN, refused, response, run, throughput};
 
 #[test]
 fn a_window_bounds_what_is_on_its_way() {
@@ -81,4 +81,59 @@ fn after_an_outage_it_goes_on_at_once() {
         let got = throughput(&outcome.records[0]);
         assert!((16.5e6..17.2e6).contains(&got), "{got} with a queue of {queue}");
     }
+}
+
+#[test]
+fn a_lost_request_waits_for_the_least_timeout() {
+    let lossy = "network n { host a, b; link a -> b 10 Mbit/s 1 ms loss 20%; link b -> a 10 Mbit/s 1 ms; }\n";
+    let mean = |options: &str| {
+        let outcome = run(&format!("{lossy}1 from a to b rr 1000*40 over tcp({options}) across n;"));
+        outcome.records[0].elapsed_ns as f64 / 1e9
+    };
+    let (usual, long) = (mean("nodelay"), mean("nodelay, least_timeout = 5 s, first_timeout = 5 s"));
+    let ticks = mean("nodelay, least_timeout = 1 s, timer_tick = 500 ms");
+    assert!(long > 5.0 && long > 2.0 * usual, "{usual} and {long}");
+    assert!(ticks > usual && ticks < long, "{usual}, {ticks} and {long}");
+}
+
+#[test]
+fn a_first_window_of_one_needs_more_round_trips() {
+    let time = |options: &str| {
+        let text = format!("{WAN}1 from a to b rr 14000, 10*1 over tcp(nodelay{options}) across wan;");
+        response(&run(&text).records[0])
+    };
+    let (usual, one) = (time(""), time(", first_window = 1"));
+    // The introduction opens the window to two, and ten segments need two, four and four: two round trips more of 20 ms, while which
+    // four and a half ms of the link were used.
+    assert!((0.033..0.04).contains(&(one - usual)), "{usual} and {one}");
+}
+
+#[test]
+fn fewer_acknowledgements_leave_when_none_is_hurried() {
+    let acks = |options: &str| {
+        let text = format!("{WAN}1 from a to b bulk_put 1448*16 over tcp({options}) across wan;");
+        let outcome = run(&text);
+        outcome.ports[1].packets
+    };
+    let (usual, off) = (acks("quickack = on"), acks("quickack = off"));
+    assert!(usual > off + 5, "{usual} and {off}");
+}
+
+#[test]
+fn recovery_by_duplicates_repairs_everything_later() {
+    let lossy = "network n { host a, b; link a -> b 10 Mbit/s 10 ms loss 3%; link b -> a 10 Mbit/s 10 ms; }\n";
+    let rate = |options: &str| {
+        let outcome = run(&format!("{lossy}1 from a to b bulk_put 10000*200 over tcp({options}) across n;"));
+        assert_eq!(outcome.records[0].responder.received_bytes, 2_000_000);
+        (throughput(&outcome.records[0]), outcome.records[0].initiator.settings.clone())
+    };
+    let (usual, _) = rate("congestion = reno");
+    let (classic, settings) = rate("congestion = reno, recovery = reno");
+    let (slow, _) = rate("recovery = reno, least_timeout = 1 s, timer_tick = 500 ms");
+    assert!(usual > 1.1 * classic && classic > 1.1 * slow, "{usual}, {classic}, {slow}");
+    assert_eq!((settings["recovery"].as_str(), settings["congestion"].as_str()), ("reno", "reno"));
+    let both = refused(&format!(
+        "{lossy}1 from a to b bulk_put 10000*2 over tcp(recovery = reno, congestion = bbr) across n;"
+    ));
+    assert_eq!(both.message, "tcp is either recovery = reno or congestion = bbr, not both");
 }

@@ -352,6 +352,27 @@ fn what_is_not_covered_is_said() {
 }
 
 #[test]
+fn a_tcp_of_other_rules_has_no_form() {
+    let word = |word: &str| OptionValue::Word(word.into());
+    let others = [
+        ("recovery", word("reno"), word("linux")),
+        ("quickack", word("off"), word("on")),
+        ("first_window", OptionValue::Number(1), OptionValue::Number(10)),
+        ("least_timeout", OptionValue::Seconds(1.0), OptionValue::Seconds(0.2)),
+        ("first_timeout", OptionValue::Seconds(3.0), OptionValue::Seconds(1.0)),
+        ("timer_tick", OptionValue::Seconds(0.5), OptionValue::Seconds(0.0)),
+    ];
+    for (name, other, usual) in others {
+        for part in [part(put(), "tcp", 65_536, 1000), part(rr(), "tcp", 100, 1000), part(connections(), "tcp", 1, 10)]
+        {
+            let why = refused(network(), option(part.clone(), name, other.clone()));
+            assert!(why.contains(name), "{why}");
+            one(network(), option(part, name, usual.clone()));
+        }
+    }
+}
+
+#[test]
 fn a_time_limit_cuts_what_has_no_end() {
     let mut endless = part(put(), "tcp", 1000, 1);
     endless.data.count = Count::Unlimited;

@@ -3,6 +3,7 @@
 use super::limits::Flow;
 use super::situation::Situation;
 use crate::path::{CHANGING_RATE, Path};
+use crate::start::INITIAL_SEGMENTS;
 use crate::transport::Congestion;
 use crate::{Hop, mean, pipe, real};
 use alloc::format;
@@ -23,6 +24,7 @@ const FIRST_TIMEOUT_S: f64 = 1.0;
 /// Why no form covers a transfer that `binds` limits in the long run and `limit` in all, and that takes so long.
 pub(super) fn transfer(flow: &Flow<'_>, [binds, limit]: [&str; 2], elapsed_s: f64, rtt_s: f64) -> Result<(), String> {
     changing(flow.s)?;
+    older(flow.s)?;
     slow_packets(flow.s, flow.data, flow.bytes.unwrap_or(u64::MAX))?;
     beside(flow.s, flow.data, elapsed_s / rtt_s)?;
     // What is paced below the path's rate fills no queue and no window.
@@ -63,6 +65,18 @@ pub(super) fn changing(s: &Situation<'_>) -> Result<(), String> {
         return Err("a rate on the way changes in time, and no form follows it".into());
     }
     Ok(())
+}
+
+/// A TCP with windows, acknowledgements, timers or recovery of its own.
+fn older(s: &Situation<'_>) -> Result<(), String> {
+    let stack = &s.part.stack;
+    let words = [("recovery", "linux"), ("quickack", "on")];
+    let times = [("least_timeout", LEAST_TIMEOUT_S), ("first_timeout", FIRST_TIMEOUT_S), ("timer_tick", 0.0)];
+    let word = words.into_iter().find(|(name, usual)| stack.word(name).is_some_and(|word| word != *usual));
+    let time = times.into_iter().find(|(name, usual)| stack.seconds(name).is_some_and(|time| time != *usual));
+    let first = stack.number("first_window").is_some_and(|segments| segments != INITIAL_SEGMENTS);
+    let name = word.map(|(name, _)| name).or(time.map(|(name, _)| name)).or(first.then_some("first_window"));
+    name.map_or(Ok(()), |name| Err(format!("the forms are of Linux's TCP, and `{name}` makes it another")))
 }
 
 /// What is sent at once takes longer to leave than timers wait for it: it is sent again for nothing.
@@ -329,6 +343,7 @@ pub(super) fn connections(s: &Situation<'_>, time_s: f64) -> Result<(), String> 
 /// Why no form covers turns of so long, of which that share meets a loss, and which may open a connection each.
 pub(super) fn turns(s: &Situation<'_>, turn_s: f64, loss: f64, opens: bool) -> Result<(), String> {
     changing(s)?;
+    older(s)?;
     for path in [&s.there, &s.back] {
         // A queue grows where packets come faster than they leave: at the bottleneck.
         let narrowest = path.bottleneck(s.transport.segment_bytes + s.transport.header_bytes).into_iter();

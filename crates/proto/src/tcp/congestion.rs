@@ -44,9 +44,10 @@ pub(super) struct Congestion {
 }
 
 impl Congestion {
-    pub(super) fn new(algorithm: Algorithm) -> Self {
+    /// `first`: segments that may leave at first.
+    pub(super) fn new(algorithm: Algorithm, first: u32) -> Self {
         let cubic = Cubic::default();
-        Self { algorithm, window: INITIAL_WINDOW, threshold: u32::MAX, credit: 0, cubic }
+        Self { algorithm, window: first.clamp(1, LARGEST), threshold: u32::MAX, credit: 0, cubic }
     }
 
     pub(super) const fn begin(&mut self, now: Instant, next: u64) {
@@ -126,7 +127,7 @@ mod tests {
 
     #[test]
     fn reno_grows_by_one_a_window() {
-        let mut reno = Congestion::new(Algorithm::Reno);
+        let mut reno = Congestion::new(Algorithm::Reno, 10);
         (reno.window, reno.threshold) = (20, 10);
         (0..10).for_each(|_| reno.grow(Instant(0), 2));
         assert_eq!(reno.window, 21);
@@ -136,7 +137,7 @@ mod tests {
 
     #[test]
     fn slow_start_stops_at_the_threshold() {
-        let mut reno = Congestion::new(Algorithm::Reno);
+        let mut reno = Congestion::new(Algorithm::Reno, 10);
         reno.threshold = 13;
         reno.grow(Instant(0), 10);
         assert_eq!((reno.window, reno.credit), (13, 7));

@@ -1,9 +1,11 @@
 //! The machine: one end of a connection, the application's operations, and the verbs `handle`, `poll`, `deadline`.
 
-use super::congestion::Algorithm;
+use super::congestion::{Algorithm, INITIAL_WINDOW};
 use super::event::EventLog;
 use super::receive::Receiver;
 use super::recovery::Push;
+use super::reno::Recovery;
+use super::rtt::Timeouts;
 use super::segment::{IPV4_HEADER, Segment, TCP_HEADER, TIMESTAMPS};
 use super::send::{Phase, Sender};
 use super::send_buffer::{self, SendBuffer};
@@ -24,6 +26,8 @@ const FIRST_SEND_BUFFER: u64 = 16 << 10;
 pub struct Options {
     /// Congestion control.
     pub congestion: Algorithm,
+    /// How losses are found and repaired; with [`Recovery::Reno`] nothing is acknowledged selectively.
+    pub recovery: Recovery,
     /// Small segments are not held back.
     pub nodelay: bool,
     /// It asks for explicit congestion notification, and grants it.
@@ -37,6 +41,20 @@ pub struct Options {
     pub receive_buffer: Option<u64>,
     /// How long the acknowledgement of a single segment waits for company; zero: not at all.
     pub delayed_ack: Duration,
+    /// Retransmission timeouts are no shorter. Linux takes the variation of the round trip for at least so much, others compare
+    /// the whole.
+    pub least_timeout: Duration,
+    /// Before a round trip was measured, and of a SYN.
+    pub first_timeout: Duration,
+    /// Retransmission timeouts are counted in ticks of a timer that runs anyhow (4.3BSD: 500 ms), rounded up, and end at one of
+    /// them; zero: they are exact.
+    pub timer_tick: Duration,
+    /// When that timer ticked first.
+    pub timer_phase: Duration,
+    /// Segments that may leave at first, and after a pause at least: 10 (RFC 6928).
+    pub first_window: u32,
+    /// The first segments with data, and those after a pause, are acknowledged one by one and at once.
+    pub quickack: bool,
     /// A connection that receives nothing for so long is given up, even an idle one.
     pub timeout: Option<Duration>,
 }
@@ -46,13 +64,33 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             congestion: Algorithm::Cubic,
+            recovery: Recovery::Linux,
             nodelay: false,
             ecn: false,
             mtu: 1500,
             send_buffer: None,
             receive_buffer: None,
             delayed_ack: Duration(40_000_000),
+            least_timeout: Duration(200_000_000),
+            first_timeout: Duration(1_000_000_000),
+            timer_tick: Duration::ZERO,
+            timer_phase: Duration::ZERO,
+            first_window: INITIAL_WINDOW,
+            quickack: true,
             timeout: None,
+        }
+    }
+}
+
+impl Options {
+    /// How its retransmission timeouts are counted.
+    pub(super) fn timeouts(&self) -> Timeouts {
+        Timeouts {
+            least: self.least_timeout,
+            first: self.first_timeout,
+            tick: self.timer_tick,
+            phase: self.timer_phase,
+            classic: self.timer_tick > Duration::ZERO || self.recovery == Recovery::Reno,
         }
     }
 }
@@ -193,7 +231,7 @@ pub struct Connection {
 impl Connection {
     fn new(options: Options, ports: (u16, u16), first: u32, state: State, now: Instant) -> Self {
         let mss = Self::mss_of(options.mtu) - TIMESTAMPS;
-        let mut sender = Sender::new(Origin(first), options.congestion, mss, options.nodelay);
+        let mut sender = Sender::new(Origin(first), &options, mss);
         sender.congestion.begin(now, 0);
         let offered =
             options.receive_buffer.map(|asked| socket_memory::window(socket_memory::receive(asked), mss.into()));
@@ -204,7 +242,7 @@ impl Connection {
             state,
             ports,
             sender,
-            receiver: Receiver::new(Origin(0), tuning, scale, mss, options.delayed_ack),
+            receiver: Receiver::new(Origin(0), tuning, scale, mss, &options),
             scaled: true,
             timestamps: true,
             syns: 0,

@@ -3,6 +3,7 @@
 use super::connection::{Connection, State};
 use super::ecn::Ecn;
 use super::receive::Rhythm;
+use super::reno::{Heard, Recovery};
 use super::segment::{Flags, Segment, TIMESTAMPS, Timestamps};
 use super::sequence::{Origin, Range};
 use super::timers::TIME_WAIT;
@@ -53,7 +54,8 @@ impl Connection {
         let peer = if segment.syn.mss == 0 { 536 } else { u32::from(segment.syn.mss).max(88) };
         self.timestamps = segment.timestamps.is_some();
         self.sender.mss = own.min(peer) - if self.timestamps { TIMESTAMPS } else { 0 };
-        self.sender.sack = segment.syn.sack_permitted;
+        self.sender.sack = segment.syn.sack_permitted && self.options.recovery == Recovery::Linux;
+        self.receiver.gathers = self.sender.sack;
         self.sender.ecn.agreed = self.options.ecn && Ecn::wanted(segment.flags);
         self.scaled = segment.syn.window_scale.is_some();
         self.sender.scale = segment.syn.window_scale.unwrap_or(0).min(14);
@@ -194,14 +196,19 @@ impl Connection {
         if upto > self.sender.una {
             self.sender.timeouts = 0;
         }
-        let origin = self.sender.origin;
-        let blocks = segment.sack().iter().filter_map(|&(from, to)| {
-            let start = origin.place(from, upto)?;
-            Some(Range { start, end: origin.place(to, start)? })
-        });
         let echoed = age(now, segment.timestamps);
         let marked = self.sender.ecn.is_echo(segment.flags);
-        self.sender.acknowledged(now, upto, blocks, echoed, marked);
+        if self.options.recovery == Recovery::Reno {
+            let bare = segment.span() == 0 && !opened;
+            self.sender.counts(now, &Heard { upto, bare, echoed, marked });
+        } else {
+            let origin = self.sender.origin;
+            let blocks = segment.sack().iter().filter_map(|&(from, to)| {
+                let start = origin.place(from, upto)?;
+                Some(Range { start, end: origin.place(to, start)? })
+            });
+            self.sender.acknowledged(now, upto, blocks, echoed, marked);
+        }
         if self.sender.fin && self.sender.una == self.sender.end() {
             self.fin_acknowledged(now);
         }

@@ -1,6 +1,8 @@
 //! One end of a TCP connection over IPv4, with the algorithms and defaults of Linux: CUBIC with HyStart, RACK and tail loss
 //! probes, proportional rate reduction, delayed and quick acknowledgements, a receive window that grows with its reader.
 //!
+//! Options turn single parts of it into those of hosts of 1995: `reno`, `rtt`, first windows, acknowledgements.
+//!
 //! It does no I/O, reads no clock and carries no bytes: [`Connection`] takes segments and instants, yields segments to
 //! send and the deadline of the next call. Left out: urgent data, Fast Open, keep-alives, F-RTO.
 //!
@@ -14,6 +16,7 @@
 //! | `send` | what was sent: windows, round trips, the end of an acknowledgement's work |
 //! | `send_buffer` | how much a send buffer of a fixed size takes |
 //! | `recovery` | what is lost, and how much may leave meanwhile |
+//! | `reno` | the same as hosts of 1995 did it: duplicates counted, one loss a window |
 //! | `scoreboard` | ranges that were sent, and their state |
 //! | `bbr`, `rate`, `pacing` | a model of the path instead of losses: how fast segments arrive, and when the next leave |
 //! | `congestion`, `cubic` | how the window grows and by how much it shrinks |
@@ -36,6 +39,7 @@ mod pacing;
 mod rate;
 mod receive;
 mod recovery;
+mod reno;
 mod rtt;
 mod scoreboard;
 pub mod segment;
@@ -54,5 +58,6 @@ pub use congestion::Algorithm;
 pub use connection::{Cause, Connection, Facts, Options, Received, State};
 pub use ecn::Codepoint;
 pub use event::{Event, Reason};
+pub use reno::Recovery;
 pub use segment::{Flags, Segment};
 pub use time_accounting::Spent;

@@ -4,6 +4,7 @@ use super::connection::{Connection, State};
 use super::event::Reason;
 use super::input::clock;
 use super::recovery::Push;
+use super::reno::Recovery;
 use super::segment::{Flags, MOST_BLOCKS, Segment, Syn, Timestamps};
 use super::send::{Phase, Wait};
 use super::sequence::Range;
@@ -49,7 +50,7 @@ impl Connection {
         let syn = Syn {
             mss: Self::mss_of(self.options.mtu) as u16,
             window_scale: self.scaled.then_some(self.receiver.scale),
-            sack_permitted: !answers || self.sender.sack,
+            sack_permitted: if answers { self.sender.sack } else { self.options.recovery == Recovery::Linux },
         };
         let window = self.receiver.window().min(UNSCALED);
         (self.receiver.acknowledged, self.receiver.offered) = (1, window);

@@ -1,6 +1,7 @@
 //! What arrived: the stream in order, ranges behind gaps, and when to acknowledge, as Linux does: the first segments at
 //! once, then every second full one or after a while, gaps at once but not too often.
 
+use super::connection::Options;
 use super::sequence::{Origin, Range};
 use super::window::Tuning;
 use alloc::collections::VecDeque;
@@ -51,6 +52,10 @@ pub(super) struct Receiver {
     segment: u32,
     largest: u32,
     patience: Duration,
+    /// Ranges behind gaps are reported, and several with one acknowledgement; else each is answered at once, with an unchanged window.
+    pub(super) gathers: bool,
+    /// Some acknowledgements leave at once though a delay would do, the next so many.
+    hastens: bool,
     quick: u32,
     /// The application answers, so acknowledgements ride with its data.
     interactive: bool,
@@ -70,7 +75,7 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    pub(super) fn new(origin: Origin, tuning: Tuning, scale: u8, segment: u32, patience: Duration) -> Self {
+    pub(super) fn new(origin: Origin, tuning: Tuning, scale: u8, segment: u32, options: &Options) -> Self {
         Self {
             origin,
             next: 1,
@@ -85,7 +90,9 @@ impl Receiver {
             tuning,
             segment: segment.min(LEAST_SEGMENT),
             largest: segment,
-            patience,
+            patience: options.delayed_ack,
+            gathers: true,
+            hastens: options.quickack,
             quick: 0,
             interactive: false,
             last_data: None,
@@ -127,13 +134,14 @@ impl Receiver {
             self.fin = Some(range.end - 1);
         }
         self.count(now, range.len() as u32, rhythm.pause);
-        if range.start <= self.next {
+        let expected = range.start <= self.next;
+        if expected {
             self.next = range.end;
             self.close_gaps();
-        } else if self.keep(range) {
+        } else if self.keep(range) && self.gathers {
             self.tuning.gap(self.beyond_bytes);
         }
-        if self.tuning.arrived(self.largest) {
+        if (expected || self.gathers) && self.tuning.arrived(self.largest) {
             // The sender should learn of the window soon.
             self.quick |= 1;
         }
@@ -228,7 +236,8 @@ impl Receiver {
     fn decide(&mut self, now: Instant, fin: bool, rtt: Option<Duration>) {
         // While the application has not read, the window does not move; it is advertised when that happens.
         let two = self.next - self.acknowledged > u64::from(self.segment) && self.window() >= self.offered;
-        self.now |= two || fin || (self.quick > 0 && !self.interactive) || self.patience == Duration::ZERO;
+        self.now |=
+            two || fin || (self.hastens && self.quick > 0 && !self.interactive) || self.patience == Duration::ZERO;
         if self.now {
             return;
         }
@@ -240,7 +249,7 @@ impl Receiver {
         if self.single_at != self.next {
             (self.single_at, self.single) = (self.next, 0);
         }
-        if self.single < SINGLE || self.gathered >= GATHERED {
+        if !self.gathers || self.single < SINGLE || self.gathered >= GATHERED {
             self.single += 1;
             self.now = true;
             return;
@@ -295,7 +304,7 @@ impl Receiver {
         let drained = self.waiting() == 0;
         self.now |= owed
             && (self.next - self.acknowledged > u64::from(self.segment)
-                || (self.small && drained && !self.interactive));
+                || (self.hastens && self.small && drained && !self.interactive));
         let left = self.edge().saturating_sub(self.next);
         if !self.now && !self.ended() && left * 2 <= self.tuning.clamp {
             let window = self.window();
@@ -316,7 +325,11 @@ mod tests {
     use super::*;
 
     fn receiver() -> Receiver {
-        let mut receiver = Receiver::new(Origin(7), Tuning::new(None, 1000), 7, 1000, Duration(40));
+        with(&Options { delayed_ack: Duration(40), ..Options::default() })
+    }
+
+    fn with(options: &Options) -> Receiver {
+        let mut receiver = Receiver::new(Origin(7), Tuning::new(None, 1000), 7, 1000, options);
         receiver.advertise(true);
         receiver
     }
@@ -338,6 +351,17 @@ mod tests {
         let acks: alloc::vec::Vec<bool> = (0..22).map(|n| arrives(&mut receiver, n, n + 1)).collect();
         assert!(acks[..16].iter().all(|ack| *ack));
         assert_eq!(acks[16..], [false, true, false, true, false, true]);
+    }
+
+    #[test]
+    fn without_haste_every_second_from_the_first() {
+        let mut receiver = with(&Options { quickack: false, delayed_ack: Duration(40), ..Options::default() });
+        // A segment is full when one of its size or more came before.
+        let acks: alloc::vec::Vec<bool> = (0..6).map(|n| arrives(&mut receiver, n, n + 1)).collect();
+        assert_eq!(acks, [false, true, false, true, false, true]);
+        assert!(!arrives(&mut receiver, 6, 7));
+        receiver.handle_timer(Instant(40));
+        assert!(receiver.now);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What is lost, and how much may leave meanwhile: RACK and tail loss probes (RFC 8985), proportional rate reduction
 //! (RFC 6937), time-outs (RFC 6298), and the way back where it was for nothing (RFC 3522).
 
+use super::reno::Recovery;
 use super::send::{Phase, Sender, Undo, Wait};
 use super::sequence::Range;
 use stackline_core::time::{Duration, Instant};
@@ -131,8 +132,7 @@ impl Sender {
         self.timer = None;
         match wait {
             Wait::TailProbe => {
-                let timeout = self.rtt.timeout(self.backoff);
-                self.timer = Some((Wait::Timeout, now + timeout));
+                self.timer = Some((Wait::Timeout, self.rtt.expires(now, self.backoff)));
                 (self.board.out > 0).then_some(Push::TailProbe)
             }
             Wait::Reordering => {
@@ -140,7 +140,9 @@ impl Sender {
                 None
             }
             Wait::Timeout => {
-                if self.board.out > 0 {
+                if self.board.out > 0 && self.recovery == Recovery::Reno {
+                    self.goes_back(now);
+                } else if self.board.out > 0 {
                     self.time_out(now);
                 }
                 None
@@ -164,7 +166,7 @@ impl Sender {
         }
         self.timer = match wait {
             Some(at) if lost == 0 => Some((Wait::Reordering, at)),
-            _ => Some((Wait::Timeout, now + self.rtt.timeout(self.backoff))),
+            _ => Some((Wait::Timeout, self.rtt.expires(now, self.backoff))),
         };
     }
 
@@ -188,12 +190,12 @@ impl Sender {
         (self.phase, self.high) = (Phase::Loss, self.next);
         self.probe = None;
         self.backoff = (self.backoff + 1).min(16);
-        self.timer = Some((Wait::Timeout, now + self.rtt.timeout(self.backoff)));
+        self.timer = Some((Wait::Timeout, self.rtt.expires(now, self.backoff)));
     }
 
     /// What is lost and may leave again now.
     pub(super) fn lost(&mut self) -> Option<Range> {
-        if self.board.lost == 0 || self.in_flight() >= self.congestion.window {
+        if self.board.lost == 0 || (self.in_flight() >= self.congestion.window && !self.again) {
             return None;
         }
         let range = self.board.next_lost()?;
@@ -203,6 +205,7 @@ impl Sender {
     /// A range leaves again.
     pub(super) fn sends_again(&mut self, range: Range, now: Instant) {
         self.paces(now, range.len());
+        self.again = false;
         self.board.send_again(range, now);
         self.times.progress(now);
         self.retransmits += 1;
@@ -214,7 +217,7 @@ impl Sender {
             self.sent_in_reduction += 1;
         }
         if self.timer.is_none_or(|(wait, _)| wait == Wait::TailProbe) {
-            self.timer = Some((Wait::Timeout, now + self.rtt.timeout(self.backoff)));
+            self.timer = Some((Wait::Timeout, self.rtt.expires(now, self.backoff)));
         }
     }
 }

@@ -1,20 +1,64 @@
 //! The round trip time and the time-out made of it (RFC 6298), with the bounds and the smoothing of Linux: the variation
-//! counts as 200 ms at least, rises at once and falls once a round trip.
+//! counts as 200 ms at least, rises at once and falls once a round trip. Or as hosts of 1995 had them: the whole time-out has a
+//! least, and what counts it may be a slow timer that ticks.
 
 use stackline_core::time::{Duration, Instant};
 
-/// The variation is taken for at least so much, so no time-out comes earlier.
-const VARIATION_LEAST: u64 = 200_000_000;
-/// Time-out before there is a sample.
-const INITIAL: u64 = 1_000_000_000;
-/// Longest time-out.
+/// Longest time-out, and that of hosts of 1995 (4.4BSD's TCPTV_REXMTMAX).
 pub(super) const LONGEST: u64 = 120_000_000_000;
+const LONGEST_CLASSIC: u64 = 64_000_000_000;
 /// How long a minimum holds.
 const MINIMUM_HOLDS: u64 = 300_000_000_000;
+
+/// How time-outs are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Timeouts {
+    /// The variation is taken for at least so much, so no time-out comes earlier; of the classic ones the time-out itself is.
+    pub(super) least: Duration,
+    /// Before there is a sample.
+    pub(super) first: Duration,
+    /// Between two ticks of the timer that counts them; zero: they are exact.
+    pub(super) tick: Duration,
+    /// When the first tick was.
+    pub(super) phase: Duration,
+    /// As before Linux: four deviations count, however few they are, and doubling ends at 64 s.
+    pub(super) classic: bool,
+}
+
+impl Timeouts {
+    /// The first time-out after so many in a row: of a SYN, too.
+    pub(super) fn first(&self, backoff: u32) -> Duration {
+        let doubled = self.first.0.saturating_mul(1 << backoff.min(16));
+        Duration(if self.classic { doubled.min(LONGEST_CLASSIC) } else { doubled })
+    }
+
+    /// When what is to last so long is over. The timer ticks whoever waits, so the first of its ticks comes early.
+    pub(super) fn expires(&self, now: Instant, after: Duration) -> Instant {
+        let tick = self.tick.0;
+        if tick == 0 {
+            return now + after;
+        }
+        let (at, phase) = (now.0 % tick, self.phase.0 % tick);
+        let begun = if at < phase { tick - (phase - at) } else { at - phase };
+        now + Duration((self.whole(after.0) - begun).max(1))
+    }
+
+    /// In whole ticks.
+    const fn whole(&self, ns: u64) -> u64 {
+        match self.tick.0 {
+            0 => ns,
+            tick => {
+                let ticks = ns.div_ceil(tick);
+                tick.saturating_mul(if ticks == 0 { 1 } else { ticks })
+            }
+        }
+    }
+}
 
 /// Estimates, in ns.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rtt {
+    rules: Timeouts,
     smoothed: u64,
     deviation: u64,
     /// Largest deviation of this round trip.
@@ -26,14 +70,12 @@ pub(super) struct Rtt {
     minimum_at: Instant,
 }
 
-impl Default for Rtt {
-    fn default() -> Self {
-        let minimum = u64::MAX;
-        Self { smoothed: 0, deviation: 0, largest: 0, variation: 0, round: 0, minimum, minimum_at: Instant(0) }
-    }
-}
-
 impl Rtt {
+    pub(super) const fn new(rules: Timeouts) -> Self {
+        let minimum = u64::MAX;
+        Self { rules, smoothed: 0, deviation: 0, largest: 0, variation: 0, round: 0, minimum, minimum_at: Instant(0) }
+    }
+
     /// A sample, when everything up to `acknowledged` has arrived and everything up to `next` is sent.
     pub(super) fn sample(&mut self, now: Instant, sample: Duration, acknowledged: u64, next: u64) {
         let sample = sample.0.max(1);
@@ -43,7 +85,7 @@ impl Rtt {
         if self.smoothed == 0 {
             self.smoothed = sample;
             self.deviation = sample / 2;
-            self.variation = (sample * 2).max(VARIATION_LEAST);
+            self.variation = (sample * 2).max(self.rules.least.0);
             (self.largest, self.round) = (self.variation, next);
             return;
         }
@@ -57,7 +99,7 @@ impl Rtt {
             if self.largest < self.variation {
                 self.variation -= (self.variation - self.largest) / 4;
             }
-            (self.round, self.largest) = (next, VARIATION_LEAST);
+            (self.round, self.largest) = (next, self.rules.least.0);
         }
     }
 
@@ -92,8 +134,24 @@ impl Rtt {
 
     /// The time-out after so many in a row.
     pub(super) fn timeout(&self, backoff: u32) -> Duration {
-        let first = if self.smoothed == 0 { INITIAL } else { self.smoothed + self.variation };
-        Duration(first.saturating_mul(1 << backoff.min(16)).min(LONGEST))
+        let rules = &self.rules;
+        let first = match self.smoothed {
+            0 => rules.first.0,
+            smoothed if rules.classic => (smoothed + 4 * self.deviation).max(rules.least.0),
+            smoothed => smoothed + self.variation,
+        };
+        let longest = if rules.classic { LONGEST_CLASSIC } else { LONGEST };
+        Duration(rules.whole(first).saturating_mul(1 << backoff.min(16)).min(longest))
+    }
+
+    /// When a time-out that begins now, after so many in a row, is over.
+    pub(super) fn expires(&self, now: Instant, backoff: u32) -> Instant {
+        self.rules.expires(now, self.timeout(backoff))
+    }
+
+    /// When a SYN that has left so many times before is sent again.
+    pub(super) fn syn_expires(&self, now: Instant, times: u32) -> Instant {
+        self.rules.expires(now, self.rules.first(times))
     }
 }
 
@@ -103,9 +161,32 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
+    fn linux() -> Rtt {
+        Rtt::new(crate::tcp::Options::default().timeouts())
+    }
+
+    fn bsd() -> Rtt {
+        let [least, first, tick, phase] = [1000, 3000, 500, 100].map(|ms| Duration(ms * MS));
+        Rtt::new(Timeouts { least, first, tick, phase, classic: true })
+    }
+
+    #[test]
+    fn a_slow_timer_counts_whole_ticks() {
+        let mut rtt = bsd();
+        assert_eq!(rtt.syn_expires(Instant(0), 0), Instant(2600 * MS));
+        for n in 0..100 {
+            rtt.sample(Instant(n), Duration(12 * MS), n, n + 1);
+        }
+        // Two ticks, of which the first comes when it comes: the time-out lasts from 0.5 s to 1 s.
+        let ends = [100, 101, 599, 600].map(|ms| rtt.expires(Instant(ms * MS), 0).0 / MS);
+        assert_eq!(ends, [1100, 1100, 1100, 1600]);
+        assert_eq!(rtt.expires(Instant(101 * MS), 1), Instant(2100 * MS));
+        assert_eq!([5, 6, 30].map(|times| rtt.timeout(times).0 / MS), [32_000, 64_000, 64_000]);
+    }
+
     #[test]
     fn the_time_out_is_200_ms_above_a_steady_round_trip() {
-        let mut rtt = Rtt::default();
+        let mut rtt = linux();
         assert_eq!(rtt.timeout(0), Duration(1000 * MS));
         for n in 0..100 {
             rtt.sample(Instant(n), Duration(40 * MS), n, n + 1);
@@ -117,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_rise_counts_at_once() {
-        let mut rtt = Rtt::default();
+        let mut rtt = linux();
         (0..50).for_each(|n| rtt.sample(Instant(n), Duration(20 * MS), n, n + 1));
         rtt.sample(Instant(60), Duration(820 * MS), 60, 61);
         assert_eq!(rtt.smoothed(), Duration(120 * MS));

@@ -307,6 +307,15 @@ impl Scoreboard {
         self.mark(at, part, |run| run.fate = Fate::Lost)
     }
 
+    /// The first segment is lost.
+    pub(super) fn lose_first(&mut self) {
+        if let Some(&run) = self.runs.front()
+            && run.fate == Fate::InFlight
+        {
+            self.lose(0, (run.start, run.boundary(1).0, 1));
+        }
+    }
+
     /// A retransmission of that time still in flight is lost again.
     fn lose_retransmission(&mut self, range: Range, sent: Instant) {
         let mut at = self.runs.partition_point(|run| run.end <= range.start);

@@ -1,8 +1,10 @@
 //! The sending half: what is queued, what was sent, what an acknowledgement changes.
 
 use super::congestion::{Algorithm, Congestion};
+use super::connection::Options;
 use super::ecn::Ecn;
 use super::pacing::Pacing;
+use super::reno::Recovery;
 use super::rtt::Rtt;
 use super::scoreboard::{Arrived, Newest, Scoreboard};
 use super::sequence::{Origin, Range};
@@ -73,6 +75,8 @@ pub(super) struct Sender {
     pub(super) sack: bool,
     pub(super) board: Scoreboard,
     pub(super) congestion: Congestion,
+    /// Segments that leave at first, and after a pause at least.
+    pub(super) first_window: u32,
     /// Of a sender that paces.
     pub(super) pacing: Option<Box<Pacing>>,
     pub(super) rtt: Rtt,
@@ -98,6 +102,14 @@ pub(super) struct Sender {
     pub(super) undo: Option<Undo>,
     /// Until where a tail loss probe is out, and whether it sent something again.
     pub(super) probe: Option<(u64, bool)>,
+    // --- recovery that counts duplicates ---
+    pub(super) recovery: Recovery,
+    /// Acknowledgements of the same place in a row.
+    pub(super) duplicates: u32,
+    /// The first segment leaves again whatever the window.
+    pub(super) again: bool,
+    /// Not everything that was sent when a time-out came is acknowledged.
+    pub(super) timed_out: bool,
     // --- is the window in use? ---
     limited: bool,
     most_out: u32,
@@ -107,7 +119,8 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub(super) fn new(origin: Origin, algorithm: Algorithm, mss: u32, nodelay: bool) -> Self {
+    pub(super) fn new(origin: Origin, options: &Options, mss: u32) -> Self {
+        let Options { congestion: algorithm, nodelay, first_window, .. } = *options;
         Self {
             origin,
             una: 0,
@@ -123,9 +136,10 @@ impl Sender {
             window_update: (0, 0),
             sack: false,
             board: Scoreboard::default(),
-            congestion: Congestion::new(algorithm),
+            congestion: Congestion::new(algorithm, first_window),
+            first_window,
             pacing: (algorithm == Algorithm::Bbr).then(|| Box::new(Pacing::new(u64::from(origin.wire(0))))),
-            rtt: Rtt::default(),
+            rtt: Rtt::new(options.timeouts()),
             times: TimeAccounting::default(),
             timer: None,
             backoff: 0,
@@ -143,6 +157,10 @@ impl Sender {
             reordering: 3,
             undo: None,
             probe: None,
+            recovery: options.recovery,
+            duplicates: 0,
+            again: false,
+            timed_out: false,
             limited: false,
             most_out: 0,
             usage_end: 0,
@@ -335,7 +353,7 @@ impl Sender {
     /// Takes note of whether the window was in use, once nothing more can leave.
     pub(super) fn validate(&mut self, now: Instant, sent: bool) {
         let limited = self.in_flight() >= self.congestion.window;
-        if !(limited || sent) {
+        if self.recovery == Recovery::Reno || !(limited || sent) {
             return;
         }
         let out = self.board.out;
@@ -354,7 +372,7 @@ impl Sender {
 
     /// A window that was not used for long is no longer valid (RFC 7661, as in Linux).
     fn shrink_to_use(&mut self, now: Instant) {
-        let used = self.used.max(super::congestion::INITIAL_WINDOW);
+        let used = self.used.max(self.first_window);
         if self.phase == Phase::Open && used < self.congestion.window {
             self.congestion.threshold = self.threshold_now();
             self.congestion.window = u32::midpoint(self.congestion.window, used);
@@ -382,10 +400,13 @@ impl Sender {
             }
             return;
         }
+        if self.recovery == Recovery::Reno {
+            return self.begins_again(idle);
+        }
         let timeout = self.rtt.timeout(0);
         if idle > timeout {
             self.congestion.threshold = self.threshold_now();
-            let least = self.congestion.window.min(super::congestion::INITIAL_WINDOW);
+            let least = self.congestion.window.min(self.first_window);
             let halvings = (idle.0 / timeout.0.max(1)).min(31) as u32;
             self.congestion.window = (self.congestion.window >> halvings).max(least);
             (self.used, self.used_at) = (0, now);
@@ -424,16 +445,16 @@ impl Sender {
             self.timer = None;
             return;
         }
-        let timeout = self.rtt.timeout(self.backoff);
+        let timeout = self.rtt.expires(now, self.backoff);
         let probing = self.sack
             && self.probe.is_none()
             && matches!(self.phase, Phase::Open | Phase::Reduction)
             && self.board.sacked == 0
             && self.backoff == 0;
         self.timer = Some(if probing && self.rtt.known() {
-            (Wait::TailProbe, now + self.probe_after().min(timeout))
+            (Wait::TailProbe, timeout.min(now + self.probe_after()))
         } else {
-            (Wait::Timeout, now + timeout)
+            (Wait::Timeout, timeout)
         });
     }
 

@@ -4,8 +4,6 @@ use super::connection::{Cause, Connection, State};
 use super::send::Wait;
 use stackline_core::time::{Duration, Instant};
 
-/// A SYN leaves again after so long, then after twice as long, and so on.
-const SYN_AGAIN: Duration = Duration(1_000_000_000);
 /// Retransmissions of a SYN, of its answer, and of other segments before the connection is given up.
 const MOST_SYNS: u32 = 7;
 const MOST_ANSWERS: u32 = 6;
@@ -100,9 +98,9 @@ impl Connection {
         self.output_pending = true;
     }
 
-    /// A SYN, or the answer to one, leaves.
+    /// A SYN, or the answer to one, leaves; again after a first time-out, then after twice as long, and so on.
     pub(super) fn syn_leaves(&mut self, now: Instant) {
-        let wait = SYN_AGAIN.0 << self.syns.min(16);
+        let again = self.sender.rtt.syn_expires(now, self.syns);
         if self.syns > 0 {
             self.sender.retransmits += 1;
             self.emit_handshake();
@@ -110,6 +108,6 @@ impl Connection {
             self.syn_sent = now;
         }
         self.syns += 1;
-        self.handshake = Some(now + Duration(wait));
+        self.handshake = Some(again);
     }
 }

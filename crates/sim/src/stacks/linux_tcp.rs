@@ -16,7 +16,7 @@ use stackline_core::time::{Duration, Instant};
 use stackline_events::{Keyword, Value};
 use stackline_net::{Ecn, Packet};
 use stackline_proto::tcp::{
-    self, Algorithm, Codepoint, Connection, Event, Facts, Flags, Options, Received, Segment, State,
+    self, Algorithm, Codepoint, Connection, Event, Facts, Flags, Options, Received, Recovery, Segment, State,
 };
 use std::collections::BTreeMap;
 
@@ -34,6 +34,13 @@ pub(super) const TABLE: StackTable = StackTable {
             "congestion control: cubic (RFC 9438), reno (RFC 5681) or bbr (version 1)",
         ),
         OptionTable::new(
+            "recovery",
+            OptionKind::Word(&["linux", "reno"]),
+            "linux",
+            "losses are found by selective acknowledgements and times, or as in 1995 by three duplicates, one a window; reno uses \
+             congestion = reno",
+        ),
+        OptionTable::new(
             "send_buffer",
             OptionKind::BUFFER,
             "two windows, from 16 KiB to 4 MiB",
@@ -48,8 +55,39 @@ pub(super) const TABLE: StackTable = StackTable {
         MSS,
         DELAYED_ACK,
         TIMEOUT,
+        OptionTable::new(
+            "first_window",
+            OptionKind::Number(1, 1 << 16),
+            "10",
+            "segments that may leave at first, and after a pause at least",
+        ),
+        OptionTable::new(
+            "quickack",
+            OptionKind::Word(&["on", "off"]),
+            "on",
+            "the first 16 segments with data, and those after a pause, are acknowledged at once; off: every second one is",
+        ),
+        OptionTable::new(
+            "least_timeout",
+            OptionKind::Time,
+            "200 ms",
+            "least variation of the round trip in a retransmission timeout; with timer_tick or recovery = reno the least timeout",
+        ),
+        OptionTable::new(
+            "first_timeout",
+            OptionKind::Time,
+            "1 s",
+            "retransmission timeout of a SYN, and before a round trip was measured",
+        ),
+        OptionTable::new(
+            "timer_tick",
+            OptionKind::Time,
+            "0 s: retransmission timeouts are exact",
+            "retransmission timeouts are counted in ticks of a slow timer (4.3BSD: 500 ms) and double up to 64 s",
+        ),
     ],
     mapping: MAPPING,
+    exclusive: &[&["recovery = reno", "congestion = cubic", "congestion = bbr"]],
     facts: StackFacts {
         packets: PacketContent::Stream,
         form: ClosedForm::Tcp,
@@ -73,19 +111,29 @@ pub(super) struct Machine {
 
 pub(super) fn options(stack: &Stack, mtu: u32, ecn: bool) -> Options {
     let usual = Options::default();
+    let recovery = if stack.word("recovery") == Some("reno") { Recovery::Reno } else { Recovery::Linux };
+    let time = |name: &str, usual| stack.seconds(name).map_or(usual, Duration::from_seconds);
     Options {
         congestion: match stack.word("congestion") {
             Some("reno") => Algorithm::Reno,
             Some("bbr") => Algorithm::Bbr,
+            None if recovery == Recovery::Reno => Algorithm::Reno,
             _ => Algorithm::Cubic,
         },
+        recovery,
         nodelay: stack.flag("nodelay"),
         ecn,
         mtu,
         send_buffer: stack.number("send_buffer"),
         receive_buffer: stack.number("receive_buffer"),
-        delayed_ack: stack.seconds("delayed_ack").map_or(usual.delayed_ack, Duration::from_seconds),
+        delayed_ack: time("delayed_ack", usual.delayed_ack),
         timeout: stack.seconds("timeout").map(Duration::from_seconds),
+        least_timeout: time("least_timeout", usual.least_timeout),
+        first_timeout: time("first_timeout", usual.first_timeout),
+        timer_tick: time("timer_tick", usual.timer_tick),
+        timer_phase: usual.timer_phase,
+        first_window: stack.number("first_window").map_or(usual.first_window, |segments| segments as u32),
+        quickack: stack.word("quickack") != Some("off"),
     }
 }
 
@@ -93,7 +141,10 @@ impl Machine {
     /// `ecn`: it asks for marks, as the kernel does where the hosts of a network are told to.
     pub(super) fn new(stack: &Stack, mtu: u32, ecn: bool, seed: u64, now: Instant) -> Self {
         let first = seed as u32;
-        Self { connection: Connection::listen(now, options(stack, mtu, ecn), 0, first), first }
+        // Hosts were not switched on together: where in a tick they are is drawn.
+        let timer_phase = Duration(seed >> 32);
+        let options = Options { timer_phase, ..options(stack, mtu, ecn) };
+        Self { connection: Connection::listen(now, options, 0, first), first }
     }
 
     pub(super) fn dial(&mut self, now: Instant, ports: [u16; 2], traced: bool) {
@@ -232,11 +283,27 @@ impl Machine {
             ("delayed_ack", delayed),
             ("ecn", if options.ecn { "on" } else { "off" }.to_string()),
         ];
-        settings.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
+        settings.into_iter().chain(unusual(options)).map(|(name, value)| (name.to_string(), value)).collect()
     }
 }
 
-/// A segment with its first byte at a place of the stream.
+/// What is not as Linux has it.
+fn unusual(options: &Options) -> impl Iterator<Item = (&'static str, String)> {
+    let usual = Options::default();
+    let time = |value: Duration, usual| (value != usual).then(|| stackline_core::units::time(value.seconds()));
+    let window = options.first_window;
+    [
+        ("recovery", (options.recovery != usual.recovery).then(|| "reno".to_string())),
+        ("first_window", (window != usual.first_window).then(|| window.to_string())),
+        ("quickack", (!options.quickack).then(|| "off".to_string())),
+        ("least_timeout", time(options.least_timeout, usual.least_timeout)),
+        ("first_timeout", time(options.first_timeout, usual.first_timeout)),
+        ("timer_tick", time(options.timer_tick, usual.timer_tick)),
+    ]
+    .into_iter()
+    .filter_map(|(name, value)| Some((name, value?)))
+}
+
 fn seconds(spent: &tcp::Spent) -> Spent {
     Spent {
         application_s: spent.application.seconds(),
@@ -248,6 +315,7 @@ fn seconds(spent: &tcp::Spent) -> Spent {
     }
 }
 
+/// A segment with its first byte at a place of the stream.
 fn packet(wire: &Wire, connection: u32, segment: Segment, place: u64) -> Packet<Datagram> {
     let (bytes, length) = (segment.bytes() as usize, segment.length);
     let ecn = if segment.codepoint == Codepoint::Capable { Ecn::Capable } else { Ecn::NotCapable };

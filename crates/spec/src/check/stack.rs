@@ -80,8 +80,9 @@ pub(crate) fn resolve(
     match table.conflict(&stack) {
         None => Ok(stack),
         Some((one, other)) => {
-            let second =
-                item.options.iter().rev().find(|option| [one, other].map(fold).contains(&fold(&option.name.text)));
+            // An entry may have a word behind its name.
+            let names = [one, other].map(|entry| fold(entry.split(' ').next().unwrap_or(entry)));
+            let second = item.options.iter().rev().find(|option| names.contains(&fold(&option.name.text)));
             let span = second.map_or(item.name.span, |option| option.name.span);
             let diagnostic = Diagnostic::error(span, excludes(table.name, one, other), "this one or the other");
             Err(diagnostic.hint("keep one of them"))

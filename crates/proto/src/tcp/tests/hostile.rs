@@ -1,7 +1,7 @@
 //! Segments that no honest peer sends.
 
 use crate::tcp::segment::{Syn, Timestamps};
-use crate::tcp::{Connection, Flags, Options, Received, Segment};
+use crate::tcp::{Connection, Flags, Options, Received, Recovery, Segment};
 use proptest::prelude::*;
 use stackline_core::time::Instant;
 
@@ -41,13 +41,16 @@ proptest! {
         segments in proptest::collection::vec((segment(), 0_u64..300_000_000), 1..80),
         opened: bool,
         listens: bool,
+        counts: bool,
         sent in 0_u64..100_000,
     ) {
         let mut now = Instant(1_000_000_000);
+        let recovery = if counts { Recovery::Reno } else { Recovery::Linux };
+        let options = Options { recovery, ..Options::default() };
         let mut end = if listens {
-            Connection::listen(now, Options::default(), 80, 1000)
+            Connection::listen(now, options, 80, 1000)
         } else {
-            Connection::connect(now, Options::default(), (1, 2), 1000)
+            Connection::connect(now, options, (1, 2), 1000)
         };
         end.poll(now);
         if opened {

@@ -7,16 +7,16 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use stackline_core::time::Duration;
 
-const FULL: u32 = 1448;
-const NONE: Flags = Flags(0);
+pub(super) const FULL: u32 = 1448;
+pub(super) const NONE: Flags = Flags(0);
 
 /// The end of the nth full segment.
-fn at(n: u32) -> u32 {
+pub(super) fn at(n: u32) -> u32 {
     1 + n * FULL
 }
 
 /// Full segments of data, from the `from`th to the one before the `to`th.
-fn full(ms: u64, from: u32, to: u32) -> Vec<String> {
+pub(super) fn full(ms: u64, from: u32, to: u32) -> Vec<String> {
     (from..to).map(|n| format!("{ms} {}:{}({FULL}) ack 1", at(n), at(n + 1))).collect()
 }
 

@@ -1,7 +1,7 @@
 //! Whole transfers: everything sent arrives, once and in order, on any path, and every transfer ends.
 
 use super::path::{Fate, Path};
-use crate::tcp::{Algorithm, Options, State};
+use crate::tcp::{Algorithm, Options, Recovery, State};
 use proptest::prelude::*;
 use stackline_core::time::Duration;
 
@@ -63,10 +63,16 @@ proptest! {
         nodelay: bool,
         patience in prop_oneof![Just(0), Just(40 * MS)],
         buffer in proptest::option::of(1_u64..100_000),
+        classic: bool,
     ) {
         let congestion = [Algorithm::Cubic, Algorithm::Reno, Algorithm::Bbr][which];
         let delayed_ack = Duration(patience);
-        let options = Options { congestion, nodelay, delayed_ack, receive_buffer: buffer, ..Options::default() };
+        let mut options = Options { congestion, nodelay, delayed_ack, receive_buffer: buffer, ..Options::default() };
+        if classic && congestion != Algorithm::Bbr {
+            options.recovery = Recovery::Reno;
+            (options.first_window, options.quickack) = (1, false);
+            (options.timer_tick, options.least_timeout) = (Duration(500 * MS), Duration(1000 * MS));
+        }
         // Some things pass, else it is rightly given up.
         let mut row = [0; 2];
         let hand = |side: usize, n: usize, _: &_| match fates.get((n * 2 + side) % 331) {

@@ -1,0 +1,121 @@
+//! Recovery as hosts of 1995 had it (4.3BSD-Reno, RFC 5681 section 3.2): duplicates are counted, the third sends one segment
+//! again, the window is inflated until the first acknowledgement of new data. Further losses of a window need three more duplicates
+//! or a time-out, after which everything leaves again, from one segment on. Nobody tells what arrived behind a gap, and nothing
+//! is undone.
+
+use super::scoreboard::Arrived;
+use super::send::{Phase, Sender};
+use core::cmp::Ordering;
+use stackline_core::time::{Duration, Instant};
+
+/// Duplicates that say that a segment is lost.
+const DUPLICATES: u32 = 3;
+
+/// How a sender finds and repairs losses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Recovery {
+    /// By selective acknowledgements and times (RFC 2018, RFC 8985, RFC 6937).
+    #[default]
+    Linux,
+    /// By counting duplicates, one loss a window.
+    Reno,
+}
+
+/// What an acknowledgement says to a sender that counts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Heard {
+    /// Everything before has arrived.
+    pub(super) upto: u64,
+    /// It carries no data and the window of the one before.
+    pub(super) bare: bool,
+    /// How long ago the time was that it echoes.
+    pub(super) echoed: Option<Duration>,
+    /// A queue has marked a packet.
+    pub(super) marked: bool,
+}
+
+impl Sender {
+    /// An acknowledgement of at most what was sent.
+    pub(super) fn counts(&mut self, now: Instant, heard: &Heard) {
+        if heard.upto > self.una {
+            self.advance(now, heard);
+        } else if heard.bare && self.board.out > 0 {
+            self.duplicate();
+        } else {
+            self.duplicates = 0;
+        }
+        if heard.marked && self.phase == Phase::Open && self.una >= self.high {
+            self.halve();
+            (self.congestion.window, self.high) = (self.congestion.threshold, self.next);
+        }
+    }
+
+    fn advance(&mut self, now: Instant, heard: &Heard) {
+        let mut arrived = Arrived::default();
+        self.una = heard.upto;
+        self.board.acknowledge(heard.upto, &mut arrived);
+        // What waited behind a gap says nothing of the round trip.
+        let first = arrived.first.filter(|_| self.phase == Phase::Open).map(|sent| now.since(sent));
+        if let Some(sample) = first.or(heard.echoed) {
+            self.rtt.sample(now, sample, self.una, self.next);
+            self.backoff = 0;
+        }
+        (self.duplicates, self.again) = (0, false);
+        if self.phase == Phase::Recovery {
+            self.congestion.window = self.congestion.window.min(self.congestion.threshold);
+            self.phase = Phase::Loss;
+        } else {
+            // One acknowledgement counts as one segment, whatever it covers.
+            self.congestion.grow(now, 1);
+        }
+        if self.board.lost == 0 && (self.una >= self.high || !self.timed_out) {
+            (self.phase, self.timed_out) = (Phase::Open, false);
+        }
+        self.times.progress(now);
+        self.arm(now);
+    }
+
+    fn duplicate(&mut self) {
+        self.duplicates += 1;
+        match self.duplicates.cmp(&DUPLICATES) {
+            Ordering::Less => {}
+            Ordering::Equal => {
+                self.halve();
+                self.board.lose_first();
+                self.congestion.window = self.congestion.threshold + DUPLICATES;
+                (self.phase, self.again) = (Phase::Recovery, true);
+                // It begins when the segment leaves again.
+                self.timer = None;
+            }
+            Ordering::Greater => self.congestion.window += 1,
+        }
+    }
+
+    /// The threshold becomes half of what may be on its way.
+    fn halve(&mut self) {
+        let offered = (self.window / u64::from(self.mss.max(1))).clamp(1, u64::from(u32::MAX)) as u32;
+        self.congestion.window = self.congestion.window.min(offered);
+        self.congestion.reduce();
+        self.ecn.slow();
+    }
+
+    /// Everything not acknowledged leaves again, as the window opens from one segment.
+    pub(super) fn goes_back(&mut self, now: Instant) {
+        self.times.timed_out(now);
+        self.halve();
+        self.board.lose_all(Instant(u64::MAX));
+        self.congestion.reset(now, self.next);
+        self.congestion.window = 1;
+        (self.phase, self.high, self.timed_out) = (Phase::Loss, self.next, true);
+        (self.duplicates, self.again) = (0, false);
+        self.backoff = (self.backoff + 1).min(16);
+        self.timer = Some((super::send::Wait::Timeout, self.rtt.expires(now, self.backoff)));
+    }
+
+    /// After a pause the window is that of the beginning.
+    pub(super) fn begins_again(&mut self, idle: Duration) {
+        if idle >= self.rtt.timeout(0) {
+            self.congestion.window = self.congestion.window.min(self.first_window);
+        }
+    }
+}
