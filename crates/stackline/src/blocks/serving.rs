@@ -27,12 +27,13 @@ pub(super) fn master(flags: &flags::BlocksMaster) -> Result {
         Error::environment("there is no home directory for what the master remembers")
             .hint("--data DIR names a directory")
     })?;
-    let running = master::start(master::Options { listen: flags.listen, key, say: notes::say }, &data)?;
+    // Why it ends by itself is its result, below.
+    let running = master::start(master::Options { listen: flags.listen, key, say: |_| {} }, &data)?;
     say_who_may_read(running.address());
     output::print(&format!("{}\n", running.address()))?;
-    wait(&interrupted);
+    wait(|| interrupted.load(Ordering::Relaxed) || running.failure().is_some());
     running.stop();
-    Ok(Exit::Done)
+    running.failure().map_or(Ok(Exit::Done), Err)
 }
 
 /// Where a master remembers unless it is told.
@@ -63,7 +64,7 @@ pub(super) fn serve(flags: &flags::BlocksServe) -> Result {
     let running = server::start(options, disks)?;
     say_who_may_read(running.address());
     output::print(&format!("{}\n", running.address()))?;
-    wait(&interrupted);
+    wait(|| interrupted.load(Ordering::Relaxed));
     running.stop();
     Ok(Exit::Done)
 }
@@ -74,8 +75,8 @@ fn say_who_may_read(address: SocketAddr) {
     }
 }
 
-fn wait(interrupted: &AtomicBool) {
-    while !interrupted.load(Ordering::Relaxed) {
+fn wait(is_over: impl Fn() -> bool) {
+    while !is_over() {
         std::thread::sleep(LOOK);
     }
 }
