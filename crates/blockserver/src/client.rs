@@ -297,7 +297,8 @@ pub(crate) fn refusal(message: &Message) -> Error {
         Why::NoSet => Error::input(words).hint("`stackline blocks list` shows what there is"),
         Why::Busy => Error::input(words).hint("choose another name, or `stackline blocks delete` the old one first"),
         Why::Key => Error::input(words).hint("`stackline blocks key` makes the key that writing needs"),
-        Why::Full => Error::environment(words).hint("add a server or a disk: the space of sets that are deleted is not used again"),
+        Why::Full => Error::environment(words)
+            .hint("add a server or a disk: the space of sets that are deleted is not used again"),
         Why::NoBlock | Why::Malformed => Error::input(words),
         _ => Error::environment(words),
     }

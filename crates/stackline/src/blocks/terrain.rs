@@ -38,11 +38,7 @@ impl Terrain {
 
     /// Pixels of the coarsest octave's lattice: a fourth of the longer side, rounded to a power of two.
     fn longest(&self) -> i64 {
-        (i64::from(self.about.width.max(self.about.height)) / 4)
-            .max(64)
-            .ilog2()
-            .try_into()
-            .map_or(64, |bits: u32| 1 << bits)
+        1 << (self.about.width.max(self.about.height) / 4).max(64).ilog2()
     }
 
     /// Heights of a tile's pixels and those around them, from about -1 to 1.
