@@ -324,7 +324,8 @@ pub(crate) fn refusal(message: &Message) -> Error {
         Why::NoSet => Error::input(words).hint("`stackline blocks list` shows what there is"),
         Why::Busy => Error::input(words).hint("choose another name, or `stackline blocks delete` the old one first"),
         Why::Key => Error::input(words).hint("`stackline blocks key` makes the key that writing needs"),
-        Why::Full => Error::environment(words).hint("add a server or a disk, or delete a set"),
+        Why::Full => Error::environment(words)
+            .hint("add a server or a disk: the space of sets that are deleted is not used again"),
         Why::NoBlock | Why::Malformed => Error::input(words),
         _ => Error::environment(words),
     }
@@ -393,6 +394,21 @@ impl Shared {
         lock(&self.answers).clear();
         if !self.closed.load(Ordering::SeqCst) {
             self.tell(Event::MasterGone);
+            self.ask_again();
+        }
+    }
+
+    /// Lists that the master had may have ended with it: what has not come is asked for directly. What comes twice is
+    /// wanted once.
+    fn ask_again(&self) {
+        let sets: Vec<u32> = lock(&self.known).rows.keys().copied().collect();
+        for set in sets {
+            let wanted: Vec<u64> =
+                lock(&self.known).machine.outstanding(set).into_iter().map(|(number, _)| number).collect();
+            for part in wanted.chunks(limits::LONGEST_LIST) {
+                // Where no server can be reached, that was reported when the last of them went.
+                let _ = self.request(set, part.to_vec(), false, true);
+            }
         }
     }
 
@@ -405,6 +421,10 @@ impl Shared {
 
     fn changed(self: &Arc<Self>, server: &ServerInfo) {
         let linked = lock(&self.links).contains_key(&server.id);
+        if !server.up && !linked {
+            // A list may have been on its way there, when neither side knew yet.
+            self.ask_others(server.id);
+        }
         if server.up && !linked {
             let session = lock(&self.known).session;
             if self.link(server, session).is_ok() {

@@ -43,6 +43,10 @@ struct Outbox {
 struct State {
     machine: Master,
     outboxes: BTreeMap<u64, Outbox>,
+    /// Actions on their way to be remembered.
+    on_their_way: usize,
+    /// Why it ended by itself.
+    failure: Option<Error>,
 }
 
 struct Shared {
@@ -86,10 +90,10 @@ pub fn start(options: Options, data: &Path) -> Result<Running> {
     })?;
     let address = listener.local_addr().map_err(failed)?;
     let (jobs, waiting) = mpsc::channel();
-    let state = Mutex::new(State { machine, outboxes: BTreeMap::new() });
+    let state = Mutex::new(State { machine, outboxes: BTreeMap::new(), on_their_way: 0, failure: None });
     let shared = Arc::new(Shared { state, options, jobs, next: AtomicU64::new(1), stopped: AtomicBool::new(false) });
     let remembering = Arc::clone(&shared);
-    spawn("remember", move || remembering.remember(&store, &waiting)).map_err(failed)?;
+    spawn("remember", move || remembering.remember(&store, &waiting, address)).map_err(failed)?;
     let accepting = Arc::clone(&shared);
     spawn("accept", move || accepting.listen(&listener)).map_err(failed)?;
     Ok(Running { shared, address })
@@ -110,6 +114,12 @@ impl Running {
     #[must_use]
     pub fn is_over(&self) -> bool {
         Arc::strong_count(&self.shared) == 1
+    }
+
+    /// Why it ended by itself, where it did: what it has to remember cannot be written.
+    #[must_use]
+    pub fn failure(&self) -> Option<Error> {
+        self.shared.state().failure.clone()
     }
 
     /// Ends it: its connections are closed, its threads go.
@@ -176,17 +186,20 @@ impl Shared {
         self.carry_out(&mut state, actions);
     }
 
-    /// What has to be remembered is, before anything of it is sent.
+    /// What has to be remembered is, before anything of it is sent. Nobody is told of blocks that a master killed now
+    /// would not know.
     fn carry_out(&self, state: &mut State, actions: Actions) {
-        if actions.changes.is_empty() {
-            state.deliver(actions);
-        } else {
+        let waits = !actions.changes.is_empty() || (state.on_their_way > 0 && tells_of_blocks(&actions));
+        if waits {
+            state.on_their_way += 1;
             // Never more than loaders wait for: each has a bounded number of questions on its way.
             let _ = self.jobs.send(actions);
+        } else {
+            state.deliver(actions);
         }
     }
 
-    fn remember(&self, store: &Store, waiting: &Receiver<Actions>) {
+    fn remember(&self, store: &Store, waiting: &Receiver<Actions>, address: SocketAddr) {
         while let Ok(first) = waiting.recv() {
             if self.stopped.load(Ordering::SeqCst) {
                 return;
@@ -198,6 +211,7 @@ impl Shared {
                 all.iter_mut().flat_map(|actions| std::mem::take(&mut actions.changes)).collect();
             let remembered = store.remember(&changes);
             let mut state = self.state();
+            state.on_their_way -= all.len();
             for mut actions in all {
                 if let Err(error) = &remembered {
                     refuse(&mut actions, &error.message);
@@ -205,10 +219,23 @@ impl Shared {
                 state.deliver(actions);
             }
             if let Err(error) = remembered {
+                // What it knows is no longer what it remembers: it ends, and knows the latter when it is started again.
                 (self.options.say)(&error.message);
+                state.failure = Some(error);
+                self.stopped.store(true, Ordering::SeqCst);
+                state.outboxes.clear();
+                drop(state);
+                let _ = TcpStream::connect(address);
+                return;
             }
         }
     }
+}
+
+/// Whether somebody learns which blocks are written.
+fn tells_of_blocks(actions: &Actions) -> bool {
+    let tells = |message: &Message| matches!(message, Message::Mapped(_) | Message::Told(_) | Message::Created(_));
+    actions.sends.iter().any(|(_, message)| tells(message))
 }
 
 /// What was not remembered is not done.
@@ -218,6 +245,8 @@ fn refuse(actions: &mut Actions, words: &str) {
             Message::Done(done) => done.request,
             Message::Created(created) => created.request,
             Message::Reserved(reserved) => reserved.request,
+            Message::Mapped(mapped) => mapped.request,
+            Message::Told(told) => told.request,
             _ => continue,
         };
         *message = Refused { request, why: Why::Full as u8, words: words.to_owned() }.into();

@@ -22,8 +22,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
-/// How long a server waits before it tries its master again, and how often it looks after its disks.
-const AGAIN: Duration = Duration::from_millis(500);
+/// How often a server looks after its disks.
+const LOOK: Duration = Duration::from_millis(500);
+/// How long a server waits before it tries its master again: first, and at most.
+const AGAIN: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(800));
 /// Stack of each thread.
 const STACK: usize = 256 << 10;
 
@@ -262,29 +264,38 @@ impl Shared {
     // --- the master ---
 
     fn talk_to_master(&self, address: SocketAddr) {
-        let mut told = false;
+        let (mut wait, mut said) = (AGAIN.0, String::new());
         while !self.is_stopped() {
-            match connection::connect(&self.options.master, Role::Server, Some(&self.options.key), None) {
-                Ok(halves) => match self.with_master(halves, address) {
-                    Ok(()) => told = false,
-                    Err(error) => {
-                        (self.options.say)(&format!("{error}; it is tried again"));
-                        told = true;
+            let words = match connection::connect(&self.options.master, Role::Server, Some(&self.options.key), None) {
+                Ok(halves) => {
+                    let mut joined = false;
+                    let ended = self.with_master(halves, address, &mut joined);
+                    if joined {
+                        (wait, said) = (AGAIN.0, String::new());
                     }
-                },
-                Err(error) if !told => {
-                    let hint = error.hint.map(|hint| format!(" (hint: {hint})")).unwrap_or_default();
-                    (self.options.say)(&format!("{}{hint}; it is tried again", error.message));
-                    told = true;
+                    ended.err().map(|ended| ended.to_string())
                 }
-                Err(_) => {}
+                Err(error) => {
+                    let hint = error.hint.map(|hint| format!(" (hint: {hint})")).unwrap_or_default();
+                    Some(format!("{}{hint}", error.message))
+                }
+            };
+            if let Some(words) = words.filter(|words| *words != said) {
+                (self.options.say)(&format!("{words}; it is tried again"));
+                said = words;
             }
-            thread::sleep(AGAIN);
+            thread::sleep(wait);
+            wait = (wait * 2).min(AGAIN.1);
         }
     }
 
     /// Joins, and carries out what the master says, until it is gone.
-    fn with_master(&self, (mut receiver, mut sender): Halves, address: SocketAddr) -> Result<(), Ended> {
+    fn with_master(
+        &self,
+        (mut receiver, mut sender): Halves,
+        address: SocketAddr,
+        is_joined: &mut bool,
+    ) -> Result<(), Ended> {
         let disks = self.disks.iter().map(|slot| slot.disk.about()).collect();
         let join = Join { name: self.options.name.clone(), address: address.to_string(), disks };
         sender.message(&join.into())?;
@@ -295,15 +306,16 @@ impl Shared {
             }
             _ => return Err(Ended::Broken("the master did not answer".into())),
         };
+        *is_joined = true;
         self.id.store(joined, Ordering::Relaxed);
         self.state().machine.set_id(joined);
         (self.options.say)(&format!("joined the master at {} as server {joined}", self.options.master));
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
-            scope.spawn(|| {
+            let looking = scope.spawn(|| {
                 let mut was_there = vec![true; self.disks.len()];
                 while !over.load(Ordering::Relaxed) && !self.is_stopped() {
-                    thread::park_timeout(AGAIN);
+                    thread::park_timeout(LOOK);
                     for change in self.look_after_disks(&mut was_there) {
                         let _ = sender.message(&change.into());
                     }
@@ -319,6 +331,7 @@ impl Shared {
                 }
             };
             over.store(true, Ordering::Relaxed);
+            looking.thread().unpark();
             match ended {
                 _ if self.is_stopped() => Ok(()),
                 Ended::Closed => Err(Ended::Broken("the master is gone; clients with an open set go on".into())),

@@ -101,7 +101,10 @@ impl Store {
             write.commit()?;
             Ok(())
         };
-        remembered().map_err(|fault| Error::environment(format!("the master's file cannot be written: {fault}")))
+        remembered().map_err(|fault| {
+            Error::environment(format!("the master's file cannot be written: {fault}"))
+                .hint("make room on its disk, then start the master again: what was acknowledged is there")
+        })
     }
 
     /// Everything that was remembered, in an order in which it can be taken.

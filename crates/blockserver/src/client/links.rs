@@ -120,13 +120,18 @@ impl Shared {
         place.map_or(0, |place| place.disk)
     }
 
-    /// What was wanted of a server that is gone is asked of replicas, or reported.
+    /// The connection to a server ended.
     fn server_gone(self: &Arc<Self>, id: u16, ended: &Ended) {
         let Some(link) = lock(&self.links).remove(&id) else { return };
         if self.closed.load(Ordering::SeqCst) {
             return;
         }
         self.tell(Event::ServerGone { name: link.name, words: ended.to_string() });
+        self.ask_others(id);
+    }
+
+    /// What is wanted of a server that cannot send it is asked of replicas, or reported.
+    pub(super) fn ask_others(&self, id: u16) {
         let wanted: Vec<(u32, u64, u16)> = {
             let known = lock(&self.known);
             let sets: Vec<u32> = known.rows.keys().copied().collect();

@@ -99,9 +99,10 @@ impl Folder {
             let message = format!("two sources are called {}", pair[0].0.path);
             return Err(Error::input(message).hint("load them as two sets, or the directory that holds both"));
         }
-        if found.left_out > 0 {
-            let count = found.left_out;
-            output::say(&format!("note: {count} links and special files are left out"));
+        match found.left_out {
+            0 => {}
+            1 => output::say(&"note: a link or special file is left out"),
+            count => output::say(&format!("note: {count} links and special files are left out")),
         }
         Self::of(found.files, block)
     }
@@ -248,7 +249,7 @@ mod tests {
         let parts = parts(&all[..index as usize], all.len() as u64).unwrap();
         let shown: Vec<_> =
             parts.iter().map(|part| (part.path.to_str().unwrap(), part.bytes, part.is_directory)).collect();
-        assert_eq!(shown, [("a", 5, false), ("b/empty", 0, true), ("b/long", 3000, false), ("z", 0, false)]);
+        assert_eq!(shown, [("a", 5, false), ("b/empty/", 0, true), ("b/long", 3000, false), ("z", 0, false)]);
         assert_eq!(&all[parts[0].at as usize..][..5], b"first");
         assert_eq!(all[parts[2].at as usize..], [7; 3000]);
     }

@@ -64,13 +64,20 @@ fn text(sets: &[SetInfo], servers: &[ServerInfo]) -> String {
         let mut first = [server.name.clone(), server.address.clone(), state(server.up)];
         for disk in &server.disks {
             let [name, address, up] = std::mem::take(&mut first);
-            let (used, of) = (units::size(disk.used), units::size(disk.capacity));
+            let (used, of) = (room(disk.used), room(disk.capacity));
             rows.push([name, address, up, disk.path.clone(), state(disk.up), used, of]);
         }
     }
     text.push('\n');
     text += &if servers.is_empty() { "no servers\n".into() } else { columns(&rows) };
     text
+}
+
+/// Bytes of a disk: exact where they are few or round, else three digits.
+fn room(bytes: u64) -> String {
+    let exact = bytes < 10 << 20 || bytes.is_multiple_of(1 << 20);
+    // An odd number of bytes is a whole number of no larger unit.
+    units::size(if exact { bytes } else { bytes | 1 })
 }
 
 fn set_row(set: &SetInfo) -> [String; 8] {

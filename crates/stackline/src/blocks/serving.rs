@@ -20,6 +20,7 @@ const LOOK: Duration = Duration::from_millis(50);
 pub(super) fn master(flags: &flags::BlocksMaster) -> Result {
     let interrupted = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&interrupted])?;
+    follow_stdin(&interrupted, flags.with_stdin);
     let key = key::find(flags.key.key.as_deref())?;
     if key.is_none() {
         output::say(&"note: there is no key, so nothing can be written and no server joins (`stackline blocks key`)");
@@ -28,12 +29,13 @@ pub(super) fn master(flags: &flags::BlocksMaster) -> Result {
         Error::environment("there is no home directory for what the master remembers")
             .hint("--data DIR names a directory")
     })?;
-    let running = master::start(master::Options { listen: flags.listen, key, say: notes::say }, &data)?;
+    // Why it ends by itself is its result, below.
+    let running = master::start(master::Options { listen: flags.listen, key, say: |_| {} }, &data)?;
     say_who_may_read(running.address());
     output::print(&format!("{}\n", running.address()))?;
-    wait(&interrupted, flags.with_stdin);
+    wait(|| interrupted.load(Ordering::Relaxed) || running.failure().is_some());
     running.stop();
-    Ok(Exit::Done)
+    running.failure().map_or(Ok(Exit::Done), Err)
 }
 
 /// Where a master remembers unless it is told.
@@ -47,6 +49,7 @@ fn usual_data() -> Option<PathBuf> {
 pub(super) fn serve(flags: &flags::BlocksServe) -> Result {
     let interrupted = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&interrupted])?;
+    follow_stdin(&interrupted, flags.with_stdin);
     let key = key::find(flags.key.key.as_deref())?.ok_or_else(connection::no_key)?;
     let disks = flags.disk.iter().map(|path| Disk::open(path, flags.direct, flags.size));
     let disks = disks.collect::<Result<Vec<Disk>>>()?;
@@ -65,7 +68,7 @@ pub(super) fn serve(flags: &flags::BlocksServe) -> Result {
     let running = server::start(options, disks)?;
     say_who_may_read(running.address());
     output::print(&format!("{}\n", running.address()))?;
-    wait(&interrupted, flags.with_stdin);
+    wait(|| interrupted.load(Ordering::Relaxed));
     running.stop();
     Ok(Exit::Done)
 }
@@ -76,17 +79,19 @@ fn say_who_may_read(address: SocketAddr) {
     }
 }
 
-/// Until it is interrupted; also until standard input ends, where that is asked for.
-fn wait(interrupted: &AtomicBool, with_stdin: bool) {
-    let ended = Arc::new(AtomicBool::new(false));
+/// Ends with standard input, where that is asked for.
+fn follow_stdin(interrupted: &Arc<AtomicBool>, with_stdin: bool) {
     if with_stdin {
-        let ended = Arc::clone(&ended);
+        let interrupted = Arc::clone(interrupted);
         std::thread::spawn(move || {
             let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
-            ended.store(true, Ordering::Relaxed);
+            interrupted.store(true, Ordering::Relaxed);
         });
     }
-    while !interrupted.load(Ordering::Relaxed) && !ended.load(Ordering::Relaxed) {
+}
+
+fn wait(is_over: impl Fn() -> bool) {
+    while !is_over() {
         std::thread::sleep(LOOK);
     }
 }

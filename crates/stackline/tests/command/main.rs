@@ -7,6 +7,8 @@ mod support;
 
 mod advice;
 mod blasts;
+mod blocks;
+mod blocks_killed;
 mod client;
 mod composers;
 mod death;

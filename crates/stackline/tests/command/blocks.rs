@@ -1,0 +1,272 @@
+//! `blocks`: what is loaded on servers comes back; what cannot be is said in a sentence.
+
+use crate::support::blocks::{Site, content};
+use crate::support::{Place, noise, number, until};
+use nix::sys::signal::Signal;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
+#[test]
+fn terrain_is_loaded_on_two_servers_and_comes_back() {
+    let site = Site::new(2);
+    let loaded = site.blocks(&["load", "land", "terrain:500x300:7"]);
+    assert!(loaded.succeeds().out.starts_with("loaded land: 17 blocks, 816 KiB in "), "{}", loaded.out);
+    assert_eq!(loaded.err, "", "silent in a pipe");
+    let read = site.blocks(&["get", "land", "-o", "land.tiles"]);
+    assert!(read.succeeds().out.starts_with("read land: 17 blocks, 816 KiB in "), "{}", read.out);
+    // Made again where it is not: the same bytes on a single server of another place.
+    let other = Site::new(1);
+    other.blocks(&["load", "land", "terrain:500x300:7", "--placement", "hash"]).succeeds();
+    other.blocks(&["get", "land", "-o", "land.tiles"]).succeeds();
+    assert!(content(&site.place, "land.tiles") == content(&other.place, "land.tiles"));
+
+    site.blocks(&["get", "land", "--tile", "1/1/1", "-o", "tile.png"]).succeeds();
+    let mut reader = png::Decoder::new(std::io::Cursor::new(content(&site.place, "tile.png"))).read_info().unwrap();
+    let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+    let info = reader.next_frame(&mut pixels).unwrap();
+    assert_eq!((info.width, info.height), (128, 128));
+    // Four by three tiles of level 0 come before level 1 of two by two.
+    assert!(pixels[..] == content(&site.place, "land.tiles")[15 * 49_152..][..49_152]);
+    site.blocks(&["get", "land", "--tile", "9/0/0", "-o", "x.png"]).fails(2, &["no tile 9/0/0"]).hints("0 to 2");
+}
+
+#[test]
+fn a_directory_is_made_again() {
+    let site = Site::new(2);
+    let (long, short) = (noise(300_000, 1), noise(700, 2));
+    site.place.write("in/deep/er/long", &long);
+    site.place.write("in/short", &short);
+    site.place.write("in/none", "");
+    site.place.script("in/run", "#!/bin/sh\necho it runs\n");
+    fs::create_dir(site.place.path("in/empty")).unwrap();
+    site.blocks(&["load", "files", "in", "--block", "4KiB", "--replicas", "2"]).succeeds();
+    let read = site.blocks(&["get", "files", "-o", "out"]);
+    assert!(read.succeeds().out.ends_with(" to out\n"), "{}", read.out);
+    assert!(content(&site.place, "out/deep/er/long") == long && content(&site.place, "out/short") == short);
+    assert_eq!(content(&site.place, "out/none"), b"");
+    assert!(site.place.path("out/empty").is_dir());
+    let ran = std::process::Command::new(site.place.path("out/run")).output().unwrap();
+    assert_eq!(ran.stdout, b"it runs\n");
+    site.blocks(&["get", "files", "-o", "out"]).fails(2, &["out is there already"]);
+    let left: Vec<_> = fs::read_dir(site.place.path("")).unwrap().flatten().map(|entry| entry.file_name()).collect();
+    assert!(left.iter().all(|name| !name.to_string_lossy().starts_with(".blocks-")), "{left:?}");
+
+    // Several sources are a directory too.
+    site.blocks(&["load", "two", "in/short", "in/deep"]).succeeds();
+    site.blocks(&["get", "two", "-o", "again"]).succeeds();
+    assert!(content(&site.place, "again/deep/er/long") == long && content(&site.place, "again/short") == short);
+}
+
+#[test]
+fn parts_of_a_file_are_read() {
+    let site = Site::new(1);
+    let data = noise(20_000, 3);
+    site.place.write("data", &data);
+    site.blocks(&["load", "data", "data", "--block", "4k", "--placement", "given:0,1,1"]).succeeds();
+    let read = site.blocks(&["get", "data", "--blocks", "1..2", "-o", "part"]);
+    assert!(read.succeeds().out.starts_with("read data: 2 blocks, 8 KiB in "), "{}", read.out);
+    assert!(content(&site.place, "part") == data[4096..3 * 4096]);
+    assert!(site.blocks(&["get", "data", "--blocks", "4..4"]).succeeds().out.contains("1 block, 3616 B"));
+    site.blocks(&["get", "data", "--blocks", "0..5"]).fails(2, &["no block 5"]).hints("0..4");
+    let list = site.blocks(&["list", "--json"]).json();
+    assert_eq!(list["sets"][0]["placement"], "given");
+    // One block of every three on the first disk: 0 and 3, of 4 KiB each, behind the first page.
+    let used = |disk: usize| number(&list, &format!("/servers/0/disks/{disk}/used_bytes"));
+    assert_eq!((used(0), used(1)), (3.0 * 4096.0, 4.0 * 4096.0));
+}
+
+#[test]
+fn pictures_become_pyramids() {
+    let site = Site::new(1);
+    let (width, height) = (200_u32, 150_u32);
+    let pixels: Vec<u8> = (0..height).flat_map(|y| (0..width).flat_map(move |x| [x as u8, y as u8, 99])).collect();
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, width, height);
+    encoder.set_color(png::ColorType::Rgb);
+    encoder.write_header().unwrap().write_image_data(&pixels).unwrap();
+    site.place.write("map.png", &bytes);
+    site.blocks(&["load", "map", "map.png"]).succeeds();
+    site.blocks(&["get", "map", "-o", "tiles"]).succeeds();
+    let tiles = content(&site.place, "tiles");
+    assert_eq!(tiles.len(), 5 * 49_152);
+    // The pixel at 130, 140 is in the second tile of the second row, and in the one tile above.
+    assert_eq!(tiles[3 * 49_152 + (12 * 128 + 2) * 3..][..3], [130, 140, 99]);
+    assert_eq!(tiles[4 * 49_152 + (70 * 128 + 65) * 3..][..3], [131, 141, 99]);
+    site.blocks(&["load", "plain", "map.png", "--plain"]).succeeds();
+    site.blocks(&["get", "plain", "-o", "back.png"]).succeeds();
+    assert!(content(&site.place, "back.png") == bytes);
+    site.place.write("cut.png", &bytes[..60]);
+    site.blocks(&["load", "cut", "cut.png"]).fails(2, &["cut.png", "cannot be read"]).hints("--plain");
+    site.blocks(&["load", "b", "map.png", "--block", "4k"]).fails(2, &["tiles"]);
+}
+
+#[test]
+fn the_list_shows_sets_servers_and_disks() {
+    let mut site = Site::new(2);
+    site.blocks(&["load", "land", "terrain:300x300"]).succeeds();
+    let list = site.blocks(&["list", "--json"]).json();
+    let set = &list["sets"][0];
+    assert_eq!((&set["name"], &set["complete"], &set["placement"]), (&"land".into(), &true.into(), &"tiles".into()));
+    let numbers = ["blocks", "bytes", "block_bytes", "written_blocks", "reachable_blocks", "replicas"];
+    assert_eq!(numbers.map(|name| number(set, &format!("/{name}"))), [14.0, 688_128.0, 49_152.0, 14.0, 14.0, 1.0]);
+    assert_eq!(number(set, "/picture/levels"), 3.0);
+    let servers = list["servers"].as_array().unwrap();
+    assert_eq!(servers.len(), 2);
+    for server in servers {
+        assert_eq!((&server["up"], server["disks"].as_array().unwrap().len()), (&true.into(), 2));
+        assert_eq!(number(server, "/disks/0/capacity_bytes"), (64_u64 << 30) as f64);
+    }
+    let text = site.blocks(&["list"]);
+    assert!(
+        text.succeeds().out.contains("land  14      672 KiB  48 KiB  all        1       tiles      300x300, 3 levels"),
+        "{}",
+        text.out
+    );
+
+    site.servers[1].kill();
+    let list = until("the server is down", || {
+        let list = site.blocks(&["list", "--json"]).json();
+        (list["servers"][1]["up"] == false).then_some(list)
+    });
+    assert!(number(&list["sets"][0], "/reachable_blocks") < 14.0);
+    site.blocks(&["get", "land"]).fails(1, &["block ", "no server that is up has it"]).hints("blocks list");
+    site.blocks(&["delete", "land"]).succeeds();
+    site.blocks(&["get", "land"]).fails(2, &["there is no set land"]).hints("blocks list");
+    site.blocks(&["delete", "land"]).fails(2, &["there is no set land"]);
+}
+
+#[test]
+fn a_load_that_is_ended_says_that_it_goes_on() {
+    let site = Site::new(1);
+    let data = noise(8 << 20, 5);
+    site.place.write("data", &data);
+    let loading = ["load", "data", "data", "--block", "4k", "--batch", "4k"];
+    let started = site.place.start(&mut site.command(&loading));
+    until("a block is acknowledged", || {
+        let sets = site.client()?.list().ok()?.0;
+        sets.first().is_some_and(|set| set.written > 0).then_some(())
+    });
+    started.process().signal(Signal::SIGINT);
+    started.finish().fails(130, &["ended before it was done"]).hints("goes on");
+    site.blocks(&["get", "data"]).fails(1, &["cannot be read"]);
+    // The same source goes on, another one of the same size does not.
+    let mut other = data.clone();
+    other[0] ^= 1;
+    site.place.write("other", &other);
+    let refused = ["load", "data", "other", "--block", "4k"];
+    until("the first loader is forgotten", || (!site.blocks(&refused).err.contains("somebody else")).then_some(()));
+    site.blocks(&refused).fails(2, &["begun with another content"]).hints("blocks delete");
+    let done = site.blocks(&["load", "data", "data", "--block", "4k"]);
+    assert!(done.succeeds().out.contains(" of 2048 blocks were there)"), "{}", done.out);
+    site.blocks(&["get", "data", "-o", "back"]).succeeds();
+    assert!(content(&site.place, "back") == data);
+    site.blocks(&["load", "data", "data", "--block", "4k"]).fails(2, &["there already"]);
+}
+
+#[test]
+fn what_cannot_be_loaded() {
+    let site = Site::new(1);
+    site.place.write("empty", "");
+    site.place.write("data", "some");
+    for (arguments, words, hint) in [
+        (&["load", "a", "nothing"][..], "nothing cannot be read", "a source is"),
+        (&["load", "a", "empty"], "empty", "at least one byte"),
+        (&["load", "a/b", "data"], "the set a/b is not possible", ""),
+        (&["load", "a", "terrain:5"], "is no terrain", "terrain:WIDTHxHEIGHT"),
+        (&["load", "a", "data", "--block", "100"], "100 bytes", "512 B to 16 MiB"),
+        (&["load", "a", "data", "--placement", "tiles"], "only a picture", "round-robin"),
+        (&["load", "a", "data", "--placement", "given:7"], "names disk 7, and there are 2", "numbered from 0"),
+        (&["load", "a", "data", "--placement", "far"], "no placement far", "hash"),
+        (&["load", "a", "data", "data"], "two sources are called data", ""),
+        (&["load", "a", "data", "--key", "nowhere"], "the key nowhere cannot be read", "blocks key"),
+        (&["load", "a", "data", "--key", "data"], "data is no key", "64 hexadecimal"),
+    ] {
+        let finished = site.blocks(arguments);
+        finished.fails(2, &[words]);
+        assert!(hint.is_empty() || finished.err.contains(hint), "{}", finished.err);
+    }
+    assert_eq!(site.blocks(&["list", "--json"]).json()["sets"], serde_json::json!([]));
+    site.blocks(&["key", "other"]).succeeds();
+    site.blocks(&["load", "a", "data", "--key", "other"]).fails(3, &["does not hold this key"]).hints("same file");
+    site.blocks(&["key", "other"]).fails(2, &["there already"]);
+}
+
+#[test]
+fn full_disks_and_missing_servers() {
+    let mut site = Site::new(0);
+    site.place.write("data", noise(1 << 20, 1));
+    site.blocks(&["load", "a", "data"]).fails(3, &["no disk server is up"]);
+    site.servers.push(site.start_server(0, "100KiB"));
+    site.is_ready();
+    site.blocks(&["load", "a", "data"]).fails(3, &["no 1 disks have room"]).hints("add a server or a disk");
+    site.blocks(&["load", "b", "data", "--replicas", "4"]).fails(3, &["no 4 disks"]);
+}
+
+#[test]
+fn what_cannot_serve() {
+    let site = Site::new(1);
+    let address = site.master.address.clone();
+    site.blocks(&["master", "--listen", &address, "--data", "other"])
+        .fails(3, &["nothing can listen"])
+        .hints("--listen");
+    site.blocks(&["master", "--listen", "127.0.0.1:0", "--data", "m"]).fails(3, &["cannot be opened"]).hints("--data");
+    site.place.write("letter", "dear reader");
+    site.blocks(&["serve", "--disk", "letter"]).fails(2, &["holds something else"]).hints("nothing was written");
+    assert_eq!(content(&site.place, "letter"), b"dear reader");
+    site.blocks(&["serve", "--disk", "s0/0"]).fails(2, &["another server has the disk"]);
+    site.blocks(&["serve", "--disk", "nowhere"]).fails(3, &["nowhere cannot be used"]);
+    let without = &mut site.command(&["serve", "--disk", "s0/1"]);
+    without.env("STACKLINE_BLOCKS_KEY", site.place.path("nokey"));
+    site.place.finish(without).fails(2, &["need a key"]).hints("blocks key");
+}
+
+#[test]
+fn a_master_that_is_not_there_or_something_else() {
+    let place = Place::new();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    place.stackline(&["blocks", "list", "--master", &free]).fails(3, &["cannot be reached"]).hints("is it running");
+    place.stackline(&["blocks", "list", "--master", "no address"]).fails(2, &["is no address"]);
+    let answers = |answer: Vec<u8>| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let thread = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut hello = [0; 28];
+            stream.read_exact(&mut hello).unwrap();
+            stream.write_all(&answer).unwrap();
+        });
+        let finished = place.stackline(&["blocks", "list", "--json", "--master", &address]);
+        thread.join().unwrap();
+        finished
+    };
+    answers(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()).fails(3, &["is no block server"]);
+    let why = stackline_blocks::wire::message::Why::Version as u8;
+    let words = "this program speaks version 9, the other side 1".to_owned();
+    let refused = stackline_blocks::wire::control::Refused { request: 0, why, words };
+    let newer = answers(stackline_blocks::wire::Message::from(refused).bytes());
+    newer.fails(3, &["version 9"]).hints("same version");
+    let json: serde_json::Value = serde_json::from_str(&newer.out).unwrap();
+    assert_eq!(json["ok"], false);
+}
+
+#[test]
+fn a_master_without_a_key_serves_and_ends_when_it_is_told() {
+    let mut site = Site::new(1);
+    site.place.write("data", noise(100_000, 1));
+    site.blocks(&["load", "data", "data", "--replicas", "2"]).succeeds();
+    site.master.kill();
+    let mut command = site.command(&["master", "--listen", &site.master.address, "--data", "m"]);
+    command.env("STACKLINE_BLOCKS_KEY", site.place.path("nokey")).env("STACKLINE_RUNS", site.place.path("served"));
+    let started = site.place.start(&mut command);
+    let list = until("the master is back", || {
+        let listed = site.blocks(&["list", "--json"]);
+        (listed.status.code() == Some(0)).then(|| listed.json())
+    });
+    assert_eq!((&list["sets"][0]["name"], &list["servers"][0]["up"]), (&"data".into(), &false.into()));
+    site.blocks(&["load", "more", "data"]).fails(3, &["this side has no key"]);
+    started.process().signal(Signal::SIGTERM);
+    let finished = started.finish();
+    assert_eq!((finished.status.code(), finished.out.trim()), (Some(0), &*site.master.address));
+    assert!(finished.err.contains("note: there is no key"), "{}", finished.err);
+}
