@@ -359,8 +359,9 @@ mod tests {
             OptionTable::flag("left", ""),
             OptionTable::flag("right", ""),
             OptionTable::new("size", OptionKind::Bytes(2, 4), "", "bytes of a thing"),
+            OptionTable::new("way", OptionKind::Word(&["up", "down"]), "up", "where to"),
         ],
-        exclusive: &[&["left", "right"]],
+        exclusive: &[&["left", "right"], &["right", "way = down"]],
         ..StackTable::RELIABLE
     };
 
@@ -385,6 +386,9 @@ mod tests {
         assert_eq!(TABLE.conflict(&both), Some(("left", "right")));
         assert_eq!(TABLE.accepts(&both).unwrap_err().message, "x is either left or right, not both");
         assert_eq!(TABLE.conflict(&stack(&[("left", OptionValue::Set)])), None);
+        let way = |word: &str| stack(&[("right", OptionValue::Set), ("way", OptionValue::Word(word.into()))]);
+        assert_eq!(TABLE.conflict(&way("down")), Some(("right", "way = down")));
+        assert_eq!(TABLE.conflict(&way("up")), None);
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 use super::connection::{Connection, State};
 use super::ecn::Ecn;
+use super::options::Recovery;
 use super::receive::Rhythm;
-use super::reno::{Heard, Recovery};
+use super::reno::Heard;
 use super::segment::{Flags, Segment, TIMESTAMPS, Timestamps};
 use super::sequence::{Origin, Range};
 use super::timers::TIME_WAIT;

@@ -9,6 +9,7 @@
 //! | module | one idea |
 //! | --- | --- |
 //! | [`connection`] | start here: the machine with its verbs, and the operations of an application |
+//! | [`options`] | its options |
 //! | `input` | what a segment changes |
 //! | `output` | which segment leaves next |
 //! | `timers` | deadlines, and what happens at them |
@@ -34,6 +35,7 @@ mod cubic;
 pub mod ecn;
 pub mod event;
 mod input;
+pub mod options;
 mod output;
 mod pacing;
 mod rate;
@@ -55,9 +57,9 @@ mod window;
 mod tests;
 
 pub use congestion::Algorithm;
-pub use connection::{Cause, Connection, Facts, Options, Received, State};
+pub use connection::{Cause, Connection, Facts, Received, State};
 pub use ecn::Codepoint;
 pub use event::{Event, Reason};
-pub use reno::Recovery;
+pub use options::{Options, Recovery};
 pub use segment::{Flags, Segment};
 pub use time_accounting::Spent;

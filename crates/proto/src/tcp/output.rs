@@ -3,8 +3,8 @@
 use super::connection::{Connection, State};
 use super::event::Reason;
 use super::input::clock;
+use super::options::Recovery;
 use super::recovery::Push;
-use super::reno::Recovery;
 use super::segment::{Flags, MOST_BLOCKS, Segment, Syn, Timestamps};
 use super::send::{Phase, Wait};
 use super::sequence::Range;

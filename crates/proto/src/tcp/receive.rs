@@ -1,7 +1,7 @@
 //! What arrived: the stream in order, ranges behind gaps, and when to acknowledge, as Linux does: the first segments at
 //! once, then every second full one or after a while, gaps at once but not too often.
 
-use super::connection::Options;
+use super::options::Options;
 use super::sequence::{Origin, Range};
 use super::window::Tuning;
 use alloc::collections::VecDeque;

@@ -1,7 +1,7 @@
 //! What is lost, and how much may leave meanwhile: RACK and tail loss probes (RFC 8985), proportional rate reduction
 //! (RFC 6937), time-outs (RFC 6298), and the way back where it was for nothing (RFC 3522).
 
-use super::reno::Recovery;
+use super::options::Recovery;
 use super::send::{Phase, Sender, Undo, Wait};
 use super::sequence::Range;
 use stackline_core::time::{Duration, Instant};

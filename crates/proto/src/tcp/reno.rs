@@ -11,16 +11,6 @@ use stackline_core::time::{Duration, Instant};
 /// Duplicates that say that a segment is lost.
 const DUPLICATES: u32 = 3;
 
-/// How a sender finds and repairs losses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Recovery {
-    /// By selective acknowledgements and times (RFC 2018, RFC 8985, RFC 6937).
-    #[default]
-    Linux,
-    /// By counting duplicates, one loss a window.
-    Reno,
-}
-
 /// What an acknowledgement says to a sender that counts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Heard {

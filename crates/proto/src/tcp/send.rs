@@ -1,10 +1,9 @@
 //! The sending half: what is queued, what was sent, what an acknowledgement changes.
 
 use super::congestion::{Algorithm, Congestion};
-use super::connection::Options;
 use super::ecn::Ecn;
+use super::options::{Options, Recovery};
 use super::pacing::Pacing;
-use super::reno::Recovery;
 use super::rtt::Rtt;
 use super::scoreboard::{Arrived, Newest, Scoreboard};
 use super::sequence::{Origin, Range};
