@@ -83,7 +83,7 @@ fn room(bytes: u64) -> String {
 fn set_row(set: &SetInfo) -> [String; 8] {
     let about = &set.about;
     let blocks = about.blocks();
-    let written = if set.sealed { blocks.to_string() } else { format!("{} of {blocks} (being loaded)", set.written) };
+    let written = if set.sealed { blocks.to_string() } else { format!("{} of {blocks} (not whole)", set.written) };
     let reachable =
         if set.reachable == set.written { "all".into() } else { format!("{} of {}", set.reachable, set.written) };
     let picture = about.picture.as_ref();
