@@ -43,8 +43,10 @@ pub struct Costs {
     pub forward: Duration,
     /// A server, to understand a list and look in its memory.
     pub parse: Duration,
-    /// A server, to keep a block that was read and to enter it in the write queue.
+    /// A server's processor, to keep a block that was read and to enter it in the write queue.
     pub enter: Duration,
+    /// A server's processor, to hand a block to the transport.
+    pub hand: Duration,
     /// The application, to take a block, for each server's connection by itself.
     pub receive: Duration,
 }
@@ -66,6 +68,8 @@ pub struct Scene<'n> {
     pub costs: Costs,
     /// The sets, each with what is asked of it.
     pub sets: Vec<(Set, Demand)>,
+    /// Where the blocks of sets are put whose placement is given: a disk for each in turn.
+    pub given: Vec<u32>,
     /// When lists are sent.
     pub schedule: Schedule,
     /// Blocks that the application keeps, and most blocks of a list.
@@ -195,8 +199,7 @@ impl<T: Tap<Datagram>> Site<'_, T> {
             // At a server.
             Travels::Message(Message::Requests(list)) => {
                 if let Some(server) = self.parts.control_of(connection) {
-                    let done = self.parts.server_busy(server, now, costs.parse);
-                    self.parts.at(done, Task::Parse { server, came: now, list });
+                    self.parts.compute(server, now, costs.parse, false, Task::Parse { server, came: now, list });
                 }
             }
             // At the client.
@@ -213,8 +216,7 @@ impl<T: Tap<Datagram>> Site<'_, T> {
                     asker.came(head.number);
                 }
                 if costs.receive > Duration::ZERO {
-                    self.parts.world.set_reading(connection, side, false);
-                    self.parts.at(now + costs.receive, Task::Reads { connection, side });
+                    self.parts.take(now, connection, side, costs.receive);
                 }
             }
         }
@@ -230,15 +232,25 @@ impl<T: Tap<Datagram>> Site<'_, T> {
                 let woken = self.parts.servers[server].requests(now, came, list).unwrap_or_default();
                 self.woken(now, server, &woken);
             }
-            Task::DiskFree { server, disk } => {
+            Task::ReadDone { server, disk, spot } => {
                 self.parts.set_disk_free(server, disk);
-                self.read(now, server, disk);
-            }
-            Task::ReadDone { server, spot } => {
                 let woken = self.parts.servers[server].read_done(now, spot, Ok(()));
                 self.woken(now, server, &woken);
+                self.read(now, server, disk);
             }
-            Task::Reads { connection, side } => self.parts.world.set_reading(connection, side, true),
+            Task::Computed { server, task } => {
+                self.carry_out(now, *task);
+                self.parts.compute_next(server, now);
+            }
+            Task::Read { server, disk, spot } => {
+                let task = Task::ReadDone { server, disk, spot };
+                self.parts.compute(server, now, self.scene.costs.enter, false, task);
+            }
+            Task::Hand { server, head } => {
+                self.parts.tell_client(server, Some(head.unit), Travels::Block(head));
+                self.write(now, server);
+            }
+            Task::Reads { connection, side } => self.parts.read_on(now, connection, side),
         }
     }
 
@@ -250,7 +262,7 @@ impl<T: Tap<Datagram>> Site<'_, T> {
         }
         let set = self.parts.sets[index];
         let numbers = blocks.clone();
-        let (list, before) = self.parts.client.request(now, set, blocks, self.scene.supersedes, self.scene.histories);
+        let (list, before) = self.parts.client.request(now, set, blocks, self.scene.supersedes, true);
         if let Some(tally) = before {
             self.record.over(tally);
         }
@@ -274,8 +286,7 @@ impl<T: Tap<Datagram>> Site<'_, T> {
         let mut woken = Woken::default();
         if let Some(read) = self.parts.servers[server].next_read(now, disk, &mut woken) {
             let done = now + self.parts.disk_takes(self.scene, server, disk);
-            self.parts.at(done, Task::DiskFree { server, disk });
-            self.parts.at(done + self.scene.costs.enter, Task::ReadDone { server, spot: read.spot });
+            self.parts.at(done, Task::Read { server, disk, spot: read.spot });
         }
         if !woken.connections.is_empty() {
             self.write(now, server);
@@ -292,7 +303,11 @@ impl<T: Tap<Datagram>> Site<'_, T> {
             let Some(write) = write else { return };
             match write {
                 Write::Words(words) => self.parts.tell_client(server, None, Travels::Message(words)),
-                Write::Block(head, ()) => self.parts.tell_client(server, Some(head.unit), Travels::Block(head)),
+                Write::Block(head, ()) => {
+                    self.parts.begin_writing(server, head.unit);
+                    self.parts.compute(server, now, self.scene.costs.hand, true, Task::Hand { server, head });
+                    return;
+                }
             }
         }
     }

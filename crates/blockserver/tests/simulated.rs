@@ -64,6 +64,7 @@ fn run(given: Given<'_>, seed: u64) -> Outcome {
         stack: &plan.measurements[0].parts[0].stack,
         costs: given.costs,
         sets: vec![(set, given.demand)],
+        given: Vec::new(),
         schedule: Schedule { interval: ms(200), duration: ms(2000) },
         keeps: 0,
         most: 8192,
@@ -86,7 +87,7 @@ fn what_the_path_carries_is_delivered_before_it_is_superseded() {
 
 #[test]
 fn segments_take_what_costs_disks_and_links_say() {
-    let costs = Costs { translate: ms(2), forward: ms(5), parse: ms(3), enter: ms(8), receive: Duration::ZERO };
+    let costs = Costs { translate: ms(2), forward: ms(5), parse: ms(3), enter: ms(8), ..Costs::default() };
     let mut outcome = run(Given { costs, demand: Demand::Sequential(1), disk: 0.022, ..Given::default() }, 1);
     let score = &mut outcome.record.score;
     let mut median = |at: usize| {

@@ -37,4 +37,5 @@ pub const PAPER: Paper = Paper {
     profile: profile::TEXT,
     reproduce: reproduce::reproduce,
     measure: Some(measure::measure),
+    compare: None,
 };

@@ -3,9 +3,11 @@
 //! A paper is a module and its line in [`PAPERS`]. It never prints and writes no files: the command does.
 
 pub mod blast;
+pub mod magic;
+mod measuring;
 mod paper;
 
-pub use paper::{Paper, Reproduction, Settings};
+pub use paper::{Compared, Comparison, Paper, Reproduction, Session, Settings};
 
 /// All papers.
-pub const PAPERS: &[Paper] = &[blast::PAPER];
+pub const PAPERS: &[Paper] = &[blast::PAPER, magic::PAPER];

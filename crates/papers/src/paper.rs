@@ -3,6 +3,7 @@
 use stackline_core::error::Result;
 use stackline_report::chart::Chart;
 use stackline_report::paper::Paper as Tables;
+use stackline_report::sheet::Sheet;
 
 /// A paper whose experiments can be made again.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +19,37 @@ pub struct Paper {
     /// Runs its programs on this machine, so often, and gives their times as JSON; nothing where it has none. It may leave
     /// the machine's network, so its process has one thread and does nothing else.
     pub measure: Option<fn(u32) -> Result<serde_json::Value>>,
+    /// What of it is run over an emulated network and simulated alike; nothing where it has no such comparison.
+    pub compare: Option<Comparison>,
+}
+
+/// Sessions that the command carries out in two worlds.
+#[derive(Clone, Copy, Debug)]
+pub struct Comparison {
+    /// What is run.
+    pub sessions: fn() -> Vec<Session>,
+    /// The table of what came of it: of each session what each run printed as JSON, simulated and emulated.
+    pub sheet: fn(&[(Session, Compared)]) -> Sheet,
+}
+
+/// A command line that both worlds understand.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// In the table.
+    pub name: &'static str,
+    /// The specification whose network it is run across.
+    pub specification: String,
+    /// The words of the command, without the specification, the world and the seed.
+    pub words: Vec<String>,
+}
+
+/// What the runs of a session printed.
+#[derive(Clone, Debug, Default)]
+pub struct Compared {
+    /// In the simulated world, each with a seed of its own.
+    pub simulated: Vec<serde_json::Value>,
+    /// In the emulated world, or why a run came to nothing.
+    pub emulated: Vec<std::result::Result<serde_json::Value, String>>,
 }
 
 /// How a paper is made again.
@@ -30,7 +62,7 @@ pub struct Settings<'a> {
     pub precision: f64,
     /// What [`Paper::measure`] printed in a process of its own, or why it did not; nothing where it was not started.
     pub measured: Option<std::result::Result<Vec<u8>, String>>,
-    /// Gets the number of simulations that are done and of all of them.
+    /// Gets how many parts of the work are done, and how many there are.
     pub progress: &'a (dyn Fn(usize, usize) + Sync),
 }
 

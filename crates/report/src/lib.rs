@@ -41,6 +41,7 @@ pub mod picture;
 pub mod plan;
 pub mod prediction;
 mod procedure;
+pub mod sheet;
 pub mod table;
 #[cfg(test)]
 mod testing;

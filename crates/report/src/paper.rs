@@ -4,6 +4,7 @@
 
 use crate::figure::ABSENT;
 use crate::grid::{Align, line, widths, wrap};
+use crate::sheet::Sheet;
 use crate::table::WIDTH;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json as object};
@@ -18,8 +19,10 @@ pub struct Paper {
     pub title: String,
     /// What holds for all of it, such as the costs of the machines that are simulated.
     pub notes: Vec<String>,
-    /// In the order of the paper.
+    /// Times in the same columns, in the order of the paper.
     pub exhibits: Vec<Exhibit>,
+    /// Tables with columns of their own, in the order of the paper.
+    pub sheets: Vec<Sheet>,
 }
 
 /// A table or a figure.
@@ -187,7 +190,9 @@ fn apart(row: &Row) -> String {
 #[must_use]
 pub fn paper(paper: &Paper) -> String {
     let mut lines = vec![paper.title.clone()];
-    lines.extend(legend(paper));
+    if !paper.exhibits.is_empty() {
+        lines.extend(legend(paper));
+    }
     lines.extend(paper.notes.iter().flat_map(|note| wrap(note, WIDTH)));
     for exhibit in &paper.exhibits {
         lines.push(String::new());
@@ -198,6 +203,7 @@ pub fn paper(paper: &Paper) -> String {
             lines.extend(wrapped.map(|(at, line)| format!("  {}{line}", if at == 0 { "- " } else { "  " })));
         }
     }
+    lines.extend(paper.sheets.iter().flat_map(Sheet::lines));
     lines.into_iter().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
@@ -236,7 +242,7 @@ fn table(exhibit: &Exhibit) -> Vec<String> {
 /// The paper as JSON, described in `docs/JSON.md`.
 #[must_use]
 pub fn paper_json(paper: &Paper) -> Value {
-    let exhibits: Vec<Value> = paper.exhibits.iter().map(exhibit).collect();
+    let exhibits: Vec<Value> = paper.exhibits.iter().map(exhibit).chain(paper.sheets.iter().map(Sheet::json)).collect();
     object!({ "paper": paper.name, "title": paper.title, "notes": paper.notes, "exhibits": exhibits })
 }
 

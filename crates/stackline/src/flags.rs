@@ -532,6 +532,12 @@ pub(crate) struct Reproduce {
     /// Measured transfers of each kind on this machine; 0 for none
     #[arg(long, value_name = "NUMBER", default_value_t = 500, value_parser = clap::value_parser!(u32).range(..=100_000))]
     pub(crate) runs: u32,
+    /// The world; `emulated` adds real processes over an emulated network, beside the same sessions simulated
+    #[arg(long = "in", value_name = "WORLD", requires = "paper", default_value = "simulated")]
+    pub(crate) world: Where,
+    /// With --in emulated: runs of each kind in each world
+    #[arg(long, value_name = "NUMBER", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) sessions: u32,
     /// Print JSON on stdout
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,5 +1,7 @@
 //! `stackline reproduce`: the tables and figures of a paper, beside what was printed.
 
+mod compare;
+
 use crate::exit::{Error, Exit, Result};
 use crate::{flags, output};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -49,6 +51,10 @@ fn list(flags: &flags::Reproduce) -> Result {
 
 /// Makes a paper again and prints it.
 fn again(paper: &Paper, flags: &flags::Reproduce) -> Result {
+    if flags.world == flags::Where::Emulated && paper.compare.is_none() {
+        return Err(Error::input(format!("{} has no experiment that is run in two worlds", paper.name))
+            .hint("`stackline reproduce magic --in emulated` has some"));
+    }
     flags.pictures.as_deref().map_or(Ok(()), directory)?;
     let measured = (flags.runs > 0 && paper.measure.is_some()).then(|| measured(paper, flags.runs));
     let bar = bar();
@@ -63,8 +69,11 @@ fn again(paper: &Paper, flags: &flags::Reproduce) -> Result {
         measured,
         progress: &progress,
     });
+    let mut made = made.inspect_err(|_| bar.finish_and_clear())?;
+    if let Some(comparison) = paper.compare.filter(|_| flags.world == flags::Where::Emulated) {
+        made.tables.sheets.push(compare::compare(&comparison, flags.seed, flags.sessions, &progress)?);
+    }
     bar.finish_and_clear();
-    let made = made?;
     let drawn = flags.pictures.as_deref().map_or(Ok(Vec::new()), |directory| write(directory, &made.charts))?;
     if flags.json {
         let mut json = stackline_report::paper_json(&made.tables);
@@ -102,7 +111,7 @@ fn measured(paper: &Paper, runs: u32) -> Result<Vec<u8>, String> {
 fn bar() -> ProgressBar {
     let target = if stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
     let bar = ProgressBar::with_draw_target(None, target);
-    if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} simulations") {
+    if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len}") {
         bar.set_style(style);
     }
     bar

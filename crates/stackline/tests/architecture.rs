@@ -30,7 +30,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("exchange", &["core", "events", "analyze", "dissect"]),
     ("report", &["core", "events", "analyze"]),
     ("runner", &["core", "net", "dissect", "sim", "emu", "live", "events", "runs", "analyze"]),
-    ("papers", &["core", "spec", "net", "proto", "emu", "transfer", "report"]),
+    ("papers", &["core", "spec", "net", "proto", "sim", "emu", "blocks", "blockserver", "transfer", "report"]),
     (
         "stackline",
         &[

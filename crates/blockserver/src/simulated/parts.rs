@@ -6,6 +6,7 @@ use crate::server::SEND_BUFFER;
 use stackline_blocks::client::Client;
 use stackline_blocks::limits;
 use stackline_blocks::master::{Actions, Master, stamp_master_out};
+use stackline_blocks::placement::Placement;
 use stackline_blocks::server::{Server, Spot, Woken, Write};
 use stackline_blocks::wire::control::{Commit, Create, Join, Open, Reserve, Row, Written};
 use stackline_blocks::wire::data::{BlockHead, Disk, Requests};
@@ -20,7 +21,7 @@ use stackline_core::time::{Duration, Instant};
 use stackline_net::{Node, Tap};
 use stackline_sim::Datagram;
 use stackline_sim::messages::Messages;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// What travels.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,10 +53,14 @@ pub(super) enum Task {
     Forward { server: usize, message: Message },
     /// A server has understood a list.
     Parse { server: usize, came: Instant, list: Requests },
-    /// A disk can read again.
-    DiskFree { server: usize, disk: u16 },
-    /// A block is in memory and in the write queue.
-    ReadDone { server: usize, spot: Spot },
+    /// A server's processor has done what this follows.
+    Computed { server: usize, task: Box<Self> },
+    /// A block has come from its disk.
+    Read { server: usize, disk: u16, spot: Spot },
+    /// A block goes to the transport.
+    Hand { server: usize, head: BlockHead },
+    /// A block is in memory and in the write queue, and its disk's thread reads on.
+    ReadDone { server: usize, disk: u16, spot: Spot },
     /// The application reads on.
     Reads { connection: u32, side: Side },
 }
@@ -76,6 +81,14 @@ const FIRST_SERVER: u64 = 100;
 /// Bytes of a simulated disk.
 const CAPACITY: u64 = 1 << 50;
 
+/// A server's processor: one thing at a time.
+#[derive(Default)]
+struct Processor {
+    busy: bool,
+    urgent: VecDeque<(Duration, Task)>,
+    others: VecDeque<(Duration, Task)>,
+}
+
 struct Writing {
     unit: Option<u64>,
 }
@@ -91,7 +104,9 @@ pub(super) struct Parts<T: Tap<Datagram>> {
     server_master: Vec<Way>,
     client_server: Vec<Way>,
     master_free: Instant,
-    server_free: Vec<Instant>,
+    processors: Vec<Processor>,
+    /// Until when the application is at a block, by connection.
+    taking: BTreeMap<u32, Instant>,
     disks_free: Vec<Vec<bool>>,
     writing: Vec<Option<Writing>>,
     generator: Generator,
@@ -146,7 +161,8 @@ impl<T: Tap<Datagram>> Parts<T> {
             server_master,
             client_server,
             master_free: Instant(0),
-            server_free: vec![Instant(0); scene.servers.len()],
+            processors: scene.servers.iter().map(|_| Processor::default()).collect(),
+            taking: BTreeMap::new(),
             disks_free: scene.servers.iter().map(|server| vec![true; server.disks.len()]).collect(),
             writing: scene.servers.iter().map(|_| None).collect(),
             generator: scene.seed.child("disks").generator(),
@@ -179,10 +195,25 @@ impl<T: Tap<Datagram>> Parts<T> {
         self.master_free
     }
 
-    /// When a server has done something more.
-    pub(super) fn server_busy(&mut self, server: usize, now: Instant, takes: Duration) -> Instant {
-        self.server_free[server] = self.server_free[server].max(now) + takes;
-        self.server_free[server]
+    /// A server's processor is to do something that takes so long, and `task` follows. What hands a block to the transport
+    /// goes before what else waits: a thread that has slept is preferred to one that has computed.
+    pub(super) fn compute(&mut self, server: usize, now: Instant, takes: Duration, urgent: bool, task: Task) {
+        let processor = &mut self.processors[server];
+        let waiting = if urgent { &mut processor.urgent } else { &mut processor.others };
+        waiting.push_back((takes, task));
+        if !processor.busy {
+            self.compute_next(server, now);
+        }
+    }
+
+    /// What the processor does next, if anything waits for it.
+    pub(super) fn compute_next(&mut self, server: usize, now: Instant) {
+        let processor = &mut self.processors[server];
+        let next = processor.urgent.pop_front().or_else(|| processor.others.pop_front());
+        processor.busy = next.is_some();
+        if let Some((takes, task)) = next {
+            self.at(now + takes, Task::Computed { server, task: Box::new(task) });
+        }
     }
 
     // --- ways ---
@@ -211,9 +242,7 @@ impl<T: Tap<Datagram>> Parts<T> {
     /// Sends the client a block or words of a server; `unit` is the block's.
     pub(super) fn tell_client(&mut self, server: usize, unit: Option<u64>, travels: Travels) {
         let way = self.client_server[server];
-        if let Way::Connection(_) = way {
-            self.writing[server] = Some(Writing { unit });
-        }
+        self.writing[server] = matches!(way, Way::Connection(_)).then_some(Writing { unit });
         self.send(way, Side::Responder, travels);
     }
 
@@ -246,6 +275,23 @@ impl<T: Tap<Datagram>> Parts<T> {
         }
     }
 
+    // --- the application ---
+
+    /// The application is at a block of a connection for so long, after those that came before, and reads none meanwhile.
+    pub(super) fn take(&mut self, now: Instant, connection: u32, side: Side, takes: Duration) {
+        let until = self.taking.get(&connection).map_or(now, |until| now.max(*until)) + takes;
+        self.taking.insert(connection, until);
+        self.world.set_reading(connection, side, false);
+        self.at(until, Task::Reads { connection, side });
+    }
+
+    /// The application reads on, unless a later block holds it.
+    pub(super) fn read_on(&mut self, now: Instant, connection: u32, side: Side) {
+        if self.taking.get(&connection).is_none_or(|until| *until <= now) {
+            self.world.set_reading(connection, side, true);
+        }
+    }
+
     // --- servers ---
 
     pub(super) fn disk_is_free(&self, server: usize, disk: u16) -> bool {
@@ -267,6 +313,11 @@ impl<T: Tap<Datagram>> Parts<T> {
 
     pub(super) fn is_writing(&self, server: usize) -> bool {
         self.writing[server].is_some()
+    }
+
+    /// Nothing else of the server is written until the transport has taken this block.
+    pub(super) fn begin_writing(&mut self, server: usize, unit: u64) {
+        self.writing[server] = Some(Writing { unit: Some(unit) });
     }
 
     pub(super) fn next_write(&mut self, now: Instant, server: usize, woken: &mut Woken) -> Option<Write<()>> {
@@ -293,6 +344,12 @@ impl<T: Tap<Datagram>> Parts<T> {
         };
         scene.servers.iter().zip(&self.client_server).map(of).collect()
     }
+}
+
+/// A disk for each block, in turn.
+fn places(given: &[u32], blocks: &[u64]) -> Vec<u32> {
+    let place = |block: &u64| given.get((*block % given.len().max(1) as u64) as usize).copied().unwrap_or(0);
+    blocks.iter().map(place).collect()
 }
 
 /// What the live parts ask of their sockets: messages leave at once, and send buffers hold 64 KiB unless told otherwise.
@@ -337,7 +394,9 @@ fn set_up(scene: &Scene<'_>, master: &mut Master, client: &mut Client) -> Result
         let mut first = 0;
         while first < about.blocks() {
             let last = (first + limits::LONGEST_BATCH as u64).min(about.blocks());
-            let reserve = Reserve { request: 2, set, blocks: (first..last).collect(), given: Vec::new() };
+            let blocks: Vec<u64> = (first..last).collect();
+            let given = if about.placement == Placement::Given { places(&scene.given, &blocks) } else { Vec::new() };
+            let reserve = Reserve { request: 2, set, blocks, given };
             let actions = master.handle(start, loader, reserve.into());
             refused(&actions)?;
             let rows = actions.sends.into_iter().find_map(|(_, message)| match message {

@@ -4,14 +4,15 @@
 //! loopback interface of a network that nobody else uses. What cannot be measured has its reason in its place.
 
 use super::case::NUMBERS;
+use crate::measuring::end_with_parent;
 use serde::{Deserialize, Serialize};
 use stackline_core::error::{Error, Result};
 use stackline_emu::testbed;
 use stackline_report::paper::Measured;
 use stackline_transfer::ikp::{self, Client, Segments, Server};
 use stackline_transfer::standalone::{self, Program, Sample, Setup};
+use std::thread;
 use std::time::Instant;
-use std::{io, process, thread};
 
 /// Bytes of a packet.
 const PACKET: usize = standalone::DATA;
@@ -55,19 +56,12 @@ impl Measurements {
     }
 }
 
-/// Ends this process with the one that started it and holds the other end of its standard input: nothing else comes over it.
-fn end_with_parent() {
-    // Whatever it is that ends the pipe.
-    let _ = io::copy(&mut io::stdin(), &mut io::sink());
-    process::exit(1);
-}
-
 /// Runs the programs so often. It leaves the network of this process, and ends when its standard input does.
 pub(super) fn measure(runs: u32) -> Result<serde_json::Value> {
     let runs = runs.max(1);
     let isolated = testbed::isolate();
     // From here on there may be several threads.
-    thread::spawn(end_with_parent);
+    end_with_parent();
     let measurements = match isolated {
         Ok(()) => Measurements {
             standalone: standalone(runs).map_err(|halt| halt.to_string()),

@@ -25,6 +25,7 @@ pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
         title: "Zwaenepoel 1985: Protocols for large data transfers over local networks".into(),
         notes: vec![costs(&hosts), format!("What is drawn hangs on the seed {}.", settings.seed)],
         exhibits: sheets.into_iter().map(Exhibit::from).collect(),
+        sheets: Vec::new(),
     };
     Ok(Reproduction { charts: charts::charts(&tables).into(), tables })
 }

@@ -46,7 +46,13 @@ fn sample() -> Paper {
         notes: Vec::new(),
     };
     let notes = vec!["The profile: C 1.35 ms.".into()];
-    Paper { name: "blast".into(), title: "Author 1985: title".into(), notes, exhibits: vec![elapsed, deviation] }
+    Paper {
+        name: "blast".into(),
+        title: "Author 1985: title".into(),
+        notes,
+        exhibits: vec![elapsed, deviation],
+        sheets: Vec::new(),
+    }
 }
 
 #[test]

@@ -140,6 +140,7 @@ pub(super) fn replay(flags: &Replay) -> Result {
         stack: &stack,
         costs: Costs::default(),
         sets: vec![(set(flags), demand(flags))],
+        given: Vec::new(),
         schedule: schedule(flags),
         keeps: keeps(flags),
         most: flags.most as usize,

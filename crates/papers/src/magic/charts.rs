@@ -1,0 +1,135 @@
+//! Pictures of the tables: the collapse and its remedies by server, Figures 3, 11, 13 and 14.
+
+use stackline_report::chart::{Axis, Chart, Curve, Scale};
+use stackline_report::paper::Paper;
+use stackline_report::sheet::{Cell, Sheet};
+
+/// Its file, its table, how it is drawn.
+type Picture = (&'static str, &'static str, fn(&Sheet) -> Chart);
+
+/// The pictures by file name. Those whose table is not there are not either.
+pub(super) fn charts(paper: &Paper) -> Vec<(&'static str, Chart)> {
+    let sheet = |name: &str| paper.sheets.iter().find(|sheet| sheet.name == name);
+    let wanted: [Picture; 6] = [
+        ("figure-3.svg", "Figure 3", platforms),
+        ("collapse.svg", "4.3.3", collapse),
+        ("remedies.svg", "4.3.4", remedies),
+        ("figure-11.svg", "Figure 11", by_mtu),
+        ("figure-13.svg", "Figure 13", by_streams),
+        ("figure-14.svg", "Figure 14", copies),
+    ];
+    let drawn = wanted.into_iter().filter_map(|(file, name, draw)| {
+        let sheet = sheet(name).filter(|sheet| !sheet.rows.is_empty())?;
+        Some((file, draw(sheet)))
+    });
+    drawn.collect()
+}
+
+fn number(cell: &Cell) -> Option<f64> {
+    match cell {
+        Cell::Number(value, _) => Some(*value),
+        Cell::Absent | Cell::Text(_) => None,
+    }
+}
+
+fn text(cell: &Cell) -> String {
+    match cell {
+        Cell::Text(words) => words.clone(),
+        Cell::Number(value, digits) => format!("{value:.digits$}"),
+        Cell::Absent => String::new(),
+    }
+}
+
+/// A linear axis from 0 to a little more than the largest of these.
+fn axis(name: &str, values: impl Iterator<Item = f64>) -> Axis {
+    let most = values.fold(1.0, f64::max);
+    let step = 10_f64.powf(most.log10().floor()) / 2.0;
+    Axis { name: name.into(), scale: Scale::Linear, from: 0.0, to: (most / step).ceil() * step }
+}
+
+/// Columns of a sheet as curves over its first column.
+fn curves(sheet: &Sheet, columns: core::ops::Range<usize>) -> Vec<Curve> {
+    let of = |at: usize| {
+        let points = sheet.rows.iter().filter_map(|row| Some((number(&row[0])?, number(row.get(at)?)?)));
+        let points: Vec<(f64, f64)> = points.collect();
+        Curve { name: sheet.columns[at].head.clone(), line: points.clone(), points }
+    };
+    columns.map(of).collect()
+}
+
+fn over_first(sheet: &Sheet, columns: core::ops::Range<usize>, y: &str, below: &str) -> Chart {
+    let curves = curves(sheet, columns);
+    let all = || curves.iter().flat_map(|curve| &curve.points);
+    Chart {
+        title: format!("{}: {}", sheet.name, sheet.title),
+        x: axis(&sheet.columns[0].head, all().map(|(x, _)| *x)),
+        y: axis(y, all().map(|(_, y)| *y)),
+        band: None,
+        below: below.into(),
+        curves,
+    }
+}
+
+fn by_mtu(sheet: &Sheet) -> Chart {
+    let chart = over_first(sheet, 1..5, "Mbit/s of blocks", "medians of simulated sessions");
+    Chart { x: Axis { name: "largest packet, bytes".into(), ..chart.x }, ..chart }
+}
+
+fn by_streams(sheet: &Sheet) -> Chart {
+    over_first(sheet, 2..4, "Mbit/s of blocks", "medians of simulated sessions")
+}
+
+fn copies(sheet: &Sheet) -> Chart {
+    over_first(sheet, 1..3, "MB/s", "measured on this machine")
+}
+
+/// Each row is a curve over the columns behind the first.
+fn platforms(sheet: &Sheet) -> Chart {
+    let curve = |row: &Vec<Cell>| {
+        let line: Vec<(f64, f64)> =
+            (1_u32..).zip(&row[1..]).filter_map(|(at, cell)| Some((f64::from(at), number(cell)?))).collect();
+        Curve { name: text(&row[0]), points: line.clone(), line }
+    };
+    let curves: Vec<Curve> = sheet.rows.iter().map(curve).collect();
+    let heads: Vec<String> =
+        (1..).zip(&sheet.columns[1..]).map(|(at, column)| format!("{at} {}", column.head)).collect();
+    Chart {
+        title: "Figure 3: cumulative time of a block by platform".into(),
+        x: Axis { name: heads.join(", "), scale: Scale::Linear, from: 0.0, to: 7.0 },
+        y: axis("ms since the list was sent", curves.iter().flat_map(|curve| &curve.points).map(|(_, y)| *y)),
+        band: None,
+        below: "medians of one block a list".into(),
+        curves,
+    }
+}
+
+/// Rows as points over their number, a curve for each server.
+fn by_row(sheet: &Sheet, rows: usize, title: &str) -> Chart {
+    let curve = |at: usize| {
+        let points = (1_u32..)
+            .zip(sheet.rows.iter().take(rows))
+            .filter_map(|(row, cells)| Some((f64::from(row), number(&cells[at])?)));
+        Curve { name: sheet.columns[at].head.clone(), line: Vec::new(), points: points.collect() }
+    };
+    let curves: Vec<Curve> = (1..=4).map(curve).collect();
+    let names: Vec<String> =
+        (1..).zip(sheet.rows.iter().take(rows)).map(|(at, row)| format!("{at} {}", text(&row[0]))).collect();
+    Chart {
+        title: title.into(),
+        x: Axis { name: names.join(", "), scale: Scale::Linear, from: 0.0, to: rows as f64 + 1.0 },
+        y: axis("Mbit/s of blocks", curves.iter().flat_map(|curve| &curve.points).map(|(_, y)| *y)),
+        band: None,
+        below: "each server and their sum".into(),
+        curves,
+    }
+}
+
+fn collapse(sheet: &Sheet) -> Chart {
+    let chart =
+        by_row(sheet, sheet.rows.len().saturating_sub(2), "The collapse: three servers through a 1500-byte port");
+    Chart { x: Axis { name: "seed".into(), ..chart.x }, ..chart }
+}
+
+fn remedies(sheet: &Sheet) -> Chart {
+    by_row(sheet, sheet.rows.len().saturating_sub(1), "Remedies of section 4.3.4")
+}

@@ -1,0 +1,100 @@
+//! What the paper says as a formula, computed: latency of a loaded server, the rule for a port's buffer, pacing, copies.
+
+use super::printed::{BLOCK, INTERVAL, TABLE_2};
+use stackline_report::sheet::{Cell, Sheet};
+
+/// Bytes of a TAXI or ATM packet in the paper (section 4.1).
+pub(super) const MTU: u32 = 9180;
+/// Bytes of buffer that four ports share in the later module (section 4.3.4).
+pub(super) const LATER_BUFFER: u64 = 624 * 1024;
+/// Bytes of a port's buffer in the earlier one (section 4.3.3).
+pub(super) const EARLIER_BUFFER: u64 = 1500;
+/// A block from user space to user space, s (section 4.2.3).
+const SENDING: f64 = 0.023;
+
+/// The longest latency: what was asked for just too late comes with the next list (section 4.2.3).
+pub(super) fn longest_latency(interval: f64, sending: f64) -> f64 {
+    interval + sending
+}
+
+/// The mean latency of a loaded server.
+pub(super) fn mean_latency(shortest: f64, longest: f64) -> f64 {
+    f64::midpoint(shortest, longest)
+}
+
+/// Bytes that a port needs so that a segment of each stream can be sent again at once (section 4.3.4).
+pub(super) fn buffer_needed(streams: u64, segment: u32) -> u64 {
+    streams * u64::from(segment)
+}
+
+/// Streams that a buffer is enough for.
+pub(super) fn streams_served(buffer: u64, segment: u32) -> u64 {
+    buffer / u64::from(segment)
+}
+
+/// Mbit/s of data when each of several senders has its part of a link in cells of 53 bytes, 48 of them data.
+pub(super) fn paced(link_mbit_s: f64, senders: u32) -> f64 {
+    link_mbit_s / f64::from(senders) * 48.0 / 53.0
+}
+
+/// What a server sends when all its time goes into copies at `copies` a block, from what it sends with `fewer`.
+pub(super) fn with_copies(rate: f64, fewer: f64, copies: f64) -> f64 {
+    rate * fewer / copies
+}
+
+/// All of them.
+pub(super) fn sheet() -> Sheet {
+    let mut sheet = Sheet::new(
+        "Formulas",
+        "as printed, and computed from the numbers that they name",
+        &[("formula", "formula"), ("printed", "printed"), ("computed", "computed")],
+    );
+    let longest = longest_latency(INTERVAL, SENDING);
+    let ms = |seconds: f64| format!("{:.0} ms", seconds * 1e3);
+    let mut row = |formula: &str, printed: &str, computed: String| {
+        sheet.rows.push(vec![Cell::text(formula), Cell::text(printed), Cell::Text(computed)]);
+    };
+    row("longest latency: interval + a block's sending", "220 ms", ms(longest));
+    row("shortest latency: 2 + 6 + 23 + 23 ms", "50 to 100 ms", ms(0.002 + 0.006 + 0.023 + SENDING));
+    row("mean of both, shortest 100 ms", "160 ms", ms(mean_latency(0.1, 0.22)));
+    row("mean of both, shortest 54 ms", "-", ms(mean_latency(0.054, longest)));
+    let needed = buffer_needed(3, MTU);
+    row("buffer for 3 streams of 9180 bytes", "1500 bytes there", format!("{needed} bytes"));
+    row("streams with 624 KiB", "69", streams_served(LATER_BUFFER, MTU).to_string());
+    row("streams with 1500 bytes, segments of 256", "3", streams_served(EARLIER_BUFFER, 256).min(3).to_string());
+    row("100 Mbit/s in three, less cell headers", "30 Mbit/s", format!("{:.1} Mbit/s", paced(100.0, 3)));
+    let two_thirds = with_copies(TABLE_2[3].burst_tcp, 2.0, 3.0);
+    row("SS20: 68 Mbit/s with 2 copies, then with 3", "47 Mbit/s", format!("{two_thirds:.1} Mbit/s"));
+    let single = 100.0 * (with_copies(1.0, 3.0, 2.0) - 1.0);
+    row("one copy less of three, at most", "+25 %", format!("+{single:.0} %"));
+    let kib = f64::from(BLOCK) / 1024.0;
+    sheet
+        .note(format!(
+            "A server's throughput is {kib:.0} KiB over the time between two stamps of sending, the receiver's over that \
+             between two blocks read; a burst is five consecutive blocks (section 4.2.2). `stackline blocks replay` and \
+             the tables below compute all three so."
+        ))
+        .note("The printed mean of 160 ms takes 100 ms as the shortest; with the parts that are printed it is lower.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_printed_numbers_come_out_where_they_hold() {
+        assert_eq!(streams_served(LATER_BUFFER, MTU), 69);
+        assert!((paced(100.0, 3) - 30.19).abs() < 0.01);
+        assert!((mean_latency(0.1, longest_latency(0.2, 0.02)) - 0.16).abs() < 1e-9);
+        assert!(buffer_needed(3, 512) > EARLIER_BUFFER && buffer_needed(3, 256) < EARLIER_BUFFER);
+    }
+
+    #[test]
+    fn two_thirds_of_a_burst_is_the_average_of_most_platforms() {
+        // Where it is not, disks or the other processor count: DEC's TCP, and SS20 on FDDI.
+        let near = |burst: f64, average: f64| (with_copies(burst, 2.0, 3.0) / average - 1.0).abs() < 0.15;
+        let tcp = TABLE_2.iter().filter(|row| near(row.burst_tcp, row.average_tcp)).count();
+        let udp = TABLE_2.iter().filter(|row| row.burst_udp.is_some_and(|burst| near(burst, row.average_udp))).count();
+        assert_eq!((tcp, udp), (3, 4));
+    }
+}

@@ -1,0 +1,91 @@
+//! Figures 4 to 6: one and two servers beside the receiver, and where the lines of superseded blocks end.
+
+use super::case::{Case, Figures};
+use super::lab::Lab;
+use super::printed::{RECEIVER, TABLE_2};
+use super::setting::{BUSY, Tcp, copying, costs, network, pan, seconds_of_block, server};
+use stackline_blockserver::simulated::Costs;
+use stackline_core::error::Result;
+use stackline_core::time::Duration;
+use stackline_report::sheet::{Cell, Sheet};
+
+/// One server and a receiver of 39 Mbit/s.
+pub(super) fn receiver_limited() -> Result<Case> {
+    let receive = Duration::from_seconds(seconds_of_block(RECEIVER));
+    let case = not_limited(&["ss20"])?;
+    Ok(Case { costs: Costs { receive, ..case.costs }, ..case })
+}
+
+/// One server with one disk.
+pub(super) fn disk_limited() -> Result<Case> {
+    Ok(Case { servers: vec![server("ss20", 1)], ..not_limited(&[])? })
+}
+
+/// Servers that send three times what the receiver took, as the Alpha of Table 2, and a receiver that keeps up.
+fn not_limited(hosts: &[&str]) -> Result<Case> {
+    let costs = copying(TABLE_2[4].burst_tcp, costs());
+    Ok(Case { costs, demand: pan(BUSY), ..Case::of(network("lan")?, hosts, Tcp::Bsd, 64) })
+}
+
+/// The table.
+pub(super) fn sheet(lab: &Lab) -> Result<Sheet> {
+    let two = Case { costs: receiver_limited()?.costs, ..not_limited(&["ss20", "ss10"])? };
+    let cases = [
+        ("one, receiver 39 Mbit/s", receiver_limited()?),
+        ("one, receiver not limited", not_limited(&["ss20"])?),
+        ("one, one disk", disk_limited()?),
+        ("two, receiver 39 Mbit/s each", two),
+        ("two, receiver not limited", not_limited(&["ss20", "ss10"])?),
+    ];
+    let medians = lab.medians(3, &cases.clone().map(|(_, case)| case))?;
+    let mut sheet = Sheet::new(
+        "Figures 4 to 6",
+        "one and two servers on the LAN, Mbit/s of blocks",
+        &[
+            ("case", "case"),
+            ("first_mbit_s", "SS20"),
+            ("second_mbit_s", "SS10"),
+            ("sum_mbit_s", "sum"),
+            ("asked", "asked"),
+            ("delivered", "came"),
+            ("flushed_unread", "unread"),
+            ("flushed_read", "unsent"),
+        ],
+    );
+    sheet.rows.extend(cases.iter().zip(&medians).map(|((name, _), figures)| row(name, figures)));
+    let mut printed = vec![Cell::text("printed: one"), Cell::Number(RECEIVER, 1), Cell::Absent];
+    printed.extend([Cell::Number(RECEIVER, 1), Cell::Absent, Cell::Absent, Cell::Absent, Cell::Absent]);
+    sheet.rows.push(printed);
+    Ok(sheet
+        .note(
+            "unread, unsent: blocks that a newer list discarded before their disk had read them, and after. Lines that end in \
+             the read queue say that disks are the limit; lines that end in the write queue, that the network or the \
+             receiver is (section 3).",
+        )
+        .note(
+            "The receiver's 39 Mbit/s are given, as the time that it takes for a block of each server. Unconstrained, the \
+             server is said to send about three times that; in Table 2 only the Alpha does, so the servers copy as fast as that \
+             here.",
+        ))
+}
+
+fn row(name: &str, figures: &Figures) -> Vec<Cell> {
+    let share = |index: usize| figures.servers.get(index).map_or(Cell::Absent, |server| Cell::Number(server.mbit_s, 1));
+    let counts = [figures.asked, figures.delivered, figures.flushed.0, figures.flushed.1];
+    let head = [Cell::text(name), share(0), share(1), Cell::Number(figures.sum(), 1)];
+    head.into_iter().chain(counts.map(|count| Cell::Number(count, 0))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_end_where_the_limit_is() {
+        let receiver = receiver_limited().unwrap().run(1).unwrap();
+        assert!((receiver.sum() / RECEIVER - 1.0).abs() < 0.03, "{receiver:?}");
+        assert!(receiver.flushed.1 > 10.0 * receiver.flushed.0, "{receiver:?}");
+        let disk = disk_limited().unwrap().run(1).unwrap();
+        assert!(disk.flushed.0 > 100.0 && disk.flushed.1 < 10.0, "{disk:?}");
+    }
+}

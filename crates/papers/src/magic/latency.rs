@@ -1,0 +1,148 @@
+//! Where a block's time goes on a LAN, unloaded and loaded (section 4.2.3), and by platform (Figure 3).
+
+use super::case::{Case, middle};
+use super::formulas::{longest_latency, mean_latency};
+use super::lab::Lab;
+use super::printed::{INTERVAL, RECEIVER};
+use super::setting::{BUSY, Tcp, copying, costs, network, pan, seconds_of_block, server};
+use stackline_blocks::history::{History, Point};
+use stackline_blocks::replay::Demand;
+use stackline_blockserver::simulated::{Costs, SimulatedServer};
+use stackline_core::distribution::Distribution;
+use stackline_core::error::Result;
+use stackline_core::network::Network;
+use stackline_core::time::Duration;
+use stackline_report::sheet::{Cell, Column, Sheet};
+
+/// A read, s (section 4.2.3).
+const READ: f64 = 0.023;
+/// The window of the LAN, KiB (section 4.1).
+const WINDOW: u32 = 64;
+
+/// Section 4.2.3 and Figure 3.
+pub(super) fn sheets(lab: &Lab) -> Result<[Sheet; 2]> {
+    Ok([stages(lab)?, platforms(lab)?])
+}
+
+/// One block a list, from a disk that takes what is printed.
+fn alone(network: Network, host: &str, burst: f64) -> Case {
+    let disks = vec![Distribution::Constant(READ); 4];
+    let server = SimulatedServer { disks, ..server(host, 4) };
+    let asks = Demand::Sequential(1);
+    Case {
+        servers: vec![server],
+        costs: copying(burst, costs()),
+        demand: asks,
+        ..Case::of(network, &[], Tcp::Bsd, WINDOW)
+    }
+}
+
+/// Blocks that came, with all their points.
+fn came(case: &Case, lab: &Lab) -> Result<Vec<History>> {
+    let (outcome, _) = case.session(lab.seed)?;
+    // The first lists meet connections that have sent nothing yet.
+    let histories = outcome.record.histories.into_iter().filter(|history| history.passed(Point::AppReceive).is_some());
+    Ok(histories.skip(3).collect())
+}
+
+/// Between two points, ms, of each block that passed both.
+fn between(histories: &[History], from: Point, to: Point) -> Vec<f64> {
+    let each = histories.iter().filter_map(|history| Some((history.passed(from)?, history.passed(to)?)));
+    each.map(|(from, to)| to.since(from).seconds() * 1e3).collect()
+}
+
+const STAGES: [(Point, Point, &str, &str); 7] = [
+    (Point::MasterIn, Point::MasterOut, "name translation", "2"),
+    (Point::MasterOut, Point::ServerIn, "master to disk server", "6"),
+    (Point::ServerIn, Point::StartRead, "list understood, read queue", "5"),
+    (Point::StartRead, Point::EndRead, "disk read and copy", "23 (10 to 30)"),
+    (Point::EndRead, Point::StartWrite, "write queue", "-"),
+    (Point::StartWrite, Point::AppReceive, "block to application", "23"),
+    (Point::AppSend, Point::AppReceive, "whole way", "50 to 100"),
+];
+
+fn stages(lab: &Lab) -> Result<Sheet> {
+    let idle = came(&alone(network("lan")?, "ss10", 62.0), lab)?;
+    let receive = Duration::from_seconds(seconds_of_block(RECEIVER));
+    let loaded = Case::of(network("lan")?, &["ss10"], Tcp::Bsd, WINDOW);
+    let loaded = Case { costs: Costs { receive, ..loaded.costs }, demand: pan(BUSY), ..loaded };
+    let loaded = came(&loaded, lab)?;
+    let mut sheet = Sheet::new(
+        "4.2.3",
+        "where the time of a block goes, ms",
+        &[
+            ("stage", "stage"),
+            ("printed", "printed"),
+            ("idle_ms", "one block"),
+            ("loaded_median_ms", "loaded"),
+            ("loaded_least_ms", "least"),
+            ("loaded_most_ms", "most"),
+        ],
+    );
+    for (from, to, name, printed) in STAGES {
+        let (idle, loaded) = (between(&idle, from, to), between(&loaded, from, to));
+        let least = loaded.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = loaded.iter().copied().fold(0.0, f64::max);
+        let number = |value: f64| if value.is_finite() { Cell::Number(value, 1) } else { Cell::Absent };
+        let figures = [number(middle(idle)), number(middle(loaded)), number(least), number(most)];
+        sheet.rows.push([Cell::text(name), Cell::text(printed)].into_iter().chain(figures).collect());
+    }
+    let whole = between(&loaded, Point::AppSend, Point::AppReceive);
+    let mean = whole.iter().sum::<f64>() / (whole.len() as f64).max(1.0);
+    let longest = longest_latency(INTERVAL, 0.023);
+    Ok(sheet
+        .note(format!(
+            "SS10 to the Alpha. One block: a list of one, medians. Loaded: the receiver takes {RECEIVER:.0} Mbit/s and more is \
+             asked for; {} blocks, mean of the whole way {mean:.0} ms. The formula gives {:.0} ms on average and {:.0} ms at \
+             most; printed 160 and 220.",
+            whole.len(),
+            1e3 * mean_latency(0.054, longest),
+            1e3 * longest,
+        ))
+        .note(
+            "Costs as printed are given for translation, passing on, understanding and reading; waiting, sending and what \
+             the load adds come out.",
+        ))
+}
+
+/// The platforms of Figure 3: a name, a network, a host, Mbit/s from memory (Table 2).
+fn hosts() -> Result<[(&'static str, Network, &'static str, f64); 5]> {
+    let mut fddi = network("lan")?;
+    for switch in &mut fddi.switches {
+        switch.cell_bytes = None;
+    }
+    for link in &mut fddi.links {
+        (link.rate, link.mtu_bytes) = (stackline_core::network::Rate::Constant(100e6), Some(4352));
+    }
+    Ok([
+        ("MAGIC WAN", network("wan")?, "edc", 62.0),
+        ("Alpha, ATM LAN", network("lan")?, "ss20", 134.0),
+        ("SS10 (2 CPU), ATM LAN", network("lan")?, "ss10", 62.0),
+        ("SS20, ATM LAN", network("lan")?, "ss20", 68.0),
+        ("SS20, FDDI LAN", fddi, "ss20", 48.0),
+    ])
+}
+
+const CUMULATIVE: [(Point, &str, &str); 6] = [
+    (Point::MasterOut, "master_out_ms", "translated"),
+    (Point::ServerIn, "server_in_ms", "at server"),
+    (Point::StartRead, "start_read_ms", "read begins"),
+    (Point::EndRead, "end_read_ms", "read"),
+    (Point::StartWrite, "start_write_ms", "sent"),
+    (Point::AppReceive, "app_receive_ms", "received"),
+];
+
+fn platforms(lab: &Lab) -> Result<Sheet> {
+    let mut sheet =
+        Sheet::new("Figure 3", "cumulative time of a block at each point by platform, ms", &[("platform", "platform")]);
+    sheet.columns.extend(CUMULATIVE.map(|(_, key, head)| Column { head: head.into(), key }));
+    for (name, network, host, burst) in hosts()? {
+        let histories = came(&alone(network, host, burst), lab)?;
+        let point = |point| Cell::Number(middle(between(&histories, Point::AppSend, point)), 1);
+        sheet.rows.push([Cell::text(name)].into_iter().chain(CUMULATIVE.map(|(at, _, _)| point(at))).collect());
+    }
+    Ok(sheet.note(
+        "Medians of one block a list. Of the paper's figure the points are lost; its axis ends at 250 ms. Platforms differ by \
+         their copies (Table 2), their links, and in the wide area by 6 ms each way.",
+    ))
+}

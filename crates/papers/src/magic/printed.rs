@@ -1,0 +1,44 @@
+//! The numbers of the paper, with where they stand.
+
+/// Bytes of a block (section 4.2.2).
+pub(super) const BLOCK: u32 = 49_152;
+/// Between two lists, s (section 4.2.3).
+pub(super) const INTERVAL: f64 = 0.2;
+/// Seconds in which blocks were counted (section 4.3.3).
+pub(super) const SECONDS: f64 = 5.0;
+/// EDC, USW and TIOC in the collapse, Mbit/s (section 4.3.3).
+pub(super) const COLLAPSE: [f64; 3] = [0.24, 3.8, 4.4];
+/// Blocks asked for and delivered in five seconds of it.
+pub(super) const ASKED: f64 = 900.0;
+/// See [`ASKED`].
+pub(super) const DELIVERED: f64 = 106.0;
+/// Share of packets destroyed by lost cells, percent, and the longest wait, s.
+pub(super) const DESTROYED: f64 = 65.0;
+/// See [`DESTROYED`].
+pub(super) const WAITED: f64 = 5.5;
+/// Each server where cells are paced, Mbit/s (section 4.3.4).
+pub(super) const PACED: f64 = 30.0;
+/// One server on the LAN whose receiver is the limit, Mbit/s (section 4.3.1).
+pub(super) const RECEIVER: f64 = 39.0;
+
+/// A line of Table 2: Mbit/s from memory (bursts) and on average.
+pub(super) struct Platform {
+    pub(super) name: &'static str,
+    pub(super) burst_tcp: f64,
+    pub(super) burst_udp: Option<f64>,
+    pub(super) average_tcp: f64,
+    pub(super) average_udp: f64,
+}
+
+const fn platform(name: &'static str, burst: (f64, Option<f64>), average: (f64, f64)) -> Platform {
+    Platform { name, burst_tcp: burst.0, burst_udp: burst.1, average_tcp: average.0, average_udp: average.1 }
+}
+
+/// Table 2.
+pub(super) const TABLE_2: [Platform; 5] = [
+    platform("Sun SS10-41; FDDI", (44.0, Some(43.0)), (26.0, 27.0)),
+    platform("Sun SS10-42; FDDI", (62.0, Some(56.0)), (37.0, 40.0)),
+    platform("Sun SS20-62; FDDI", (48.0, Some(75.0)), (38.0, 56.0)),
+    platform("Sun SS20-62; ATM", (68.0, Some(73.0)), (47.0, 50.0)),
+    platform("DEC Alpha; ATM", (134.0, None), (61.0, 90.0)),
+];

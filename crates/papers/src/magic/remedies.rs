@@ -1,0 +1,144 @@
+//! Section 4.3.4: what mends the collapse, what does not, and what is done today.
+
+use super::case::Case;
+use super::formulas::{EARLIER_BUFFER, LATER_BUFFER};
+use super::lab::Lab;
+use super::printed::PACED;
+use super::setting::{BUSY, Tcp, network, pan};
+use super::wan::{SERVERS, WINDOW, collapse, printed, row, sheet};
+use stackline_core::error::Result;
+use stackline_core::network::Network;
+use stackline_report::sheet::{Cell, Sheet};
+
+/// The paper's remedies, and today's.
+pub(super) fn sheets(lab: &Lab) -> Result<[Sheet; 2]> {
+    Ok([of_the_paper(lab)?, of_today(lab)?])
+}
+
+fn wan(change: impl Fn(&mut Network)) -> Result<Network> {
+    let mut network = network("wan")?;
+    change(&mut network);
+    Ok(network)
+}
+
+/// All links have that MTU.
+pub(super) fn mtu(network: &mut Network, bytes: u64) {
+    for link in &mut network.links {
+        link.mtu_bytes = Some(bytes);
+    }
+}
+
+/// The servers' interfaces send their cells at that rate, evenly.
+pub(super) fn pace(network: &mut Network, bit_s: f64) {
+    for host in network.hosts.iter_mut().filter(|host| SERVERS.contains(&host.name.as_str())) {
+        host.interface.pace_bit_s = Some(bit_s);
+    }
+}
+
+/// The switch has so much buffer, which four ports share.
+pub(super) fn buffer(network: &mut Network, bytes: u64) {
+    for switch in &mut network.switches {
+        (switch.buffer_bytes, switch.buffer_per_port) = (Some(bytes), bytes == EARLIER_BUFFER);
+    }
+}
+
+/// Whole packets are refused, not single cells.
+pub(super) fn early(network: &mut Network) {
+    for switch in &mut network.switches {
+        switch.early_packet_discard = true;
+    }
+}
+
+fn of_the_paper(lab: &Lab) -> Result<Sheet> {
+    let with = |network: Network, window: u32, speed: f64| Case {
+        demand: pan(speed),
+        ..Case::of(network, &SERVERS, Tcp::Bsd, window)
+    };
+    let cases = [
+        ("none", with(wan(|_| {})?, WINDOW, BUSY)),
+        ("MTU 512", with(wan(|network| mtu(network, 512))?, WINDOW, BUSY)),
+        ("MTU 256", with(wan(|network| mtu(network, 256))?, WINDOW, BUSY)),
+        ("cells paced, 1/3", with(wan(|network| pace(network, 100e6 / 3.0))?, WINDOW, BUSY)),
+        ("624 KiB buffer", with(wan(|network| buffer(network, LATER_BUFFER))?, WINDOW, BUSY)),
+        ("early discard", with(wan(early)?, WINDOW, BUSY)),
+        (
+            "early, 60 KiB",
+            with(
+                wan(|network| {
+                    early(network);
+                    buffer(network, 60 << 10);
+                })?,
+                WINDOW,
+                BUSY,
+            ),
+        ),
+        ("60 KiB alone", with(wan(|network| buffer(network, 60 << 10))?, WINDOW, BUSY)),
+        ("window 512 KiB", with(wan(|_| {})?, 512, BUSY)),
+        ("624 and 512 KiB", with(wan(|network| buffer(network, LATER_BUFFER))?, 512, BUSY)),
+    ];
+    let medians = lab.medians(5, &cases.clone().map(|(_, case)| case))?;
+    let mut sheet = sheet("4.3.4", "each remedy with a viewer that asks for more than the link carries");
+    sheet.rows.extend(cases.iter().zip(&medians).map(|((name, _), figures)| row(name, &SERVERS, figures)));
+    sheet.rows.push(
+        [Cell::text("printed: paced")]
+            .into_iter()
+            .chain([PACED; 3].map(|rate| Cell::Number(rate, 1)))
+            .chain(absent(6))
+            .collect(),
+    );
+    Ok(sheet
+        .note(
+            "Paced, each sender has a third of the last link in cells, and no two cells meet: nothing is lost. Early packet \
+             discard is useless where the port holds less than a packet, as the paper says of it.",
+        )
+        .note("Larger windows do not help while packets are destroyed; they do not harm where the buffer holds them."))
+}
+
+fn absent(count: usize) -> impl Iterator<Item = Cell> {
+    core::iter::repeat_n(Cell::Absent, count)
+}
+
+/// Packets instead of cells, and what hosts and queues do now.
+fn of_today(lab: &Lab) -> Result<Sheet> {
+    let with = |network: Network, tcp: Tcp| Case { demand: pan(BUSY), ..Case::of(network, &SERVERS, tcp, 1024) };
+    let queue = |discipline: &str| network(discipline);
+    let cases = [
+        ("1500-byte port", Case { tcp: Tcp::Linux, demand: pan(BUSY), ..collapse()? }),
+        ("156 KiB queue", with(queue("today")?, Tcp::Linux)),
+        ("BBR", with(queue("today")?, Tcp::Bbr)),
+        ("CoDel", with(queue("codel")?, Tcp::Linux)),
+        ("CoDel and ECN", with(queue("codel_ecn")?, Tcp::Linux)),
+    ];
+    let medians = lab.medians(5, &cases.clone().map(|(_, case)| case))?;
+    let mut sheet = sheet("Today", "Linux's TCP through that port, and through a queue in packets");
+    sheet.rows.extend(cases.iter().zip(&medians).map(|((name, _), figures)| row(name, &SERVERS, figures)));
+    sheet.rows.push(printed());
+    Ok(sheet.note(
+        "Selective acknowledgements and timers of 200 ms get more through the 1500-byte port than the hosts of 1995, but no \
+         host can mend it. A queue of a bandwidth-delay product does; BBR and CoDel keep it short.",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(change: impl Fn(&mut Network)) -> super::super::case::Figures {
+        let case = Case { demand: pan(BUSY), ..Case::of(wan(change).unwrap(), &SERVERS, Tcp::Bsd, WINDOW) };
+        case.run(1).unwrap()
+    }
+
+    #[test]
+    fn cells_that_are_paced_at_a_third_are_not_lost_and_each_server_sends_as_printed() {
+        let paced = run(|network| pace(network, 100e6 / 3.0));
+        assert!(paced.asked >= 1150.0 && paced.again() == 0.0, "{paced:?}");
+        assert!(paced.servers.iter().all(|server| (server.mbit_s / PACED - 1.0).abs() < 0.05), "{paced:?}");
+        assert!(paced.unequal() < 1.05, "{paced:?}");
+    }
+
+    #[test]
+    fn early_packet_discard_is_useless_at_1500_bytes_and_a_large_buffer_is_not() {
+        let (none, early, large) = (run(|_| {}), run(early), run(|network| buffer(network, LATER_BUFFER)));
+        assert!(early.sum() < 1.5 * none.sum() && large.sum() > 85.0, "{none:?} {early:?} {large:?}");
+    }
+}

@@ -1,0 +1,169 @@
+//! Section 4.3.3: one to three servers, each able to send 40 Mbit/s, through a port that holds a sixth of one packet.
+
+use super::case::{Case, Figures, middle};
+use super::lab::Lab;
+use super::printed::{ASKED, COLLAPSE, DELIVERED, DESTROYED, SECONDS, WAITED};
+use super::setting::{SPEED, Tcp, network, pan};
+use stackline_blockserver::simulated::Costs;
+use stackline_core::error::Result;
+use stackline_core::time::Duration;
+use stackline_report::sheet::{Cell, Sheet};
+
+/// All servers of the wide area.
+pub(super) const SERVERS: [&str; 3] = ["edc", "usw", "tioc"];
+/// The window there, KiB (section 4.1).
+pub(super) const WINDOW: u32 = 128;
+
+const COLUMNS: [(&str, &str); 10] = [
+    ("case", "case"),
+    ("edc_mbit_s", "EDC"),
+    ("usw_mbit_s", "USW"),
+    ("tioc_mbit_s", "TIOC"),
+    ("sum_mbit_s", "sum"),
+    ("asked", "asked"),
+    ("delivered", "came"),
+    ("sent_again", "again"),
+    ("destroyed_percent", "lost %"),
+    ("longest_wait_s", "wait s"),
+];
+
+/// With the columns of all tables of the wide area.
+pub(super) fn sheet(name: &str, title: &str) -> Sheet {
+    Sheet::new(name, title, &COLUMNS)
+}
+
+/// A line: what each server sent, Mbit/s, by its name, and what came of it.
+pub(super) fn row(case: &str, servers: &[&str], figures: &Figures) -> Vec<Cell> {
+    let share = |name: &&str| {
+        let index = servers.iter().position(|server| server == name)?;
+        figures.servers.get(index).map(|server| server.mbit_s)
+    };
+    let each = SERVERS.iter().map(|name| share(name).map_or(Cell::Absent, |rate| Cell::Number(rate, 1)));
+    let counts = [figures.asked, figures.delivered, figures.again()].map(|count| Cell::Number(count, 0));
+    let rest = [Cell::Number(figures.destroyed, 0), Cell::Number(figures.waited(), 1)];
+    [Cell::text(case)]
+        .into_iter()
+        .chain(each)
+        .chain([Cell::Number(figures.sum(), 1)])
+        .chain(counts)
+        .chain(rest)
+        .collect()
+}
+
+/// What the paper says of the collapse.
+pub(super) fn printed() -> Vec<Cell> {
+    let each = COLLAPSE.map(|rate| Cell::Number(rate, 1));
+    let counts = [Cell::Number(COLLAPSE.iter().sum(), 1), Cell::Number(ASKED, 0), Cell::Number(DELIVERED, 0)];
+    let rest = [Cell::Absent, Cell::Number(DESTROYED, 0), Cell::Number(WAITED, 1)];
+    [Cell::text("printed: three")].into_iter().chain(each).chain(counts).chain(rest).collect()
+}
+
+/// All three, as in the paper.
+pub(super) fn collapse() -> Result<Case> {
+    Ok(Case::of(network("wan")?, &SERVERS, Tcp::Bsd, WINDOW))
+}
+
+/// One to three servers, the collapse seed by seed, and what of it hangs on assumptions.
+pub(super) fn sheets(lab: &Lab) -> Result<[Sheet; 3]> {
+    Ok([one_to_three(lab)?, by_seed(lab)?, assumptions(lab)?])
+}
+
+fn one_to_three(lab: &Lab) -> Result<Sheet> {
+    let all: [(&str, &[&str]); 4] =
+        [("TIOC alone", &["tioc"]), ("EDC alone", &["edc"]), ("EDC and USW", &["edc", "usw"]), ("all three", &SERVERS)];
+    let cases = all.map(|(_, servers)| Ok(Case::of(network("wan")?, servers, Tcp::Bsd, WINDOW)));
+    let cases: Vec<Case> = cases.into_iter().collect::<Result<_>>()?;
+    let mut sheet = sheet("Figures 8 to 10", "one to three servers over the wide area, Mbit/s of blocks");
+    let medians = lab.medians(5, &cases)?;
+    sheet.rows.extend(all.iter().zip(&medians).map(|((name, servers), figures)| row(name, servers, figures)));
+    sheet.rows.push(printed());
+    Ok(sheet
+        .note(format!(
+            "Medians of 5 seeds, each {SECONDS:.0} s of blocks. A sender alone meets nobody: cells of one packet pass the \
+             port as they come, and all that is asked for comes. Wherever packets of two senders meet, cells are lost, and each \
+             of them spoils a packet of 192 cells.",
+        ))
+        .note(
+            "came: blocks that arrived before the next list superseded them. again: segments sent again. lost: of the \
+             packets at the port. wait: the longest time without a block of one server.",
+        ))
+}
+
+fn by_seed(lab: &Lab) -> Result<Sheet> {
+    let case = collapse()?;
+    let runs = lab.runs(&case, 10)?;
+    let mut sheet = sheet("4.3.3", "the collapse, seed by seed");
+    sheet.rows.extend((1..).zip(&runs).map(|(seed, run)| row(&format!("seed {seed}"), &SERVERS, run)));
+    sheet.rows.push(row("median", &SERVERS, &super::case::median(&runs)));
+    sheet.rows.push(printed());
+    let unequal = runs.iter().filter(|run| run.unequal() >= 5.0).count();
+    let sums: Vec<f64> = runs.iter().map(Figures::sum).collect();
+    let median = middle(sums.clone());
+    let (least, most) = sums.iter().fold((f64::INFINITY, 0.0_f64), |(low, high), sum| (low.min(*sum), high.max(*sum)));
+    Ok(sheet.note(format!(
+        "The largest server has at least 5 times the smallest in {unequal} of {} seeds (printed: 18 times). Sums {least:.1} \
+         to {most:.1} Mbit/s, median {median:.1}, {:.1} times the printed {:.1}: {median:.0} % of the link.",
+        runs.len(),
+        median / COLLAPSE.iter().sum::<f64>(),
+        COLLAPSE.iter().sum::<f64>()
+    )))
+}
+
+/// What is not in the paper, and decides.
+fn assumptions(lab: &Lab) -> Result<Sheet> {
+    let tioc = |delay: Duration| -> Result<Case> {
+        let mut case = collapse()?;
+        for link in case.network.links.iter_mut().filter(|link| link.ends.0 == "tioc") {
+            link.delay = delay;
+        }
+        Ok(case)
+    };
+    let cases = [
+        ("as above", collapse()?),
+        ("Solaris timers", Case { tcp: Tcp::Solaris, ..collapse()? }),
+        ("TIOC beside it", tioc(Duration(500_000))?),
+        ("window 64 KiB", Case { window_kib: 64, ..collapse()? }),
+        ("slower viewer", Case { demand: pan(0.8 * SPEED), ..collapse()? }),
+        ("faster viewer", Case { demand: pan(1.25 * SPEED), ..collapse()? }),
+        ("no processors", Case { costs: Costs::default(), ..collapse()? }),
+    ];
+    let medians = lab.medians(5, &cases.clone().map(|(_, case)| case))?;
+    let mut sheet = sheet("Assumptions", "what the paper does not say, and how much of the collapse hangs on it");
+    sheet.rows.extend(cases.iter().zip(&medians).map(|((name, _), figures)| row(name, &SERVERS, figures)));
+    sheet.rows.push(printed());
+    Ok(sheet
+        .note(
+            "As above: the timers of 4.3BSD (least 1 s, in ticks of 500 ms) at the senders, all servers 6 ms away, a \
+             window of 128 KiB, a viewer that pans 1280 pixels a second, so that about 900 blocks are asked for; processors that copy as \
+             in Table 2.",
+        )
+        .note(format!(
+            "With the timers of Solaris 2.4 (least 200 ms), which the senders ran, they try again sooner, and the sum is \
+             {:.1} times as large. Neither is fitted: the paper's sum is nearer to that of slow timers.",
+            medians[1].sum() / medians[0].sum()
+        )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_servers_collapse_as_printed() {
+        let case = collapse().unwrap();
+        let runs: Vec<Figures> = (1..=10).map(|seed| case.run(seed).unwrap()).collect();
+        let sums: Vec<f64> = runs.iter().map(Figures::sum).collect();
+        let printed: f64 = COLLAPSE.iter().sum();
+        assert!(runs.iter().filter(|run| run.unequal() >= 5.0).count() >= 7, "{runs:?}");
+        assert!(sums.iter().all(|sum| (4.0..16.0).contains(sum)), "{sums:?}");
+        assert!((printed / 1.5..printed * 1.5).contains(&middle(sums)));
+        let asked = middle(runs.iter().map(|run| run.asked).collect());
+        assert!((asked / ASKED - 1.0).abs() < 0.1, "{asked}");
+    }
+
+    #[test]
+    fn a_server_alone_delivers_all_that_is_asked() {
+        let run = Case::of(network("wan").unwrap(), &["edc"], Tcp::Bsd, WINDOW).run(1).unwrap();
+        assert!(run.delivered >= 0.99 * run.asked && run.again() == 0.0, "{run:?}");
+    }
+}
