@@ -134,6 +134,9 @@ pub struct Switch {
     pub buffer_per_port: bool,
     /// Bytes of a cell when frames are cut into cells (53 for ATM, 5 of them header; AAL5 adds 8 bytes a frame).
     pub cell_bytes: Option<u64>,
+    /// Whether it tells hosts how fast they may send (ATM's available bit rate with explicit rates).
+    #[serde(default)]
+    pub abr: bool,
     /// Whether a frame that will not fit, or one of whose cells was dropped, is refused as a whole.
     pub early_packet_discard: bool,
     /// The queue at each of its output ports, unless the link says another.

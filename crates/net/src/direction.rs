@@ -4,6 +4,7 @@
 //! when a packet arrives. Where it decides at departure (drop-head, CoDel, FQ-CoDel) packets wait by their slot.
 
 use crate::cells::Cells;
+use crate::explicit_rate::{Granted, Shares};
 use crate::jitter::JitterProcess;
 use crate::loss::LossProcess;
 use crate::packet::Segments;
@@ -105,6 +106,10 @@ pub(crate) struct Direction {
     ecn: bool,
     /// Least time a byte takes, in ns; 0 without pacing.
     pace: f64,
+    /// Of a port of a switch that tells hosts their rates: the circuits through it.
+    pub(crate) shares: Option<Box<Shares>>,
+    /// Of a host's port on such a switch: what it was told.
+    pub(crate) granted: Option<Box<Granted>>,
     /// The queue's length is never used, so it is not kept.
     untracked: bool,
     leaving: VecDeque<Leaving>,
@@ -120,6 +125,8 @@ pub(crate) struct PortConfig<'p> {
     pub(crate) shared_buffer: Option<usize>,
     pub(crate) cells: Option<Cells>,
     pub(crate) early_discard: bool,
+    /// The switch at either end tells hosts their rates.
+    pub(crate) abr: bool,
     pub(crate) interface: Option<&'p Interface>,
     /// The tap records queue lengths.
     pub(crate) lengths_wanted: bool,
@@ -160,6 +167,8 @@ impl Direction {
             limit_packets,
             ecn: queue.ecn,
             pace: port_config.interface.and_then(|card| card.pace_bit_s).map_or(0.0, |bit_s| 8e9 / bit_s),
+            shares: (port_config.abr && port_config.interface.is_none()).then(Box::default),
+            granted: (port_config.abr && port_config.interface.is_some()).then(Box::default),
             leaving: VecDeque::new(),
             backlog: 0,
             waiting: 0,
@@ -310,8 +319,13 @@ impl Direction {
         reason = "a pause of less than 2^52 ns"
     )]
     fn finish(&mut self, start: Instant, charged: u64) -> Instant {
+        let granted = match (&mut self.granted, self.transmitter.bit_s(start)) {
+            (Some(granted), Some(bit_s)) => 8e9 / granted.rate(start, bit_s),
+            _ => 0.0,
+        };
+        let pace = self.pace.max(granted);
         let sent = self.transmitter.finish(start, charged);
-        if self.pace > 0.0 { sent.max(start + Duration((self.pace * charged as f64) as u64)) } else { sent }
+        if pace > 0.0 { sent.max(start + Duration((pace * charged as f64) as u64)) } else { sent }
     }
 
     /// Offers one segment that arrives at `at`, with the shared buffer of its switch.
@@ -341,6 +355,11 @@ impl Direction {
             return Offer::Leaves(span.last, mark);
         }
         Offer::Leaves(self.send(at, Segments::one(bytes as u32)).last, mark)
+    }
+
+    /// The link's rate at that moment; nothing where it is unlimited.
+    pub(crate) fn transmitter_bit_s(&self, at: Instant) -> Option<f64> {
+        self.transmitter.bit_s(at)
     }
 
     /// Whether more than half of the buffer is in use.

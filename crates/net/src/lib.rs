@@ -28,6 +28,7 @@ mod bernoulli;
 pub mod cells;
 mod direction;
 pub mod event_queue;
+mod explicit_rate;
 mod interface;
 pub mod jitter;
 pub mod loss;

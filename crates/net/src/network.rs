@@ -19,11 +19,13 @@ mod queueing;
 
 use crate::direction::{Direction, Span};
 use crate::event_queue::EventQueue;
+use crate::explicit_rate::Circuit;
 use crate::interface::Card;
 use crate::packet::{Node, Packet, Payload};
 use crate::shared_buffer::SharedBuffer;
 use crate::tap::{Counters, NetworkEvent, Place, Port, Reason, Tap};
 use crate::topology::Topology;
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use stackline_core::network::{Link, MOST_HOPS, Network as Plan};
@@ -74,6 +76,8 @@ enum Event {
     Cell { port: Port, slot: u32, index: u32 },
     /// A host's processor or interface is free.
     CopyDone { node: Node },
+    /// A management cell reaches a host.
+    Rate { number: u32 },
 }
 
 /// A packet in the network and its state.
@@ -127,6 +131,9 @@ pub struct Network<P, T = ()> {
     lost: u64,
     /// Frames discarded because a cell was lost.
     incomplete_frames: u64,
+    /// Management cells on their way: whose rate, by which port, bit/s.
+    management: BTreeMap<u32, (Circuit, Port, f64)>,
+    managed: u32,
     /// Packets to drop, found while a queue was searched.
     to_drop: Vec<(u32, Reason)>,
     /// Packets that lost their place to a new one.
@@ -242,6 +249,10 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
                 Event::CopyDone { node } => self.finish_copy(now, node),
                 Event::Free { port } => {
                     self.serve(now, port);
+                    None
+                }
+                Event::Rate { number } => {
+                    self.told(number);
                     None
                 }
             };

@@ -110,6 +110,7 @@ pub(crate) fn described(switch: &Switch) -> String {
     ];
     said.extend(switch.cell_bytes.map(|bytes| format!("cells of {bytes} B")));
     said.extend(switch.early_packet_discard.then(|| "early packet discard".to_owned()));
+    said.extend(switch.abr.then(|| "tells hosts their rates".to_owned()));
     said.extend(switch.queue.as_ref().map(|queue| format!("queues {}", facts::queue(queue))));
     said.join(", ")
 }

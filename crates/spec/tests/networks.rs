@@ -74,13 +74,13 @@ fn clocks() {
 
 #[test]
 fn switches_and_routers() {
-    let text = "host a, b; router r { queue 64 KiB codel } switch s { buffer 1 MiB; early_packet_discard on; cells 53 } \
+    let text = "host a, b; router r { queue 64 KiB codel } switch s { buffer 1 MiB; early_packet_discard on; cells 53; abr on } \
                 link a - r 1 Mbit/s 1 ms; link r - s 1 Mbit/s 1 ms; link s - b 1 Mbit/s 1 ms;";
     let network = network(text);
     assert_eq!(network.switches[0].queue.as_ref().unwrap().limit_bytes, Some(65_536));
     let switch = &network.switches[1];
     assert_eq!((switch.buffer_bytes, switch.buffer_per_port), (Some(1 << 20), false));
-    assert_eq!((switch.cell_bytes, switch.early_packet_discard), (Some(53), true));
+    assert_eq!((switch.cell_bytes, switch.early_packet_discard, switch.abr), (Some(53), true, true));
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn link_written() -> impl Strategy<Value = String> {
 
 fn network_written() -> impl Strategy<Value = String> {
     let switch =
-        (one_of(&["switch", "Router"]), one_of(&["", "buffer 64KiB per port;", "cells 53;early-packet-discard ON"]));
+        (one_of(&["switch", "Router"]), one_of(&["", "buffer 64KiB per port;", "cells 53;early-packet-discard ON;abr on"]));
     let switch = (switch, prop::option::of(queues_written()));
     (host_statements(), switch, prop::collection::vec(link_written(), 1..5)).prop_map(
         |(host, ((word, body), queue), links)| {

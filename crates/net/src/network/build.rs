@@ -9,6 +9,7 @@ use crate::packet::{Node, Payload};
 use crate::shared_buffer::SharedBuffer;
 use crate::tap::Tap;
 use crate::topology::{Edge, Topology};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use stackline_core::network as plan;
 use stackline_core::random::Seed;
@@ -41,6 +42,8 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
             accepted: 0,
             lost: 0,
             incomplete_frames: 0,
+            management: BTreeMap::new(),
+            managed: 0,
             to_drop: Vec::new(),
             displaced: Vec::new(),
             tap,
@@ -71,7 +74,9 @@ impl<'p> PortConfigs<'p> {
     fn of(&self, edge: &Edge) -> PortConfig<'p> {
         let cells = |node: Node| self.switch(node).and_then(|(switch, _)| switch.cell_bytes);
         let cells = cells(edge.from).or(cells(edge.to)).map(|bytes| Cells { bytes });
-        let port_config = PortConfig { cells, lengths_wanted: self.lengths_wanted, ..PortConfig::default() };
+        let tells = |node: Node| self.switch(node).is_some_and(|(switch, _)| switch.abr);
+        let abr = tells(edge.from) || (self.switch(edge.from).is_none() && tells(edge.to));
+        let port_config = PortConfig { cells, abr, lengths_wanted: self.lengths_wanted, ..PortConfig::default() };
         match self.switch(edge.from) {
             Some((switch, index)) => PortConfig {
                 queue: switch.queue.as_ref(),

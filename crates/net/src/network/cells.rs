@@ -5,6 +5,7 @@
 
 use super::{Event, Flight, Network};
 use crate::direction::{Offer, Span};
+use crate::explicit_rate::Circuit;
 use crate::packet::{Node, Payload};
 use crate::tap::{NetworkEvent, Port, Reason, Tap};
 use stackline_core::time::Instant;
@@ -86,6 +87,11 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         let Some(flight) = self.flights[slot as usize].as_mut() else { return };
         let next = self.topology.next(node, flight.packet.to, flight.packet.flow);
         let Some(port) = next else { return self.lose_cell(now, Port(0), slot, Reason::NoPath) };
+        let (from, to, flow) = (flight.packet.from, flight.packet.to, flight.packet.flow);
+        if self.directions[port.0 as usize].shares.is_some() {
+            self.tell_rates(now, port, from, to, flow);
+        }
+        let Some(flight) = self.flights[slot as usize].as_mut() else { return };
         let direction = &mut self.directions[port.0 as usize];
         if index == 0 && flight.packet.bytes() > direction.mtu {
             flight.too_large = true;
@@ -116,6 +122,30 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
                 flight.refused_at = direction.early_discard.then_some(port);
                 self.lose_cell(now, port, slot, reason);
             }
+        }
+    }
+
+    /// A cell of that circuit comes to a port that tells hosts their rates: management cells go back where these change.
+    fn tell_rates(&mut self, now: Instant, port: Port, from: Node, to: Node, flow: u32) {
+        let Some(source) = self.topology.next(from, to, flow) else { return };
+        let direction = &mut self.directions[port.0 as usize];
+        let Some(bit_s) = direction.transmitter_bit_s(now) else { return };
+        let told = direction.shares.as_mut().and_then(|shares| shares.cell(now, Circuit { source, to }, bit_s));
+        let Some((circuits, rate)) = told else { return };
+        for circuit in circuits {
+            // A management cell takes the way back; what it waits for in queues there is not counted.
+            let back = self.directions[circuit.source.0 as usize].least_delay();
+            self.managed = self.managed.wrapping_add(1);
+            self.management.insert(self.managed, (circuit, port, rate));
+            self.events.put(now + back, Event::Rate { number: self.managed });
+        }
+    }
+
+    /// A management cell reaches its host.
+    pub(super) fn told(&mut self, number: u32) {
+        let Some((circuit, by, bit_s)) = self.management.remove(&number) else { return };
+        if let Some(granted) = &mut self.directions[circuit.source.0 as usize].granted {
+            granted.tell(circuit.to, by, bit_s);
         }
     }
 

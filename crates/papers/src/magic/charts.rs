@@ -44,7 +44,7 @@ fn text(cell: &Cell) -> String {
 fn axis(name: &str, values: impl Iterator<Item = f64>) -> Axis {
     let most = values.fold(1.0, f64::max);
     let step = 10_f64.powf(most.log10().floor()) / 2.0;
-    Axis { name: name.into(), scale: Scale::Linear, from: 0.0, to: (most / step).ceil() * step }
+    Axis { name: name.into(), scale: Scale::Linear, from: 0.0, to: (1.02 * most / step).ceil() * step }
 }
 
 /// Columns of a sheet as curves over its first column.
@@ -61,7 +61,7 @@ fn over_first(sheet: &Sheet, columns: core::ops::Range<usize>, y: &str, below: &
     let curves = curves(sheet, columns);
     let all = || curves.iter().flat_map(|curve| &curve.points);
     Chart {
-        title: format!("{}: {}", sheet.name, sheet.title),
+        title: sheet.name.clone(),
         x: axis(&sheet.columns[0].head, all().map(|(x, _)| *x)),
         y: axis(y, all().map(|(_, y)| *y)),
         band: None,
@@ -131,5 +131,6 @@ fn collapse(sheet: &Sheet) -> Chart {
 }
 
 fn remedies(sheet: &Sheet) -> Chart {
-    by_row(sheet, sheet.rows.len().saturating_sub(1), "Remedies of section 4.3.4")
+    let chart = by_row(sheet, sheet.rows.len().saturating_sub(1), "Remedies of section 4.3.4");
+    Chart { x: Axis { name: "remedy: its line in the table".into(), ..chart.x }, ..chart }
 }

@@ -205,8 +205,8 @@ pub(super) fn sheet(here: &std::result::Result<Here, String>) -> Sheet {
             sheet.notes.push(match &here.served {
                 Ok(Served { memory_mbit_s, disk_mbit_s }) => format!(
                     "A server over loopback here: {memory_mbit_s:.0} Mbit/s from its memory (two copies: in and out of the \
-                     kernel), {disk_mbit_s:.0} Mbit/s from a file in the page cache (three), {:.1} times the rule's {one:.0}: \
-                     blocks of 48 KiB stay in the processor's caches, which the machines of 1995 did not have.",
+                     kernel), {disk_mbit_s:.0} Mbit/s from a file in the page cache (three), {:.1} times the rule's {one:.0}. \
+                     The client copies on the same processors.",
                     disk_mbit_s / one
                 ),
                 Err(reason) => format!("The server was not measured: {reason}."),

@@ -73,6 +73,18 @@ fn of_the_paper(lab: &Lab) -> Result<Sheet> {
             ),
         ),
         ("60 KiB alone", with(wan(|network| buffer(network, 60 << 10))?, WINDOW, BUSY)),
+        (
+            "ABR",
+            with(
+                wan(|network| {
+                    for switch in &mut network.switches {
+                        switch.abr = true;
+                    }
+                })?,
+                WINDOW,
+                BUSY,
+            ),
+        ),
         ("window 512 KiB", with(wan(|_| {})?, 512, BUSY)),
         ("624 and 512 KiB", with(wan(|network| buffer(network, LATER_BUFFER))?, 512, BUSY)),
     ];
@@ -89,7 +101,8 @@ fn of_the_paper(lab: &Lab) -> Result<Sheet> {
     Ok(sheet
         .note(
             "Paced, each sender has a third of the last link in cells, and no two cells meet: nothing is lost. Early packet \
-             discard is useless where the port holds less than a packet, as the paper says of it.",
+             discard is useless where the port holds less than a packet, as the paper says of it. With ABR the switch tells each \
+             sender its share of nine tenths of the link.",
         )
         .note("Larger windows do not help while packets are destroyed; they do not harm where the buffer holds them."))
 }
@@ -140,5 +153,12 @@ mod tests {
     fn early_packet_discard_is_useless_at_1500_bytes_and_a_large_buffer_is_not() {
         let (none, early, large) = (run(|_| {}), run(early), run(|network| buffer(network, LATER_BUFFER)));
         assert!(early.sum() < 1.5 * none.sum() && large.sum() > 85.0, "{none:?} {early:?} {large:?}");
+    }
+
+    #[test]
+    fn explicit_rates_share_the_port_and_lose_little() {
+        let rates = run(|network| network.switches.iter_mut().for_each(|switch| switch.abr = true));
+        assert!(rates.servers.iter().all(|server| server.mbit_s > 24.0), "{rates:?}");
+        assert!(rates.unequal() < 1.1, "{rates:?}");
     }
 }

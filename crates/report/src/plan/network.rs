@@ -65,6 +65,7 @@ fn switch(switch: &Switch) -> Vec<String> {
     said.extend(switch.buffer_bytes.map(|bytes| format!("buffer {} {place}", size(bytes))));
     said.extend(switch.cell_bytes.map(|bytes| format!("cells of {}", size(bytes))));
     said.extend(switch.early_packet_discard.then(|| "early packet discard".to_owned()));
+    said.extend(switch.abr.then(|| "tells hosts their rates".to_owned()));
     said.extend(switch.queue.as_ref().map(|queue| format!("each queue {}", self::queue(queue))));
     said
 }

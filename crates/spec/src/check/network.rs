@@ -77,12 +77,17 @@ fn ends(link: &LinkItem, item: &NetworkItem, nodes: &BTreeSet<&str>, report: &mu
 }
 
 fn switch(item: &SwitchItem, report: &mut Report) -> Switch {
+    if let (Some((true, span)), None) = (item.abr, &item.cells) {
+        let diagnostic = Diagnostic::error(span, "only cells have management cells that tell rates", "needs `cells`");
+        report.push(diagnostic.hint("`cells 53;` makes it an ATM switch"));
+    }
     Switch {
         name: item.name.text.clone(),
         buffer_bytes: item.buffer.as_ref().and_then(|value| report.keep(fixed(value, "a buffer", 1, LARGEST_BUFFER))),
         buffer_per_port: item.per_port,
         cell_bytes: item.cells.as_ref().and_then(|value| report.keep(cell(value))),
         early_packet_discard: item.early_packet_discard.unwrap_or_default(),
+        abr: item.abr.is_some_and(|(on, _)| on),
         queue: item.queue.as_ref().map(|item| queue::resolve(item, report)),
     }
 }

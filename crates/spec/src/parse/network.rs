@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 const HOST: &str = "expected the name of a host";
 const STATEMENTS: &[&str] = &["host", "switch", "router", "link"];
 const HOST_STATEMENTS: &[&str] = &["buffer", "single_buffered", "busy_waiting", "copy", "cpu", "pace", "clock"];
-const SWITCH_STATEMENTS: &[&str] = &["buffer", "cells", "early_packet_discard", "queue"];
+const SWITCH_STATEMENTS: &[&str] = &["buffer", "cells", "early_packet_discard", "abr", "queue"];
 const CLOCK: &[&str] = &["ahead", "behind", "fast", "slow"];
 
 impl Parser<'_, '_> {
@@ -164,8 +164,15 @@ impl Parser<'_, '_> {
         while self.accept(Kind::Comma) {
             others.push(self.name(NAME)?);
         }
-        let mut switch =
-            SwitchItem { name, buffer: None, per_port: false, cells: None, early_packet_discard: None, queue: None };
+        let mut switch = SwitchItem {
+            name,
+            buffer: None,
+            per_port: false,
+            cells: None,
+            early_packet_discard: None,
+            abr: None,
+            queue: None,
+        };
         self.properties(&mut |parser| parser.switch_statement(&mut switch))?;
         let others = others.into_iter().map(|name| SwitchItem { name, ..switch.clone() });
         let mut switches: Vec<SwitchItem> = others.collect();
@@ -176,7 +183,7 @@ impl Parser<'_, '_> {
     fn switch_statement(&mut self, switch: &mut SwitchItem) -> Parsed<()> {
         let word = self.folded(0);
         if !SWITCH_STATEMENTS.contains(&word.as_str()) {
-            let expected = "expected `buffer`, `cells`, `early_packet_discard` or `queue`";
+            let expected = "expected `buffer`, `cells`, `early_packet_discard`, `abr` or `queue`";
             return Err(self.unexpected(expected, SWITCH_STATEMENTS));
         }
         let at = (word.as_str(), self.take(Role::Keyword));
@@ -203,7 +210,10 @@ impl Parser<'_, '_> {
                 }
                 let on = self.folded(0) == "on";
                 self.take(Role::Keyword);
-                self.set(&mut switch.early_packet_discard, on, at, "switch");
+                match at.0 {
+                    "abr" => self.set(&mut switch.abr, (on, at.1), at, "switch"),
+                    _ => self.set(&mut switch.early_packet_discard, on, at, "switch"),
+                }
             }
         }
         self.statement_end("expected `;`", if at.0 == "queue" { super::queue::WORDS } else { &["per"] })

@@ -67,6 +67,8 @@ pub(crate) struct SwitchItem {
     pub(crate) per_port: bool,
     pub(crate) cells: Option<Value>,
     pub(crate) early_packet_discard: Option<bool>,
+    /// Whether it is on, and where that is said.
+    pub(crate) abr: Option<(bool, Span)>,
     pub(crate) queue: Option<QueueItem>,
 }
 
