@@ -88,6 +88,9 @@ pub struct Path {
 /// Said of a rate that varies in time: figures from it are of no run that is short beside its changes.
 pub(crate) const CHANGING_RATE: &str = "a rate that changes counts with its mean";
 
+/// Said of a switch that tells hosts their rates.
+pub(crate) const EXPLICIT_RATES: &str = "rates that a switch tells its hosts are not in the forms";
+
 impl Path {
     /// The shortest path between two hosts; `None` when one is not there or no links lead from one to the other.
     /// Of paths of the same cost, the one over the link declared first.
@@ -99,6 +102,10 @@ impl Path {
         for (link, forward) in routes::shortest(network, from, to)? {
             path.hops.push(hop(network, link, forward));
             path.note(link);
+        }
+        let told = |name: &str| network.switches.iter().any(|switch| switch.abr && switch.name == name);
+        if routes::shortest(network, from, to)?.iter().any(|(link, _)| told(&link.ends.0) || told(&link.ends.1)) {
+            path.left_out.push(EXPLICIT_RATES);
         }
         if let (Some(first), Some(pace)) = (path.hops.first_mut(), sender.interface.pace_bit_s) {
             first.rate_bit_s = Some(first.rate_bit_s.map_or(pace, |rate| rate.min(pace)));

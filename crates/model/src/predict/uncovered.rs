@@ -2,7 +2,7 @@
 
 use super::limits::Flow;
 use super::situation::Situation;
-use crate::path::{CHANGING_RATE, Path};
+use crate::path::{CHANGING_RATE, EXPLICIT_RATES, Path};
 use crate::start::INITIAL_SEGMENTS;
 use crate::transport::Congestion;
 use crate::{Hop, mean, pipe, real};
@@ -63,6 +63,9 @@ pub(super) fn changing(s: &Situation<'_>) -> Result<(), String> {
     let changes = |path: &Path| path.left_out.contains(&CHANGING_RATE);
     if changes(&s.there) || changes(&s.back) {
         return Err("a rate on the way changes in time, and no form follows it".into());
+    }
+    if s.there.left_out.contains(&EXPLICIT_RATES) || s.back.left_out.contains(&EXPLICIT_RATES) {
+        return Err("a switch tells hosts their rates, and no form follows them".into());
     }
     Ok(())
 }
