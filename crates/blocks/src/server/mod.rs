@@ -19,7 +19,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use cache::Cache;
-use session::{ListHead, Ready, Session, Wanted};
+use session::{ListHead, Ready, Session, Wanted, Writing};
 use stackline_core::time::Instant;
 
 /// A place on a disk.
@@ -407,15 +407,21 @@ impl<B: Clone> Server<B> {
             }
         }
         self.counts.written += 1;
-        let head = head(self.id, &ready, now, state.before);
-        Some(Write::Block(head, ready.block))
+        let before = state.written.pop_front();
+        let head = head(self.id, &ready, now, before);
+        let block = ready.block.clone();
+        state.writing.push_back(Writing { ready, before, superseded: None });
+        Some(Write::Block(head, block))
     }
 
-    /// The transport has taken what [`Server::next_write`] said; `unit` is the block's.
+    /// The transport has taken a block that [`Server::next_write`] said; `unit` is the block's.
     pub fn write_done(&mut self, now: Instant, connection: u64, unit: u64) {
         let session = self.by_connection.get(&connection).copied();
-        if let Some(state) = session.and_then(|session| self.sessions.get_mut(&session)) {
-            state.before = (unit, now);
+        if let Some(state) = session.and_then(|session| self.sessions.get_mut(&session))
+            && let Some(at) = state.writing.iter().position(|writing| writing.ready.unit() == unit)
+        {
+            state.writing.remove(at);
+            state.written.push_back((unit, now));
         }
     }
 }
@@ -425,10 +431,11 @@ const fn spot(wanted: &Wanted) -> Spot {
     Spot { disk: entry.disk, offset: entry.offset, length: entry.length }
 }
 
-fn head<B>(server: u16, ready: &Ready<B>, now: Instant, before: (u64, Instant)) -> BlockHead {
+fn head<B>(server: u16, ready: &Ready<B>, now: Instant, before: Option<(u64, Instant)>) -> BlockHead {
     let (list, entry) = (&ready.wanted.list, &ready.wanted.entry);
+    let before = before.unwrap_or((0, Instant(0)));
     BlockHead {
-        unit: list.first_unit + u64::from(entry.index),
+        unit: ready.unit(),
         set: list.set,
         number: entry.number,
         serial: list.serial,

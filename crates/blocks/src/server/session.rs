@@ -34,6 +34,16 @@ pub(crate) struct Ready<B> {
     pub(crate) end_read: Instant,
 }
 
+/// A block that a transport was given.
+#[derive(Debug)]
+pub(crate) struct Writing<B> {
+    pub(crate) ready: Ready<B>,
+    /// What was told with it: a block written before, and when that was done.
+    pub(crate) before: Option<(u64, Instant)>,
+    /// When a newer list came, as long as it was not known whether it had been begun.
+    pub(crate) superseded: Option<Instant>,
+}
+
 /// One session.
 #[derive(Debug)]
 pub(crate) struct Session<B> {
@@ -50,8 +60,10 @@ pub(crate) struct Session<B> {
     pub(crate) words: VecDeque<Message>,
     /// Blocks in `to_read` and being read.
     pub(crate) pending: usize,
-    /// The block written last, and when that was done.
-    pub(crate) before: (u64, Instant),
+    /// What a transport was given and has not taken yet.
+    pub(crate) writing: VecDeque<Writing<B>>,
+    /// Blocks that were written, and when that was done, as far as nobody was told.
+    pub(crate) written: VecDeque<(u64, Instant)>,
 }
 
 impl<B> Default for Session<B> {
@@ -64,8 +76,16 @@ impl<B> Default for Session<B> {
             write_bytes: 0,
             words: VecDeque::new(),
             pending: 0,
-            before: (0, Instant(0)),
+            writing: VecDeque::new(),
+            written: VecDeque::new(),
         }
+    }
+}
+
+impl<B> Ready<B> {
+    /// The unit that the client gave it.
+    pub(crate) fn unit(&self) -> u64 {
+        self.wanted.list.first_unit + u64::from(self.wanted.entry.index)
     }
 }
 

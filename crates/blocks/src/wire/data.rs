@@ -128,7 +128,7 @@ record! {
         pub end_read: u64,
         /// It was handed to the transport.
         pub start_write: u64,
-        /// The block before it on this connection, and when that was taken by the transport.
+        /// A block that was written before it on this connection, and when the transport had taken that.
         pub before: u64,
         /// See `before`.
         pub before_end_write: u64,

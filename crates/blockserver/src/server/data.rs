@@ -1,16 +1,16 @@
-//! One client at a server: a single thread takes its lists and sends its blocks. It looks for a newer list before each block
-//! and whenever the transport has no room, so that what a list supersedes is not begun once the list is here.
+//! One client at a server: a single thread takes its lists and sends its blocks. It looks for newer lists before it
+//! hands blocks to the transport, and takes back what the transport did not begin, so that what a list supersedes is not begun
+//! once the list is here.
 
 use super::bell::Bell;
 use super::outgoing::Outgoing;
-use super::{Shared, now};
+use super::{Block, Shared, now};
 use crate::connection::{Ended, Receiver, Sender};
 use crate::datagrams::Datagrams;
 use stackline_blocks::server::{Woken, Write};
 use stackline_blocks::wire::control::Refused;
-use stackline_blocks::wire::data::{Attach, Attached};
+use stackline_blocks::wire::data::{Attach, Attached, BlockHead};
 use stackline_blocks::wire::message::{Message, Transport};
-use stackline_core::time::Instant;
 use std::net::{Shutdown, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -62,38 +62,39 @@ struct Client<'s> {
     datagrams: Option<Datagrams>,
 }
 
-/// What was begun last.
-#[derive(Clone, Copy)]
-enum Begun {
+/// What there is to do.
+enum Next {
     Nothing,
-    Words,
-    /// A block, by its unit.
-    Block(u64),
-    /// A block that the transport has since then.
-    Sent(u64, Instant),
+    /// Something is on its way over the connection.
+    Stream,
+    /// A block is to go as datagrams.
+    Datagrams(BlockHead, Block),
 }
 
 impl Client<'_> {
     /// Until the connection or the server is gone.
     fn serve(&mut self, receiver: &mut Receiver) -> Result<(), Ended> {
-        let (mut outgoing, mut begun) = (Outgoing::default(), Begun::Nothing);
+        let (mut outgoing, mut sent) = (Outgoing::default(), Vec::new());
         while !self.shared.is_stopped() {
             self.lists(receiver)?;
-            if let Begun::Nothing | Begun::Sent(..) = begun {
-                begun = self.begin(&mut outgoing, begun)?;
-            }
-            begun = match begun {
-                Begun::Nothing => {
-                    self.bell.wait(receiver.stream(), false)?;
-                    Begun::Nothing
+            let next = if outgoing.is_empty() { self.next(&mut outgoing) } else { Next::Stream };
+            match next {
+                Next::Nothing => self.bell.wait(receiver.stream(), false)?,
+                Next::Stream => {
+                    outgoing.send(receiver.stream(), &mut sent)?;
+                    let has_room = outgoing.is_empty();
+                    self.sent(&mut sent, &mut outgoing);
+                    if !has_room {
+                        self.bell.wait(receiver.stream(), true)?;
+                    }
                 }
-                Begun::Words if outgoing.send(receiver.stream())? => Begun::Nothing,
-                Begun::Block(unit) if outgoing.send(receiver.stream())? => Begun::Sent(unit, now()),
-                Begun::Words | Begun::Block(_) => {
-                    self.bell.wait(receiver.stream(), true)?;
-                    begun
+                Next::Datagrams(head, block) => {
+                    sent.push(head.unit);
+                    if let Some(datagrams) = &mut self.datagrams {
+                        datagrams.block(head, block.data())?;
+                    }
+                    self.sent(&mut sent, &mut outgoing);
                 }
-                Begun::Sent(..) => begun,
             }
         }
         Ok(())
@@ -116,37 +117,40 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Begins with what is to be written next, after what was sent before.
-    fn begin(&mut self, outgoing: &mut Outgoing, before: Begun) -> Result<Begun, Ended> {
-        let write = {
-            let mut state = self.shared.state();
-            if let Begun::Sent(unit, at) = before {
-                state.machine.write_done(at, self.connection, unit);
+    /// Takes what is to be written next: blocks that begin within the bytes that a send buffer is to hold.
+    fn next(&self, outgoing: &mut Outgoing) -> Next {
+        let (mut state, now) = (self.shared.state(), now());
+        let mut woken = Woken::default();
+        while outgoing.bytes() < self.shared.options.send_buffer.max(1) {
+            match state.machine.next_write(now, self.connection, &mut woken) {
+                None => break,
+                Some(Write::Words(words)) => outgoing.add(&words, None),
+                Some(Write::Block(head, block)) if self.datagrams.is_some() => {
+                    self.shared.wake(&state, &woken);
+                    return Next::Datagrams(head, block);
+                }
+                Some(Write::Block(head, block)) => {
+                    let unit = head.unit;
+                    outgoing.add(&head.into(), Some((unit, block)));
+                }
             }
-            let mut woken = Woken::default();
-            let write = state.machine.next_write(now(), self.connection, &mut woken);
-            self.shared.wake(&state, &woken);
-            if write.is_none() {
-                self.bell.nothing_to_do();
-            }
-            write
-        };
-        Ok(match (write, &mut self.datagrams) {
-            (None, _) => Begun::Nothing,
-            (Some(Write::Words(words)), _) => {
-                outgoing.begin(&words, None);
-                Begun::Words
-            }
-            (Some(Write::Block(head, block)), None) => {
-                let unit = head.unit;
-                outgoing.begin(&head.into(), Some(block));
-                Begun::Block(unit)
-            }
-            (Some(Write::Block(head, block)), Some(datagrams)) => {
-                let unit = head.unit;
-                datagrams.block(head, block.data())?;
-                Begun::Sent(unit, now())
-            }
-        })
+        }
+        self.shared.wake(&state, &woken);
+        if outgoing.is_empty() {
+            self.bell.nothing_to_do();
+            return Next::Nothing;
+        }
+        Next::Stream
+    }
+
+    /// The transport has those blocks; what it had no room for, and what is not begun, waits at the machine again.
+    fn sent(&self, sent: &mut Vec<u64>, outgoing: &mut Outgoing) {
+        let now = now();
+        let mut state = self.shared.state();
+        sent.drain(..).for_each(|unit| state.machine.write_done(now, self.connection, unit));
+        if !outgoing.is_empty() {
+            let under_way = outgoing.take_back();
+            state.machine.not_begun(self.connection, under_way);
+        }
     }
 }
