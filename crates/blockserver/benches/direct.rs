@@ -75,7 +75,7 @@ fn main() {
     let begun = Instant::now();
     let (site, file) = site();
     ours::load(&site, BLOCKS);
-    println!("{} MiB loaded in {:.1} s", BLOCKS * BLOCK as u64 >> 20, begun.elapsed().as_secs_f64());
+    println!("{} MiB loaded in {:.1} s", (BLOCKS * BLOCK as u64) >> 20, begun.elapsed().as_secs_f64());
     // Half of what is on its way is asked for at once: there are always more wanted than can be read at once.
     let reading = Reading { round: ROUND, in_flight: 4 * DEPTH as u64, number: scattered };
     let threads = &["client", "disk", "master"];

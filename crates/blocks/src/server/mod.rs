@@ -379,6 +379,13 @@ impl<B: Clone> Server<B> {
 
     // --- connections ---
 
+    /// Whether a connection may have something to write.
+    #[must_use]
+    pub fn has_writes(&self, connection: u64) -> bool {
+        let state = self.by_connection.get(&connection).and_then(|session| self.sessions.get(session));
+        state.is_some_and(|state| !state.words.is_empty() || !state.to_write.is_empty())
+    }
+
     /// What a connection is to write next; `woken` says which disks may go on because of it.
     pub fn next_write(&mut self, now: Instant, connection: u64, woken: &mut Woken) -> Option<Write<B>> {
         let session = *self.by_connection.get(&connection)?;

@@ -41,17 +41,20 @@ impl Bell {
     }
 
     /// Waits until something comes over the connection, somebody rings, or, where something is left to be sent, there is room.
-    pub(super) fn wait(&self, stream: &TcpStream, to_send: bool) -> io::Result<()> {
+    /// Whether something came.
+    pub(super) fn wait(&self, stream: &TcpStream, to_send: bool) -> io::Result<bool> {
         let wanted = if to_send { PollFlags::POLLIN | PollFlags::POLLOUT } else { PollFlags::POLLIN };
         let mut waiting = [PollFd::new(stream.as_fd(), wanted), PollFd::new(self.event.as_fd(), PollFlags::POLLIN)];
         match poll(&mut waiting, PollTimeout::NONE) {
-            Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+            Ok(_) => {}
+            Err(nix::errno::Errno::EINTR) => return Ok(true),
             Err(errno) => return Err(errno.into()),
         }
         if waiting[1].any() == Some(true) {
             let _ = self.event.read();
         }
         self.asleep.store(false, Ordering::SeqCst);
-        Ok(())
+        let room = waiting[0].revents() == Some(PollFlags::POLLOUT);
+        Ok(waiting[0].any() != Some(false) && !room)
     }
 }

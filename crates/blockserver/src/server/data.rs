@@ -75,27 +75,31 @@ impl Client<'_> {
     /// Until the connection or the server is gone.
     fn serve(&mut self, receiver: &mut Receiver) -> Result<(), Ended> {
         let (mut outgoing, mut sent) = (Outgoing::default(), Vec::new());
+        let mut may_have_come = true;
         while !self.shared.is_stopped() {
-            self.lists(receiver)?;
+            if may_have_come {
+                self.lists(receiver)?;
+            }
             let next = if outgoing.is_empty() { self.next(&mut outgoing) } else { Next::Stream };
+            let mut has_room = true;
             match next {
-                Next::Nothing => self.bell.wait(receiver.stream(), false)?,
+                Next::Nothing => {
+                    may_have_come = self.bell.wait(receiver.stream(), false)?;
+                    continue;
+                }
                 Next::Stream => {
                     outgoing.send(receiver.stream(), &mut sent)?;
-                    let has_room = outgoing.is_empty();
-                    self.sent(&mut sent, &mut outgoing);
-                    if !has_room {
-                        self.bell.wait(receiver.stream(), true)?;
-                    }
+                    has_room = outgoing.is_empty();
                 }
                 Next::Datagrams(head, block) => {
                     sent.push(head.unit);
                     if let Some(datagrams) = &mut self.datagrams {
                         datagrams.block(head, block.data())?;
                     }
-                    self.sent(&mut sent, &mut outgoing);
                 }
             }
+            let is_idle = self.sent(&mut sent, &mut outgoing) && has_room;
+            may_have_come = if is_idle || !has_room { self.bell.wait(receiver.stream(), !has_room)? } else { true };
         }
         Ok(())
     }
@@ -143,8 +147,9 @@ impl Client<'_> {
         Next::Stream
     }
 
-    /// The transport has those blocks; what it had no room for, and what is not begun, waits at the machine again.
-    fn sent(&self, sent: &mut Vec<u64>, outgoing: &mut Outgoing) {
+    /// The transport has those blocks; what it had no room for, and what is not begun, waits at the machine again. Whether
+    /// there is nothing else to do.
+    fn sent(&self, sent: &mut Vec<u64>, outgoing: &mut Outgoing) -> bool {
         let now = now();
         let mut state = self.shared.state();
         sent.drain(..).for_each(|unit| state.machine.write_done(now, self.connection, unit));
@@ -152,5 +157,10 @@ impl Client<'_> {
             let under_way = outgoing.take_back();
             state.machine.not_begun(self.connection, under_way);
         }
+        let is_idle = outgoing.is_empty() && !state.machine.has_writes(self.connection);
+        if is_idle {
+            self.bell.nothing_to_do();
+        }
+        is_idle
     }
 }
