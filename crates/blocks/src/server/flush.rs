@@ -107,7 +107,7 @@ impl<B: Clone> Server<B> {
         let (begun, rest) = take(&mut state.writing).into_iter().partition(|one| Some(one.ready.unit()) == under_way);
         state.writing = begun;
         let rest: VecDeque<Writing<B>> = rest;
-        for Writing { ready, before, superseded } in rest.into_iter().rev() {
+        for Writing { ready, before, superseded, .. } in rest.into_iter().rev() {
             self.counts.written -= 1;
             if let Some(before) = before {
                 state.written.push_front(before);

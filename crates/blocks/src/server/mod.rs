@@ -19,7 +19,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use cache::Cache;
-use session::{ListHead, Ready, Session, Wanted, Writing};
+use session::{ListHead, Ready, Session, Wanted, Writing, Written};
 use stackline_core::time::Instant;
 
 /// A place on a disk.
@@ -379,11 +379,11 @@ impl<B: Clone> Server<B> {
 
     // --- connections ---
 
-    /// Whether a connection may have something to write.
+    /// How much a connection has to write: messages and blocks.
     #[must_use]
-    pub fn has_writes(&self, connection: u64) -> bool {
+    pub fn to_write(&self, connection: u64) -> usize {
         let state = self.by_connection.get(&connection).and_then(|session| self.sessions.get(session));
-        state.is_some_and(|state| !state.words.is_empty() || !state.to_write.is_empty())
+        state.map_or(0, |state| state.words.len() + state.to_write.len())
     }
 
     /// What a connection is to write next; `woken` says which disks may go on because of it.
@@ -417,18 +417,24 @@ impl<B: Clone> Server<B> {
         let before = state.written.pop_front();
         let head = head(self.id, &ready, now, before);
         let block = ready.block.clone();
-        state.writing.push_back(Writing { ready, before, superseded: None });
+        state.writing.push_back(Writing { ready, start: now, before, superseded: None });
         Some(Write::Block(head, block))
     }
 
-    /// The transport has taken a block that [`Server::next_write`] said; `unit` is the block's.
+    /// The transport has taken a block that [`Server::next_write`] said; `unit` is the block's. Of blocks that it was given at
+    /// the same moment and that it took together, the last is told of.
     pub fn write_done(&mut self, now: Instant, connection: u64, unit: u64) {
         let session = self.by_connection.get(&connection).copied();
         if let Some(state) = session.and_then(|session| self.sessions.get_mut(&session))
             && let Some(at) = state.writing.iter().position(|writing| writing.ready.unit() == unit)
         {
+            let start = state.writing[at].start;
             state.writing.remove(at);
-            state.written.push_back((unit, now));
+            let together = state.written.back_mut().filter(|last| (last.start, last.end) == (start, now));
+            match together {
+                Some(last) => last.unit = unit,
+                None => state.written.push_back(Written { unit, start, end: now }),
+            }
         }
     }
 }
@@ -438,9 +444,9 @@ const fn spot(wanted: &Wanted) -> Spot {
     Spot { disk: entry.disk, offset: entry.offset, length: entry.length }
 }
 
-fn head<B>(server: u16, ready: &Ready<B>, now: Instant, before: Option<(u64, Instant)>) -> BlockHead {
+fn head<B>(server: u16, ready: &Ready<B>, now: Instant, before: Option<Written>) -> BlockHead {
     let (list, entry) = (&ready.wanted.list, &ready.wanted.entry);
-    let before = before.unwrap_or((0, Instant(0)));
+    let (before, before_end_write) = before.map_or((0, 0), |before| (before.unit, before.end.0));
     BlockHead {
         unit: ready.unit(),
         set: list.set,
@@ -458,8 +464,8 @@ fn head<B>(server: u16, ready: &Ready<B>, now: Instant, before: Option<(u64, Ins
         start_read: ready.start_read.0,
         end_read: ready.end_read.0,
         start_write: now.0,
-        before: before.0,
-        before_end_write: before.1.0,
+        before,
+        before_end_write,
     }
 }
 

@@ -38,10 +38,19 @@ pub(crate) struct Ready<B> {
 #[derive(Debug)]
 pub(crate) struct Writing<B> {
     pub(crate) ready: Ready<B>,
-    /// What was told with it: a block written before, and when that was done.
-    pub(crate) before: Option<(u64, Instant)>,
+    pub(crate) start: Instant,
+    /// What was told with it.
+    pub(crate) before: Option<Written>,
     /// When a newer list came, as long as it was not known whether it had been begun.
     pub(crate) superseded: Option<Instant>,
+}
+
+/// A block that a transport has, and with it those that it was given at the same moment before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Written {
+    pub(crate) unit: u64,
+    pub(crate) start: Instant,
+    pub(crate) end: Instant,
 }
 
 /// One session.
@@ -62,8 +71,8 @@ pub(crate) struct Session<B> {
     pub(crate) pending: usize,
     /// What a transport was given and has not taken yet.
     pub(crate) writing: VecDeque<Writing<B>>,
-    /// Blocks that were written, and when that was done, as far as nobody was told.
-    pub(crate) written: VecDeque<(u64, Instant)>,
+    /// What was written, as far as nobody was told.
+    pub(crate) written: VecDeque<Written>,
 }
 
 impl<B> Default for Session<B> {

@@ -314,3 +314,21 @@ fn the_end_of_every_write_is_told_once() {
     assert_eq!(write(&mut server, 31, 2).len(), 2);
     assert_eq!(told, [(100, 100_000_000), (101, 101_000_000)].repeat(2));
 }
+
+#[test]
+fn of_blocks_that_were_handed_over_together_the_last_is_told_of() {
+    let mut server = server(0);
+    server.requests(ms(0), ms(0), list(SESSION, 1, &[0, 2, 4, 6])).unwrap();
+    while read(&mut server, 1, 0).is_some() {}
+    let mut woken = Woken::default();
+    let mut next = |server: &mut Server<String>, now: u64| match server.next_write(ms(now), 1, &mut woken) {
+        Some(Write::Block(head, _)) => (head.unit, head.before, head.before_end_write),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((next(&mut server, 20), next(&mut server, 20)), ((100, 0, 0), (101, 0, 0)));
+    server.write_done(ms(22), 1, 100);
+    server.write_done(ms(22), 1, 101);
+    assert_eq!(next(&mut server, 23), (102, 101, 22_000_000));
+    server.write_done(ms(24), 1, 102);
+    assert_eq!(next(&mut server, 25), (103, 102, 24_000_000));
+}

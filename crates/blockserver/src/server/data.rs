@@ -67,8 +67,8 @@ enum Next {
     Nothing,
     /// Something is on its way over the connection.
     Stream,
-    /// A block is to go as datagrams.
-    Datagrams(BlockHead, Block),
+    /// Blocks are to go as datagrams.
+    Datagrams(Vec<(BlockHead, Block)>),
 }
 
 impl Client<'_> {
@@ -91,10 +91,10 @@ impl Client<'_> {
                     outgoing.send(receiver.stream(), &mut sent)?;
                     has_room = outgoing.is_empty();
                 }
-                Next::Datagrams(head, block) => {
-                    sent.push(head.unit);
+                Next::Datagrams(blocks) => {
+                    sent.extend(blocks.iter().map(|(head, _)| head.unit));
                     if let Some(datagrams) = &mut self.datagrams {
-                        datagrams.block(head, block.data())?;
+                        datagrams.blocks(&blocks, |block| block.data())?;
                     }
                 }
             }
@@ -125,26 +125,31 @@ impl Client<'_> {
     fn next(&self, outgoing: &mut Outgoing) -> Next {
         let (mut state, now) = (self.shared.state(), now());
         let mut woken = Woken::default();
-        while outgoing.bytes() < self.shared.options.send_buffer.max(1) {
+        let (mut bytes, mut apart) = (0, Vec::new());
+        // The last goes alone: it tells of those before it, and nothing else may follow for long.
+        while bytes == 0 || (bytes < self.shared.options.send_buffer && state.machine.to_write(self.connection) > 1) {
             match state.machine.next_write(now, self.connection, &mut woken) {
                 None => break,
                 Some(Write::Words(words)) => outgoing.add(&words, None),
-                Some(Write::Block(head, block)) if self.datagrams.is_some() => {
-                    self.shared.wake(&state, &woken);
-                    return Next::Datagrams(head, block);
-                }
                 Some(Write::Block(head, block)) => {
+                    bytes += block.data().len();
                     let unit = head.unit;
-                    outgoing.add(&head.into(), Some((unit, block)));
+                    match &self.datagrams {
+                        Some(_) => apart.push((head, block)),
+                        None => outgoing.add(&head.into(), Some((unit, block))),
+                    }
                 }
             }
         }
         self.shared.wake(&state, &woken);
-        if outgoing.is_empty() {
-            self.bell.nothing_to_do();
-            return Next::Nothing;
+        match (apart.is_empty(), outgoing.is_empty()) {
+            (false, _) => Next::Datagrams(apart),
+            (true, false) => Next::Stream,
+            (true, true) => {
+                self.bell.nothing_to_do();
+                Next::Nothing
+            }
         }
-        Next::Stream
     }
 
     /// The transport has those blocks; what it had no room for, and what is not begun, waits at the machine again. Whether
@@ -157,7 +162,7 @@ impl Client<'_> {
             let under_way = outgoing.take_back();
             state.machine.not_begun(self.connection, under_way);
         }
-        let is_idle = outgoing.is_empty() && !state.machine.has_writes(self.connection);
+        let is_idle = outgoing.is_empty() && state.machine.to_write(self.connection) == 0;
         if is_idle {
             self.bell.nothing_to_do();
         }

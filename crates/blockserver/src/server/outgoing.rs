@@ -44,11 +44,6 @@ impl Outgoing {
         self.pieces.is_empty()
     }
 
-    /// Bytes of all.
-    pub(super) fn bytes(&self) -> usize {
-        self.pieces.iter().map(Piece::bytes).sum()
-    }
-
     /// Adds a message, and the data of a block behind it, by its unit.
     pub(super) fn add(&mut self, message: &Message, block: Option<(u64, Block)>) {
         if self.pieces.is_empty() {
