@@ -3,6 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use stackline_blocks::server::Write;
 use stackline_blocks::wire::greeting::Role;
 use stackline_blocks::wire::message::{Message, bounded};
 use stackline_blocks::{Master, Server};
@@ -33,7 +34,15 @@ fuzz_target!(|bytes: &[u8]| {
             while let Some(read) = server.next_read(now, u16::from(*connection) % 2, &mut woken) {
                 let _ = server.read_done(now, read.spot, Ok(()));
             }
-            while server.next_write(now, 1, &mut woken).is_some() {}
+            // What the transport takes, and what it has no room for.
+            for at in 0..u64::from(*connection) {
+                match server.next_write(now, 1, &mut woken) {
+                    Some(Write::Block(head, ())) if at % 2 == 0 => server.write_done(now, 1, head.unit),
+                    Some(_) => {}
+                    None => break,
+                }
+            }
+            server.not_begun(1, None);
         }
         let _ = master.handle(now, u64::from(connection % 4), message);
     }

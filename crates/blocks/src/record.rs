@@ -4,7 +4,7 @@ use crate::client::Tally;
 use crate::history::{History, Point};
 use crate::score::Score;
 use crate::wire::data::{BlockHead, Flushed};
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use stackline_core::time::Instant;
 
@@ -19,12 +19,16 @@ pub struct Record {
     pub histories: Vec<History>,
     keeps: bool,
     by_unit: BTreeMap<u64, usize>,
+    /// By server, the newest blocks whose end of writing nobody has told.
+    untold: BTreeMap<u16, VecDeque<usize>>,
     /// Numbers of the blocks of the lists that may still be discarded, by their first unit.
     lists: BTreeMap<u64, Vec<u64>>,
 }
 
 /// So many lists are remembered by their numbers: those that are older were discarded long ago.
 const LISTS: usize = 64;
+/// So many blocks of a server may come before the end of one's writing is told.
+const UNTOLD: usize = 256;
 
 impl Record {
     /// With all histories, or without.
@@ -57,11 +61,31 @@ impl Record {
         if !self.keeps {
             return;
         }
-        if let Some(before) = self.by_unit.get(&head.before).and_then(|at| self.histories.get_mut(*at)) {
-            before.at[Point::EndWrite as usize] = Some(Instant(head.before_end_write));
+        self.written(head);
+        let at = self.histories.len();
+        self.by_unit.insert(head.unit, at);
+        let untold = self.untold.entry(head.server).or_default();
+        untold.push_back(at);
+        if untold.len() > UNTOLD {
+            untold.pop_front();
         }
-        self.by_unit.insert(head.unit, self.histories.len());
         self.histories.push(history);
+    }
+
+    /// A head tells of an earlier block of its server when the transport had it, and with it those that it was given at the
+    /// same moment before.
+    fn written(&mut self, head: &BlockHead) {
+        let Some(last) = self.by_unit.get(&head.before).copied() else { return };
+        let Some(start) = self.histories.get(last).map(|one| one.passed(Point::StartWrite)) else { return };
+        let histories = &mut self.histories;
+        self.untold.entry(head.server).or_default().retain(|at| {
+            let one = &mut histories[*at];
+            let is_told = *at <= last && one.passed(Point::StartWrite) == start;
+            if is_told {
+                one.at[Point::EndWrite as usize] = Some(Instant(head.before_end_write));
+            }
+            !is_told
+        });
     }
 
     /// Blocks were discarded.

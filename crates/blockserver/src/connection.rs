@@ -3,14 +3,17 @@
 //! Nothing that a peer sends makes it take more memory than the longest message that belongs there, and what does not
 //! come within [`GREETING`] ends the connection before it was any.
 
+mod receiver;
+
 use crate::key::nonce;
+pub use receiver::Receiver;
 use socket2::SockRef;
 use stackline_blocks::limits;
+use stackline_blocks::wire::VERSION;
 use stackline_blocks::wire::greeting::{Hello, Key, MAGIC, Prove, Role, Welcome};
-use stackline_blocks::wire::message::{self, Message, Why};
-use stackline_blocks::wire::{HEAD, VERSION};
+use stackline_blocks::wire::message::{Message, Why};
 use stackline_core::error::{Error, Result};
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, IoSlice, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
@@ -43,75 +46,6 @@ impl std::fmt::Display for Ended {
             Self::Closed => f.write_str("the other side closed the connection"),
             Self::Broken(words) => f.write_str(words),
         }
-    }
-}
-
-/// Reads messages.
-#[derive(Debug)]
-pub struct Receiver {
-    stream: TcpStream,
-    body: Vec<u8>,
-    /// The first bytes of the next message, as far as they were read with the data before it.
-    head: [u8; HEAD],
-    head_filled: usize,
-}
-
-impl Receiver {
-    fn new(stream: TcpStream) -> Self {
-        Self { stream, body: Vec::new(), head: [0; HEAD], head_filled: 0 }
-    }
-
-    /// The next message.
-    ///
-    /// # Errors
-    /// [`Ended`].
-    pub fn message(&mut self) -> Result<Message, Ended> {
-        self.message_within(limits::LONGEST_MESSAGE)
-    }
-
-    fn message_within(&mut self, most: usize) -> Result<Message, Ended> {
-        let filled = std::mem::take(&mut self.head_filled);
-        self.stream.read_exact(&mut self.head[filled..])?;
-        let malformed = |fault: stackline_blocks::wire::Malformed| Ended::Broken(fault.to_string());
-        let [a, b, c, d, kind] = self.head;
-        let length = message::length([a, b, c, d], most).map_err(malformed)? - 1;
-        self.body.resize(length, 0);
-        let cut = |error: io::Error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => Ended::Broken("the connection ended within a message".into()),
-            _ => Ended::from(error),
-        };
-        self.stream.read_exact(&mut self.body).map_err(cut)?;
-        let message = Message::read(kind, &self.body).map_err(malformed)?;
-        message::bounded(&message).map_err(malformed)?;
-        Ok(message)
-    }
-
-    /// The data behind a message, and with the same system call the first bytes of the next one.
-    ///
-    /// # Errors
-    /// [`Ended`].
-    pub fn data(&mut self, data: &mut [u8]) -> Result<(), Ended> {
-        let mut done = 0;
-        while done < data.len() {
-            let left = data.len() - done;
-            let mut parts = [io::IoSliceMut::new(&mut data[done..]), io::IoSliceMut::new(&mut self.head)];
-            match self.stream.read_vectored(&mut parts) {
-                Ok(0) => return Err(Ended::Broken("the connection ended within a block".into())),
-                Ok(count) => {
-                    done += count.min(left);
-                    self.head_filled = count.saturating_sub(left);
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
-    }
-
-    /// The connection itself.
-    #[must_use]
-    pub const fn stream(&self) -> &TcpStream {
-        &self.stream
     }
 }
 

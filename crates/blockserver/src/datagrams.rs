@@ -2,11 +2,12 @@
 //!
 //! A block is its `BlockHead` and its data, cut into datagrams of the path's size. Each begins with the unit of the block,
 //! where its bytes belong and how many all are together. The kernel cuts them (UDP_SEGMENT), so that one system call sends
-//! a block, and the data go from the block's memory straight to it.
+//! whole blocks, and the data go from the block's memory straight to it.
 
-use nix::sys::socket::{MsgFlags, sendmsg, setsockopt, sockopt};
+use nix::errno::Errno;
+use nix::sys::socket::{MsgFlags, MultiHeaders, sendmmsg, setsockopt, sockopt};
 use stackline_blocks::wire::Field;
-use stackline_blocks::wire::data::BlockHead;
+use stackline_blocks::wire::data::{BLOCK_HEAD, BlockHead};
 use std::io::{self, IoSlice};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
@@ -30,13 +31,13 @@ const TICKS: u64 = 90_000;
 #[derive(Debug)]
 pub struct Datagrams {
     socket: UdpSocket,
-    /// Headers of each datagram together.
-    headers: usize,
+    /// Bytes of the headers of a datagram.
+    header: usize,
     /// Bytes of a block in a datagram.
     carries: usize,
     rtp: Option<Rtp>,
-    head: Vec<u8>,
-    all_headers: Vec<u8>,
+    heads: Vec<u8>,
+    headers: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -55,67 +56,101 @@ impl Datagrams {
         let socket = UdpSocket::bind(any)?;
         socket.connect(to)?;
         let mtu = nix::sys::socket::getsockopt(&socket, sockopt::IpMtu).map_or(USUAL_MTU, |mtu| mtu as usize);
-        let headers = PART + if rtp { RTP } else { 0 };
-        let datagram = mtu.saturating_sub(HEADERS).clamp(headers + 64, AT_ONCE.0 / 2);
+        let header = PART + if rtp { RTP } else { 0 };
+        let datagram = mtu.saturating_sub(HEADERS).clamp(header + 64, AT_ONCE.0 / 2);
         // The kernel cuts what it is given after so many bytes each.
         setsockopt(&socket, sockopt::UdpGsoSegment, &(datagram as i32))?;
         let rtp = rtp.then_some(Rtp { sequence: session as u16, source: (session >> 32) as u32 });
-        let carries = datagram - headers;
-        Ok(Self { socket, headers, carries, rtp, head: Vec::new(), all_headers: Vec::new() })
+        let carries = datagram - header;
+        Ok(Self { socket, header, carries, rtp, heads: Vec::new(), headers: Vec::new() })
     }
 
-    /// Sends a block.
+    /// Sends blocks with one system call where the system takes them at once; each has its data behind its head.
     ///
     /// # Errors
     /// What the system says; datagrams that nobody takes are no error.
-    pub fn block(&mut self, head: BlockHead, data: &[u8]) -> io::Result<()> {
-        self.head.clear();
-        head.put(&mut self.head);
-        let all = self.head.len() + data.len();
-        let most = (AT_ONCE.0 / (self.carries + self.headers)).clamp(1, AT_ONCE.1) * self.carries;
-        let mut from = 0;
-        while from < all {
-            let to = (from + most).min(all);
-            self.send(&head, data, from, to, all)?;
-            from = to;
+    pub fn blocks<B>(&mut self, blocks: &[(BlockHead, B)], data: impl Fn(&B) -> &[u8]) -> io::Result<()> {
+        self.heads.clear();
+        self.headers.clear();
+        blocks.iter().for_each(|(head, _)| head.put(&mut self.heads));
+        let most = (AT_ONCE.0 / (self.carries + self.header)).clamp(1, AT_ONCE.1) * self.carries;
+        let mut calls = Vec::with_capacity(blocks.len());
+        for (number, (head, block)) in blocks.iter().enumerate() {
+            let all = BLOCK_HEAD + data(block).len();
+            for from in (0..all).step_by(most) {
+                let call = Call { number, from, to: (from + most).min(all), headers: self.headers.len() };
+                self.put_headers(head, &call, all);
+                calls.push(call);
+            }
         }
-        Ok(())
+        let parts: Vec<Vec<IoSlice<'_>>> =
+            calls.iter().map(|call| self.parts(call, data(&blocks[call.number].1))).collect();
+        send(&self.socket, &parts)
     }
 
-    fn send(&mut self, head: &BlockHead, data: &[u8], from: usize, to: usize, all: usize) -> io::Result<()> {
-        self.all_headers.clear();
-        for at in (from..to).step_by(self.carries) {
+    /// The headers of the datagrams of a call.
+    fn put_headers(&mut self, head: &BlockHead, call: &Call, all: usize) {
+        for at in (call.from..call.to).step_by(self.carries) {
             if let Some(rtp) = &mut self.rtp {
                 let last = at + self.carries >= all;
                 let ticks = (u128::from(head.start_write) * u128::from(TICKS) / 1_000_000_000) as u32;
-                self.all_headers.push(VERSION);
-                self.all_headers.push(u8::from(last) << 7 | PAYLOAD_TYPE);
-                rtp.sequence.put(&mut self.all_headers);
-                ticks.put(&mut self.all_headers);
-                rtp.source.put(&mut self.all_headers);
+                self.headers.push(VERSION);
+                self.headers.push(u8::from(last) << 7 | PAYLOAD_TYPE);
+                rtp.sequence.put(&mut self.headers);
+                ticks.put(&mut self.headers);
+                rtp.source.put(&mut self.headers);
                 rtp.sequence = rtp.sequence.wrapping_add(1);
             }
-            head.unit.put(&mut self.all_headers);
-            (at as u32).put(&mut self.all_headers);
-            (all as u32).put(&mut self.all_headers);
-        }
-        let own = self.head.len();
-        let mut parts = Vec::with_capacity(3 * (to - from).div_ceil(self.carries));
-        for (at, header) in (from..to).step_by(self.carries).zip(self.all_headers.chunks(self.headers)) {
-            let end = (at + self.carries).min(to);
-            parts.push(IoSlice::new(header));
-            if at < own {
-                parts.push(IoSlice::new(&self.head[at..end.min(own)]));
-            }
-            if end > own {
-                parts.push(IoSlice::new(&data[at.saturating_sub(own)..end - own]));
-            }
-        }
-        match sendmsg::<()>(self.socket.as_raw_fd(), &parts, &[], MsgFlags::empty(), None) {
-            Ok(_) => Ok(()),
-            // Nobody listens there now, or there is no room: such is loss.
-            Err(nix::errno::Errno::ECONNREFUSED | nix::errno::Errno::ENOBUFS) => Ok(()),
-            Err(errno) => Err(errno.into()),
+            head.unit.put(&mut self.headers);
+            (at as u32).put(&mut self.headers);
+            (all as u32).put(&mut self.headers);
         }
     }
+
+    /// What the kernel is given for a call: headers, the block's head and its data, where they are.
+    fn parts<'a>(&'a self, call: &Call, data: &'a [u8]) -> Vec<IoSlice<'a>> {
+        let own = &self.heads[call.number * BLOCK_HEAD..][..BLOCK_HEAD];
+        let headers = self.headers[call.headers..].chunks(self.header);
+        let mut parts = Vec::with_capacity(2 * (call.to - call.from).div_ceil(self.carries) + 1);
+        for (at, header) in (call.from..call.to).step_by(self.carries).zip(headers) {
+            let end = (at + self.carries).min(call.to);
+            parts.push(IoSlice::new(header));
+            if at < BLOCK_HEAD {
+                parts.push(IoSlice::new(&own[at..end.min(BLOCK_HEAD)]));
+            }
+            if end > BLOCK_HEAD {
+                parts.push(IoSlice::new(&data[at.saturating_sub(BLOCK_HEAD)..end - BLOCK_HEAD]));
+            }
+        }
+        parts
+    }
+}
+
+/// A piece of a block that the kernel cuts into datagrams.
+#[derive(Debug)]
+struct Call {
+    /// Which block.
+    number: usize,
+    /// Its bytes, the head included.
+    from: usize,
+    to: usize,
+    /// Where its headers begin.
+    headers: usize,
+}
+
+fn send(socket: &UdpSocket, parts: &[Vec<IoSlice<'_>>]) -> io::Result<()> {
+    let mut done = 0;
+    while done < parts.len() {
+        let left = &parts[done..];
+        let mut memory = MultiHeaders::<()>::preallocate(left.len(), None);
+        let sent = sendmmsg(socket.as_raw_fd(), &mut memory, left, vec![None; left.len()], [], MsgFlags::empty());
+        done += match sent {
+            Ok(sent) => sent.count().max(1),
+            Err(Errno::EINTR) => 0,
+            // Nobody listens there now, or there is no room: such is loss.
+            Err(Errno::ECONNREFUSED | Errno::ENOBUFS) => 1,
+            Err(errno) => return Err(errno.into()),
+        };
+    }
+    Ok(())
 }

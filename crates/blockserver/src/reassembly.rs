@@ -13,16 +13,47 @@ const AT_ONCE: usize = 64;
 
 #[derive(Debug)]
 struct Partial {
-    bytes: Vec<u8>,
+    all: usize,
+    head: [u8; BLOCK_HEAD],
+    /// As far as anything came; zeros where it is still missing.
+    data: Vec<u8>,
     missing: usize,
     /// Where parts began that have come.
     came: Vec<u32>,
+}
+
+impl Partial {
+    /// Of so many bytes, of whose data so many are kept.
+    fn new(all: usize, kept: usize) -> Self {
+        let (head, data) = ([0; BLOCK_HEAD], Vec::with_capacity(kept));
+        Self { all, head, data, missing: all, came: Vec::new() }
+    }
+
+    /// Puts a part where it belongs; of data that is thrown away nothing.
+    fn put(&mut self, at: usize, part: &[u8], discard: bool) {
+        let (head, data) = part.split_at(BLOCK_HEAD.saturating_sub(at).min(part.len()));
+        if !head.is_empty() {
+            self.head[at..at + head.len()].copy_from_slice(head);
+        }
+        if discard {
+            return;
+        }
+        let from = (at + head.len()).saturating_sub(BLOCK_HEAD);
+        // Most parts come in order.
+        let within = self.data.len().saturating_sub(from).min(data.len());
+        if self.data.len() < from {
+            self.data.resize(from, 0);
+        }
+        self.data[from..from + within].copy_from_slice(&data[..within]);
+        self.data.extend_from_slice(&data[within..]);
+    }
 }
 
 /// Puts blocks together.
 #[derive(Debug, Default)]
 pub struct Reassembly {
     rtp: bool,
+    discard: bool,
     partial: BTreeMap<u64, Partial>,
     lost: u64,
     parts: u64,
@@ -33,6 +64,12 @@ impl Reassembly {
     #[must_use]
     pub fn new(rtp: bool) -> Self {
         Self { rtp, ..Self::default() }
+    }
+
+    /// The same, of which nothing but the heads is kept.
+    #[must_use]
+    pub fn discarding(self) -> Self {
+        Self { discard: true, ..self }
     }
 
     /// Blocks of which some part came and some never did.
@@ -70,23 +107,86 @@ impl Reassembly {
             self.partial.pop_first();
             self.lost += 1;
         }
-        let fresh = || Partial { bytes: vec![0; all], missing: all, came: Vec::new() };
-        let partial = self.partial.entry(unit).or_insert_with(fresh);
-        if partial.bytes.len() != all || partial.came.contains(&at) {
+        let partial = self
+            .partial
+            .entry(unit)
+            .or_insert_with(|| Partial::new(all, if self.discard { 0 } else { all - BLOCK_HEAD }));
+        if partial.all != all || partial.came.contains(&at) {
             return None;
         }
         partial.came.push(at);
-        partial.bytes[at as usize..end].copy_from_slice(part);
+        partial.put(at as usize, part, self.discard);
         partial.missing = partial.missing.checked_sub(part.len()).unwrap_or(usize::MAX);
         if partial.missing > 0 {
             return None;
         }
-        let mut bytes = self.partial.remove(&unit)?.bytes;
-        let head = BlockHead::take(&mut Reader::new(&bytes[..BLOCK_HEAD])).ok()?;
-        if head.unit != unit || head.length as usize != all - BLOCK_HEAD {
+        let Partial { head, data, .. } = self.partial.remove(&unit)?;
+        let head = BlockHead::take(&mut Reader::new(&head)).ok()?;
+        if head.unit != unit
+            || head.length as usize != all - BLOCK_HEAD
+            || !(self.discard || data.len() == all - BLOCK_HEAD)
+        {
             return None;
         }
-        bytes.drain(..BLOCK_HEAD);
-        Some((head, bytes))
+        Some((head, data))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BYTES: usize = 5000;
+
+    /// The parts of a block, so many bytes each.
+    fn parts(unit: u64, each: usize) -> Vec<Vec<u8>> {
+        let mut all = Vec::new();
+        let head = BlockHead { unit, length: BYTES as u32, ..stamped() };
+        head.put(&mut all);
+        all.extend((0..BYTES).map(|at| (at % 251) as u8));
+        let part = |(at, part): (usize, &[u8])| {
+            let mut datagram = Vec::new();
+            unit.put(&mut datagram);
+            ((at * each) as u32).put(&mut datagram);
+            (all.len() as u32).put(&mut datagram);
+            datagram.extend_from_slice(part);
+            datagram
+        };
+        all.chunks(each).enumerate().map(part).collect()
+    }
+
+    fn stamped() -> BlockHead {
+        let zeros = [0; BLOCK_HEAD];
+        BlockHead::take(&mut Reader::new(&zeros)).unwrap()
+    }
+
+    #[test]
+    fn parts_in_any_order_make_the_block() {
+        for each in [50, 113, 200, 1456, 6000] {
+            let backwards: Vec<Vec<u8>> = parts(7, each).into_iter().rev().collect();
+            for order in [parts(7, each), backwards] {
+                let mut reassembly = Reassembly::new(false);
+                let (last, others) = order.split_last().unwrap();
+                for part in others {
+                    assert!(reassembly.datagram(part).is_none(), "{each}");
+                    // What comes twice is used once.
+                    assert!(reassembly.datagram(part).is_none(), "{each}");
+                }
+                let (head, data) = reassembly.datagram(last).unwrap();
+                assert_eq!((head.unit, data.len()), (7, BYTES));
+                assert!(data.iter().enumerate().all(|(at, byte)| *byte == (at % 251) as u8), "{each}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_block_with_a_part_missing_is_lost_in_the_end() {
+        let mut reassembly = Reassembly::new(false);
+        for unit in 0..=AT_ONCE as u64 {
+            for part in parts(unit, 1456).iter().skip(1) {
+                assert!(reassembly.datagram(part).is_none());
+            }
+        }
+        assert_eq!(reassembly.lost(), 1);
     }
 }

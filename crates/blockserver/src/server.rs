@@ -1,16 +1,20 @@
-//! A disk server at work: a thread reads each disk (several where depth is asked for), each client has one that receives
-//! and one that writes, one talks to the master. All decisions are the machine's (`stackline_blocks::server`).
+//! A disk server at work: a thread reads each disk (several where depth is asked for), each client has one, one talks to
+//! the master. All decisions are the machine's (`stackline_blocks::server`).
+
+mod bell;
+mod data;
+mod outgoing;
 
 use crate::buffer::{Buffer, Pool};
 use crate::connection::{self, Ended, Halves, Receiver, Sender};
-use crate::datagrams::Datagrams;
 use crate::disk::Disk;
+use bell::Bell;
 use stackline_blocks::limits;
-use stackline_blocks::server::{Counts, Server, Spot, Woken, Write};
+use stackline_blocks::server::{Counts, Server, Spot, Woken};
 use stackline_blocks::wire::control::{DiskChanged, Join, Refused};
-use stackline_blocks::wire::data::{Attached, Store, Synced};
+use stackline_blocks::wire::data::{Store, Synced};
 use stackline_blocks::wire::greeting::{Key, Role};
-use stackline_blocks::wire::message::{Message, Transport, Why};
+use stackline_blocks::wire::message::{Message, Why};
 use stackline_core::distribution::Distribution;
 use stackline_core::error::{Error, Result};
 use stackline_core::random::Seed;
@@ -80,8 +84,8 @@ type Block = Arc<Held>;
 
 struct State {
     machine: Server<Block>,
-    /// Writing threads by their connections.
-    writers: BTreeMap<u64, Arc<Condvar>>,
+    /// What wakes the threads of connections.
+    bells: BTreeMap<u64, Arc<Bell>>,
 }
 
 struct Slot {
@@ -96,6 +100,8 @@ struct Shared {
     id: AtomicU16,
     next: AtomicU64,
     stopped: AtomicBool,
+    /// Threads that no client has.
+    own_threads: usize,
     options: Options,
 }
 
@@ -130,13 +136,16 @@ pub fn start(options: Options, disks: Vec<Disk>) -> Result<Running> {
     let address = listener.local_addr().map_err(failed)?;
     let machine = Server::new(0, disks.len() as u16, options.cache);
     let depth = options.depth.max(1);
+    // Disks, and those that accept and talk to the master.
+    let own_threads = disks.len() * depth + 2;
     let shared = Arc::new(Shared {
-        state: Mutex::new(State { machine, writers: BTreeMap::new() }),
+        state: Mutex::new(State { machine, bells: BTreeMap::new() }),
         disks: disks.into_iter().map(|disk| Slot { disk, wake: Condvar::new() }).collect(),
         pool: Arc::default(),
         id: AtomicU16::new(0),
         next: AtomicU64::new(1),
         stopped: AtomicBool::new(false),
+        own_threads,
         options,
     });
     for disk in 0..shared.disks.len() {
@@ -181,7 +190,7 @@ impl Running {
     pub fn stop(&self) {
         self.shared.stopped.store(true, Ordering::SeqCst);
         let state = self.shared.state();
-        state.writers.values().for_each(|writer| writer.notify_all());
+        state.bells.values().for_each(|bell| bell.wake());
         drop(state);
         self.shared.disks.iter().for_each(|slot| slot.wake.notify_all());
         // Whoever accepts is woken by a connection.
@@ -205,8 +214,8 @@ impl Shared {
             }
         }
         for connection in &woken.connections {
-            if let Some(writer) = state.writers.get(connection) {
-                writer.notify_one();
+            if let Some(bell) = state.bells.get(connection) {
+                bell.ring();
             }
         }
     }
@@ -360,7 +369,7 @@ impl Shared {
                 thread::sleep(Duration::from_millis(10));
                 continue;
             };
-            let too_many = Arc::strong_count(self) > 2 * limits::MOST_SESSIONS;
+            let too_many = Arc::strong_count(self) > self.own_threads + limits::MOST_SESSIONS;
             if too_many || spawn(self, "client", move |shared| shared.client(stream)).is_err() {
                 // Dropped: the other side sees it closed.
             }
@@ -380,102 +389,6 @@ impl Shared {
                 let _ = sender.message(&Refused { request: 0, why: Why::Malformed as u8, words }.into());
             }
         }
-    }
-
-    fn data(self: &Arc<Self>, mut receiver: Receiver, mut sender: Sender) {
-        let Ok(Message::Attach(attach)) = receiver.message() else { return };
-        let peer = receiver.stream().peer_addr();
-        let transport = Transport::of(attach.transport);
-        let (Ok(transport), Ok(peer)) = (transport, peer) else { return };
-        let datagrams = match transport {
-            Transport::Tcp => None,
-            Transport::Udp | Transport::Rtp => {
-                let to = SocketAddr::new(peer.ip(), attach.port);
-                match Datagrams::open(to, transport == Transport::Rtp, attach.session) {
-                    Ok(datagrams) => Some(datagrams),
-                    Err(_) => return,
-                }
-            }
-        };
-        let connection = self.next.fetch_add(1, Ordering::Relaxed);
-        let age = (attach.age > 0).then_some(attach.age);
-        let writer = Arc::new(Condvar::new());
-        let attached = {
-            let mut state = self.state();
-            state.writers.insert(connection, Arc::clone(&writer));
-            state.machine.attach(attach.session, connection, age)
-        };
-        let answer = match attached {
-            Ok(_) => Attached { server: self.id.load(Ordering::Relaxed) }.into(),
-            Err(why) => Refused { request: 0, why: why as u8, words: why.words().to_owned() }.into(),
-        };
-        if sender.message(&answer).is_ok() && attached.is_ok() {
-            let gone = Arc::new(AtomicBool::new(false));
-            let writing = {
-                let (gone, writer) = (Arc::clone(&gone), Arc::clone(&writer));
-                spawn(self, "write", move |shared| {
-                    shared.write(connection, &writer, &gone, sender, datagrams);
-                })
-            };
-            // Lists that come without the master, which may be gone.
-            while let Ok(Message::Requests(list)) = receiver.message() {
-                if list.session == attach.session {
-                    self.requests(list);
-                }
-            }
-            gone.store(true, Ordering::SeqCst);
-            let _ = receiver.stream().shutdown(Shutdown::Both);
-            drop(self.state());
-            writer.notify_all();
-            if let Ok(writing) = writing {
-                let _ = writing.join();
-            }
-        }
-        let mut state = self.state();
-        state.writers.remove(&connection);
-        state.machine.detach(connection);
-    }
-
-    fn write(
-        &self,
-        connection: u64,
-        wake: &Condvar,
-        gone: &AtomicBool,
-        mut sender: Sender,
-        mut datagrams: Option<Datagrams>,
-    ) {
-        let mut state = self.state();
-        while !self.is_stopped() && !gone.load(Ordering::SeqCst) {
-            let mut woken = Woken::default();
-            let write = state.machine.next_write(now(), connection, &mut woken);
-            self.wake(&state, &woken);
-            let Some(write) = write else {
-                state = wake.wait(state).unwrap_or_else(PoisonError::into_inner);
-                continue;
-            };
-            drop(state);
-            let (unit, sent) = match write {
-                Write::Words(words) => (None, sender.message(&words)),
-                Write::Block(head, block) => {
-                    let unit = head.unit;
-                    let sent = match &mut datagrams {
-                        None => sender.with_data(&Message::BlockHead(head), block.data()),
-                        Some(datagrams) => datagrams.block(head, block.data()),
-                    };
-                    (Some(unit), sent)
-                }
-            };
-            if sent.is_err() {
-                let _ = sender.stream().shutdown(Shutdown::Both);
-                return;
-            }
-            state = self.state();
-            if let Some(unit) = unit {
-                state.machine.write_done(now(), connection, unit);
-            }
-        }
-        drop(state);
-        let _ = sender.stream().shutdown(Shutdown::Both);
     }
 
     // --- loaders ---

@@ -1,12 +1,14 @@
 //! A newer list discards what older ones of the same session and set left in the read and write queues. What is being read
 //! is still read and kept in memory; what a transport has is not recalled (Tierney et al. 1996, section 4.3.1).
 
-use super::session::{ListHead, Wanted};
+use super::session::{ListHead, Wanted, Writing};
 use super::{Server, Woken};
 use crate::wire::data::{Discarded, Flushed, NOT_READ};
-use alloc::collections::BTreeMap;
+use crate::wire::message::Message;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::mem::take;
 use stackline_core::time::Instant;
 
 /// What is discarded, by list.
@@ -22,6 +24,17 @@ impl Notes {
         let notes = self.0.entry(list.serial).or_default();
         notes.0 = Some(Arc::clone(list));
         notes.1.push(Discarded { index: wanted.entry.index, start_read, end_read });
+    }
+
+    /// Tells of each list that is to be told of.
+    fn tell(self, server: u16, set: u32, at: Instant, words: &mut VecDeque<Message>) {
+        let told = self.0.into_values().filter_map(|(list, blocks)| {
+            let list = list.filter(|list| list.report)?;
+            let (serial, first_unit, stamps) = (list.serial, list.first_unit, list.stamps);
+            let server_in = list.server_in.0;
+            Some(Flushed { set, serial, first_unit, server, stamps, server_in, at: at.0, blocks })
+        });
+        words.extend(told.map(Into::into));
     }
 }
 
@@ -64,22 +77,11 @@ impl<B: Clone> Server<B> {
                 stays
             });
         }
+        for writing in state.writing.iter_mut().filter(|writing| writing.ready.wanted.list.set == set) {
+            writing.superseded.get_or_insert(now);
+        }
         self.counts.flushed += discarded;
-        let id = self.id;
-        let told = notes.0.into_values().filter_map(|(list, blocks)| {
-            let list = list.filter(|list| list.report)?;
-            Some(Flushed {
-                set,
-                serial: list.serial,
-                first_unit: list.first_unit,
-                server: id,
-                stamps: list.stamps,
-                server_in: list.server_in.0,
-                at: now.0,
-                blocks,
-            })
-        });
-        state.words.extend(told.map(Into::into));
+        notes.tell(self.id, set, now, &mut state.words);
         if !state.words.is_empty()
             && let Some((connection, _)) = state.attached
         {
@@ -94,6 +96,31 @@ impl<B: Clone> Server<B> {
                 at.turn.push_back(session);
                 woken.disk(*disk);
             }
+        }
+    }
+
+    /// The transport had no room: of what [`Server::next_write`] said, only `under_way` has been begun, if any. The rest waits
+    /// in its old place again, where a newer list can discard it; what one discarded meanwhile is gone.
+    pub fn not_begun(&mut self, connection: u64, under_way: Option<u64>) {
+        let session = self.by_connection.get(&connection).copied();
+        let Some(state) = session.and_then(|session| self.sessions.get_mut(&session)) else { return };
+        let (begun, rest) = take(&mut state.writing).into_iter().partition(|one| Some(one.ready.unit()) == under_way);
+        state.writing = begun;
+        let rest: VecDeque<Writing<B>> = rest;
+        for Writing { ready, before, superseded, .. } in rest.into_iter().rev() {
+            self.counts.written -= 1;
+            if let Some(before) = before {
+                state.written.push_front(before);
+            }
+            let Some(at) = superseded else {
+                state.write_bytes += u64::from(ready.wanted.entry.length);
+                state.to_write.push_front(ready);
+                continue;
+            };
+            self.counts.flushed += 1;
+            let mut notes = Notes::default();
+            notes.add(&ready.wanted, Some(ready.start_read), Some(ready.end_read));
+            notes.tell(self.id, ready.wanted.list.set, at, &mut state.words);
         }
     }
 }

@@ -19,7 +19,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use cache::Cache;
-use session::{ListHead, Ready, Session, Wanted};
+use session::{ListHead, Ready, Session, Wanted, Writing, Written};
 use stackline_core::time::Instant;
 
 /// A place on a disk.
@@ -379,6 +379,13 @@ impl<B: Clone> Server<B> {
 
     // --- connections ---
 
+    /// How much a connection has to write: messages and blocks.
+    #[must_use]
+    pub fn to_write(&self, connection: u64) -> usize {
+        let state = self.by_connection.get(&connection).and_then(|session| self.sessions.get(session));
+        state.map_or(0, |state| state.words.len() + state.to_write.len())
+    }
+
     /// What a connection is to write next; `woken` says which disks may go on because of it.
     pub fn next_write(&mut self, now: Instant, connection: u64, woken: &mut Woken) -> Option<Write<B>> {
         let session = *self.by_connection.get(&connection)?;
@@ -407,15 +414,27 @@ impl<B: Clone> Server<B> {
             }
         }
         self.counts.written += 1;
-        let head = head(self.id, &ready, now, state.before);
-        Some(Write::Block(head, ready.block))
+        let before = state.written.pop_front();
+        let head = head(self.id, &ready, now, before);
+        let block = ready.block.clone();
+        state.writing.push_back(Writing { ready, start: now, before, superseded: None });
+        Some(Write::Block(head, block))
     }
 
-    /// The transport has taken what [`Server::next_write`] said; `unit` is the block's.
+    /// The transport has taken a block that [`Server::next_write`] said; `unit` is the block's. Of blocks that it was given at
+    /// the same moment and that it took together, the last is told of.
     pub fn write_done(&mut self, now: Instant, connection: u64, unit: u64) {
         let session = self.by_connection.get(&connection).copied();
-        if let Some(state) = session.and_then(|session| self.sessions.get_mut(&session)) {
-            state.before = (unit, now);
+        if let Some(state) = session.and_then(|session| self.sessions.get_mut(&session))
+            && let Some(at) = state.writing.iter().position(|writing| writing.ready.unit() == unit)
+        {
+            let start = state.writing[at].start;
+            state.writing.remove(at);
+            let together = state.written.back_mut().filter(|last| (last.start, last.end) == (start, now));
+            match together {
+                Some(last) => last.unit = unit,
+                None => state.written.push_back(Written { unit, start, end: now }),
+            }
         }
     }
 }
@@ -425,10 +444,11 @@ const fn spot(wanted: &Wanted) -> Spot {
     Spot { disk: entry.disk, offset: entry.offset, length: entry.length }
 }
 
-fn head<B>(server: u16, ready: &Ready<B>, now: Instant, before: (u64, Instant)) -> BlockHead {
+fn head<B>(server: u16, ready: &Ready<B>, now: Instant, before: Option<Written>) -> BlockHead {
     let (list, entry) = (&ready.wanted.list, &ready.wanted.entry);
+    let (before, before_end_write) = before.map_or((0, 0), |before| (before.unit, before.end.0));
     BlockHead {
-        unit: list.first_unit + u64::from(entry.index),
+        unit: ready.unit(),
         set: list.set,
         number: entry.number,
         serial: list.serial,
@@ -444,8 +464,8 @@ fn head<B>(server: u16, ready: &Ready<B>, now: Instant, before: (u64, Instant)) 
         start_read: ready.start_read.0,
         end_read: ready.end_read.0,
         start_write: now.0,
-        before: before.0,
-        before_end_write: before.1.0,
+        before,
+        before_end_write,
     }
 }
 

@@ -34,6 +34,25 @@ pub(crate) struct Ready<B> {
     pub(crate) end_read: Instant,
 }
 
+/// A block that a transport was given.
+#[derive(Debug)]
+pub(crate) struct Writing<B> {
+    pub(crate) ready: Ready<B>,
+    pub(crate) start: Instant,
+    /// What was told with it.
+    pub(crate) before: Option<Written>,
+    /// When a newer list came, as long as it was not known whether it had been begun.
+    pub(crate) superseded: Option<Instant>,
+}
+
+/// A block that a transport has, and with it those that it was given at the same moment before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Written {
+    pub(crate) unit: u64,
+    pub(crate) start: Instant,
+    pub(crate) end: Instant,
+}
+
 /// One session.
 #[derive(Debug)]
 pub(crate) struct Session<B> {
@@ -50,8 +69,10 @@ pub(crate) struct Session<B> {
     pub(crate) words: VecDeque<Message>,
     /// Blocks in `to_read` and being read.
     pub(crate) pending: usize,
-    /// The block written last, and when that was done.
-    pub(crate) before: (u64, Instant),
+    /// What a transport was given and has not taken yet.
+    pub(crate) writing: VecDeque<Writing<B>>,
+    /// What was written, as far as nobody was told.
+    pub(crate) written: VecDeque<Written>,
 }
 
 impl<B> Default for Session<B> {
@@ -64,8 +85,16 @@ impl<B> Default for Session<B> {
             write_bytes: 0,
             words: VecDeque::new(),
             pending: 0,
-            before: (0, Instant(0)),
+            writing: VecDeque::new(),
+            written: VecDeque::new(),
         }
+    }
+}
+
+impl<B> Ready<B> {
+    /// The unit that the client gave it.
+    pub(crate) fn unit(&self) -> u64 {
+        self.wanted.list.first_unit + u64::from(self.wanted.entry.index)
     }
 }
 

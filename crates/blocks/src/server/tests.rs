@@ -242,3 +242,93 @@ fn a_session_that_ends_leaves_nothing() {
     server.requests(ms(7), ms(7), list(OTHER, 1, &[0])).unwrap();
     assert_eq!(written(&mut server, 8, 2), [Block(0)]);
 }
+
+/// Units of the blocks that a connection is given at a time.
+fn given(server: &mut Server<String>, now: u64) -> Vec<u64> {
+    let mut woken = Woken::default();
+    let writes = core::iter::from_fn(|| server.next_write(ms(now), 1, &mut woken));
+    writes.filter_map(|write| if let Write::Block(head, _) = write { Some(head.unit) } else { None }).collect()
+}
+
+#[test]
+fn what_a_transport_did_not_begin_waits_in_its_old_place() {
+    let mut server = server(0);
+    server.requests(ms(0), ms(0), list(SESSION, 1, &[0, 2, 4, 6])).unwrap();
+    while read(&mut server, 1, 0).is_some() {}
+    assert_eq!(given(&mut server, 20), [100, 101, 102, 103]);
+    server.write_done(ms(21), 1, 100);
+    server.not_begun(1, Some(101));
+    assert_eq!(server.counts().written, 2);
+    // The newer list discards what was not begun, and only that.
+    server.requests(ms(22), ms(22), list(SESSION, 2, &[8])).unwrap();
+    let mut writes = written(&mut server, 23, 1);
+    let Words(Message::Flushed(Flushed { blocks, .. })) = writes.remove(0) else { panic!("what was discarded") };
+    assert_eq!(blocks.iter().map(|block| block.index).collect::<Vec<_>>(), [2, 3]);
+    assert_eq!(writes, []);
+    server.write_done(ms(24), 1, 101);
+    read(&mut server, 25, 0);
+    assert_eq!(written(&mut server, 40, 1), [Block(8)]);
+}
+
+#[test]
+fn what_a_list_discarded_while_it_was_being_handed_over_is_told_once_that_is_known() {
+    let mut server = server(0);
+    server.requests(ms(0), ms(0), list(SESSION, 1, &[0, 2, 4])).unwrap();
+    while read(&mut server, 1, 0).is_some() {}
+    assert_eq!(given(&mut server, 20), [100, 101, 102]);
+    server.requests(ms(21), ms(21), list(SESSION, 2, &[6])).unwrap();
+    assert_eq!((server.counts().flushed, written(&mut server, 22, 1)), (0, vec![]));
+    server.write_done(ms(23), 1, 100);
+    server.not_begun(1, Some(101));
+    server.write_done(ms(24), 1, 101);
+    let told = written(&mut server, 25, 1);
+    let [Words(Message::Flushed(Flushed { serial: 1, at: 21_000_000, blocks, .. }))] = &told[..] else {
+        panic!("{told:?}")
+    };
+    assert_eq!((blocks.len(), blocks[0].index, server.counts().flushed), (1, 2, 1));
+}
+
+#[test]
+fn the_end_of_every_write_is_told_once() {
+    let mut server = server(0);
+    server.requests(ms(0), ms(0), list(SESSION, 1, &[0, 2, 4, 6])).unwrap();
+    let mut told = Vec::new();
+    let mut write = |server: &mut Server<String>, now: u64, count: usize| {
+        let mut woken = Woken::default();
+        let writes = core::iter::from_fn(|| server.next_write(ms(now), 1, &mut woken));
+        let heads = writes.take(count).map(|write| match write {
+            Write::Block(head, _) => head,
+            Write::Words(words) => panic!("{words:?}"),
+        });
+        let heads: Vec<BlockHead> = heads.collect();
+        told.extend(heads.iter().filter(|head| head.before > 0).map(|head| (head.before, head.before_end_write)));
+        heads
+    };
+    while read(&mut server, 1, 0).is_some() {}
+    for head in write(&mut server, 20, 2) {
+        server.write_done(ms(head.unit), 1, head.unit);
+    }
+    // One is given back: what it told is told again.
+    assert_eq!(write(&mut server, 30, 2).len(), 2);
+    server.not_begun(1, None);
+    assert_eq!(write(&mut server, 31, 2).len(), 2);
+    assert_eq!(told, [(100, 100_000_000), (101, 101_000_000)].repeat(2));
+}
+
+#[test]
+fn of_blocks_that_were_handed_over_together_the_last_is_told_of() {
+    let mut server = server(0);
+    server.requests(ms(0), ms(0), list(SESSION, 1, &[0, 2, 4, 6])).unwrap();
+    while read(&mut server, 1, 0).is_some() {}
+    let mut woken = Woken::default();
+    let mut next = |server: &mut Server<String>, now: u64| match server.next_write(ms(now), 1, &mut woken) {
+        Some(Write::Block(head, _)) => (head.unit, head.before, head.before_end_write),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((next(&mut server, 20), next(&mut server, 20)), ((100, 0, 0), (101, 0, 0)));
+    server.write_done(ms(22), 1, 100);
+    server.write_done(ms(22), 1, 101);
+    assert_eq!(next(&mut server, 23), (102, 101, 22_000_000));
+    server.write_done(ms(24), 1, 102);
+    assert_eq!(next(&mut server, 25), (103, 102, 24_000_000));
+}

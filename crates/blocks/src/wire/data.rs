@@ -128,7 +128,8 @@ record! {
         pub end_read: u64,
         /// It was handed to the transport.
         pub start_write: u64,
-        /// The block before it on this connection, and when that was taken by the transport.
+        /// A block that was written before it on this connection, and when the transport had taken that, and with it those
+        /// whose writing began at the same moment before it.
         pub before: u64,
         /// See `before`.
         pub before_end_write: u64,

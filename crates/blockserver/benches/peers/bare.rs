@@ -1,6 +1,6 @@
 //! The least that can be done: a thread that reads requests of 8 bytes and writes blocks from memory.
 
-use super::{Figures, Peer};
+use crate::rounds::{Figures, Peer, own_cpu};
 use crate::{BLOCK, BLOCKS, IN_FLIGHT, ROUND};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -8,15 +8,9 @@ use std::time::Instant;
 
 pub(crate) struct Bare;
 
-/// CPU seconds of the calling thread.
-fn own_cpu() -> f64 {
-    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    stat.split(' ').next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(0.0) / 1e9
-}
-
 impl Peer for Bare {
-    fn name(&self) -> &'static str {
-        "bare loop"
+    fn name(&self) -> String {
+        "bare loop".into()
     }
 
     fn round(&mut self) -> Figures {

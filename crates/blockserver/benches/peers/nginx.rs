@@ -1,6 +1,7 @@
 //! nginx: one worker, sendfile, ranges of one file, eight connections.
 
-use super::{Figures, Peer, cpu_of};
+use super::cpu_of;
+use crate::rounds::{Figures, Peer};
 use crate::{BLOCK, BLOCKS, IN_FLIGHT, ROUND};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -52,8 +53,8 @@ impl Drop for Nginx {
 }
 
 impl Peer for Nginx {
-    fn name(&self) -> &'static str {
-        "nginx"
+    fn name(&self) -> String {
+        "nginx".into()
     }
 
     fn round(&mut self) -> Figures {

@@ -1,6 +1,7 @@
 //! redis: one connection, GETs of as many keys as there are blocks, eight on their way.
 
-use super::{Figures, Peer, cpu_of};
+use super::cpu_of;
+use crate::rounds::{Figures, Peer};
 use crate::{BLOCK, BLOCKS, IN_FLIGHT, ROUND};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -47,8 +48,8 @@ impl Drop for Redis {
 }
 
 impl Peer for Redis {
-    fn name(&self) -> &'static str {
-        "redis"
+    fn name(&self) -> String {
+        "redis".into()
     }
 
     fn round(&mut self) -> Figures {

@@ -153,10 +153,13 @@ impl Shared {
 
     fn hear_datagrams(self: &Arc<Self>, id: u16, socket: &UdpSocket, server: SocketAddr) {
         let mut reassembly = Reassembly::new(self.options.transport == Transport::Rtp);
+        if self.options.discard {
+            reassembly = reassembly.discarding();
+        }
         let mut memory = vec![0; 1 << 16];
-        while !self.closed.load(Ordering::Relaxed) && lock(&self.links).contains_key(&id) {
+        let mut control = nix::cmsg_space!(i32);
+        while !self.closed.load(Ordering::Relaxed) {
             let mut parts = [IoSliceMut::new(&mut memory)];
-            let mut control = nix::cmsg_space!(i32);
             let received =
                 recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut parts, Some(&mut control), MsgFlags::empty());
             let (bytes, size) = match received {
@@ -171,12 +174,13 @@ impl Shared {
                     });
                     (received.bytes, size)
                 }
-                Err(nix::errno::Errno::EAGAIN | nix::errno::Errno::EINTR) => continue,
+                // Nothing for a while: is the server still there?
+                Err(nix::errno::Errno::EAGAIN) if lock(&self.links).contains_key(&id) => continue,
+                Err(nix::errno::Errno::EINTR) => continue,
                 Err(_) => return,
             };
             for datagram in memory[..bytes].chunks(size.unwrap_or(bytes).max(1)) {
                 if let Some((head, data)) = reassembly.datagram(datagram) {
-                    let data = if self.options.discard { Vec::new() } else { data };
                     self.came(head, data);
                 }
             }

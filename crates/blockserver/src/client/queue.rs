@@ -12,6 +12,9 @@ const BLOCKS: usize = 256;
 struct Waiting {
     events: VecDeque<Event>,
     blocks: usize,
+    /// Who waits for an event, and who for room.
+    takers: usize,
+    putters: usize,
     closed: bool,
 }
 
@@ -29,12 +32,20 @@ impl Queue {
         let mut waiting = lock(&self.waiting);
         if matches!(event, Event::Block(_)) {
             while waiting.blocks >= BLOCKS && !waiting.closed {
+                waiting.putters += 1;
                 waiting = self.taken.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+                waiting.putters -= 1;
             }
             waiting.blocks += 1;
         }
-        if !waiting.closed {
-            waiting.events.push_back(event);
+        if waiting.closed {
+            return;
+        }
+        waiting.events.push_back(event);
+        let is_waited_for = waiting.takers > 0;
+        // Whoever wakes finds it unlocked; waking nobody would be a system call as well.
+        drop(waiting);
+        if is_waited_for {
             self.came.notify_one();
         }
     }
@@ -47,17 +58,21 @@ impl Queue {
             if let Some(event) = waiting.events.pop_front() {
                 if matches!(event, Event::Block(_)) {
                     waiting.blocks -= 1;
-                    self.taken.notify_one();
+                    if waiting.putters > 0 {
+                        self.taken.notify_one();
+                    }
                 }
                 return Some(event);
             }
-            waiting = match until {
+            waiting.takers += 1;
+            waiting = match until.map(|until| until.saturating_duration_since(Instant::now())) {
                 None => self.came.wait(waiting).unwrap_or_else(PoisonError::into_inner),
-                Some(until) => {
-                    let left = until.checked_duration_since(Instant::now())?;
-                    self.came.wait_timeout(waiting, left).unwrap_or_else(PoisonError::into_inner).0
-                }
+                Some(left) => self.came.wait_timeout(waiting, left).unwrap_or_else(PoisonError::into_inner).0,
             };
+            waiting.takers -= 1;
+            if waiting.events.is_empty() && until.is_some_and(|until| until <= Instant::now()) {
+                return None;
+            }
         }
     }
 

@@ -56,7 +56,12 @@ impl Site {
             std::fs::create_dir_all(&path).unwrap();
             Disk::open(&path, false, Some(1 << 30)).unwrap()
         });
-        let options = server::Options {
+        server::start(change(self.options(number)), disks.collect()).unwrap()
+    }
+
+    /// How a server is unless a test says otherwise.
+    pub(crate) fn options(&self, number: usize) -> server::Options {
+        server::Options {
             name: format!("server{number}"),
             listen: ANYWHERE.into(),
             master: self.master.address().to_string(),
@@ -66,8 +71,7 @@ impl Site {
             send_buffer: server::SEND_BUFFER,
             read_time: None,
             say: |_| {},
-        };
-        server::start(change(options), disks.collect()).unwrap()
+        }
     }
 
     pub(crate) fn client(&self, options: Options) -> Client {

@@ -1,0 +1,102 @@
+//! Disk servers that keep nothing and decide nothing: they join a master, take what a loader writes without keeping it, and
+//! answer lists of a client with blocks from memory, each with one blocking write. No queue, no disk, no stamps, no flush.
+
+use crate::BLOCK;
+use crate::common::{ANYWHERE, Site};
+use stackline_blocks::wire::control::Join;
+use stackline_blocks::wire::data::{Attached, BlockHead, Disk, Requests, Synced};
+use stackline_blocks::wire::greeting::Role;
+use stackline_blocks::wire::message::Message;
+use stackline_blockserver::connection::{self, Receiver, Sender};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread;
+
+/// The name of threads that serve.
+pub(crate) const THREAD: &str = "bare";
+/// Blocks in memory that are sent in turn.
+const IN_MEMORY: usize = 1024;
+
+/// Starts one that joins the site's master.
+pub(crate) fn start(site: &Site, number: u16) {
+    let listener = TcpListener::bind(SocketAddr::from(ANYWHERE)).unwrap();
+    let (master, key) = (site.master.address().to_string(), site.key.clone());
+    let (mut receiver, mut sender) = connection::connect(&master, Role::Server, Some(&key), None).unwrap();
+    let disk = Disk { identity: u128::from(number) + 1, path: "nowhere".into(), capacity: 1 << 40, used: 0, up: true };
+    let (name, address) = (format!("bare{number}"), listener.local_addr().unwrap().to_string());
+    sender.message(&Join { name, address, disks: vec![disk] }.into()).unwrap();
+    let Ok(Message::Joined(joined)) = receiver.message() else { panic!("the master does not take it") };
+    thread::spawn(move || {
+        while receiver.message().is_ok() {}
+        drop(sender);
+    });
+    thread::spawn(move || {
+        let memory = Arc::new(vec![1_u8; BLOCK * IN_MEMORY]);
+        for stream in listener.incoming() {
+            let (key, memory) = (key.clone(), Arc::clone(&memory));
+            let serve = move || {
+                let accepted = connection::accept(stream.unwrap(), Some(&key), None);
+                let Ok((role, (receiver, sender))) = accepted else { return };
+                match role {
+                    Role::Data => read(receiver, sender, joined.server, &memory),
+                    _ => write(receiver, sender),
+                }
+            };
+            thread::Builder::new().name(THREAD.into()).spawn(serve).unwrap();
+        }
+    });
+}
+
+fn read(mut receiver: Receiver, mut sender: Sender, server: u16, memory: &[u8]) {
+    while let Ok(message) = receiver.message() {
+        let sent = match message {
+            Message::Requests(list) => blocks(&mut sender, &list, server, memory),
+            _ => sender.message(&Attached { server }.into()),
+        };
+        if sent.is_err() {
+            return;
+        }
+    }
+}
+
+fn blocks(sender: &mut Sender, list: &Requests, server: u16, memory: &[u8]) -> std::io::Result<()> {
+    for entry in &list.entries {
+        let head = BlockHead {
+            unit: list.first_unit + u64::from(entry.index),
+            set: list.set,
+            number: entry.number,
+            serial: list.serial,
+            length: entry.length,
+            checksum: entry.checksum,
+            server,
+            disk: entry.disk,
+            cached: true,
+            app_send: 0,
+            master_in: 0,
+            master_out: 0,
+            server_in: 0,
+            start_read: 0,
+            end_read: 0,
+            start_write: 0,
+            before: 0,
+            before_end_write: 0,
+        };
+        let at = entry.number as usize % IN_MEMORY * BLOCK;
+        sender.with_data(&head.into(), &memory[at..at + entry.length as usize])?;
+    }
+    Ok(())
+}
+
+fn write(mut receiver: Receiver, mut sender: Sender) {
+    let mut scratch = vec![0; BLOCK];
+    loop {
+        let done = match receiver.message() {
+            Ok(Message::Store(store)) => receiver.data(&mut scratch[..store.length as usize]).is_ok(),
+            Ok(Message::Sync(sync)) => sender.message(&Synced { request: sync.request }.into()).is_ok(),
+            _ => false,
+        };
+        if !done {
+            return;
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Messages out of a connection's bytes. What comes behind a message is read with it, as far as it has come, so that a message
+//! and a block take one system call each or less. It holds no more than the longest message that belongs there.
+
+use super::Ended;
+use nix::errno::Errno;
+use nix::sys::socket::{MsgFlags, recv};
+use stackline_blocks::limits;
+use stackline_blocks::wire::data::BLOCK_HEAD;
+use stackline_blocks::wire::message::{self, Message};
+use stackline_blocks::wire::{HEAD, Malformed};
+use std::io::{self, IoSliceMut, Read};
+use std::net::TcpStream;
+use std::os::fd::AsRawFd;
+
+/// Bytes that are read at once where a message is to come.
+const AT_ONCE: usize = 4096;
+/// Bytes that are read behind the data of a block: what precedes the next one.
+const BEHIND: usize = HEAD + BLOCK_HEAD;
+
+/// Reads messages.
+#[derive(Debug)]
+pub struct Receiver {
+    pub(super) stream: TcpStream,
+    /// Bytes that came, from `from` to `until`.
+    memory: Vec<u8>,
+    from: usize,
+    until: usize,
+}
+
+impl Receiver {
+    pub(super) const fn new(stream: TcpStream) -> Self {
+        Self { stream, memory: Vec::new(), from: 0, until: 0 }
+    }
+
+    /// The next message.
+    ///
+    /// # Errors
+    /// [`Ended`].
+    pub fn message(&mut self) -> Result<Message, Ended> {
+        self.message_within(limits::LONGEST_MESSAGE)
+    }
+
+    pub(super) fn message_within(&mut self, most: usize) -> Result<Message, Ended> {
+        loop {
+            if let Some(message) = self.parse(most)? {
+                return Ok(message);
+            }
+            self.make_room(AT_ONCE);
+            match self.stream.read(&mut self.memory[self.until..]) {
+                Ok(0) => return Err(self.over()),
+                Ok(count) => self.until += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Takes what has come, without waiting; [`Receiver::come`] has the messages. Whether more may be there.
+    ///
+    /// # Errors
+    /// [`Ended`].
+    pub fn take(&mut self) -> Result<bool, Ended> {
+        self.make_room(AT_ONCE);
+        match recv(self.stream.as_raw_fd(), &mut self.memory[self.until..], MsgFlags::MSG_DONTWAIT) {
+            Ok(0) => Err(self.over()),
+            Ok(count) => {
+                self.until += count;
+                Ok(self.until == self.memory.len())
+            }
+            Err(Errno::EAGAIN) => Ok(false),
+            Err(Errno::EINTR) => Ok(true),
+            Err(errno) => Err(io::Error::from(errno).into()),
+        }
+    }
+
+    /// The next message of what was taken, if it is whole.
+    ///
+    /// # Errors
+    /// [`Ended`].
+    pub fn come(&mut self) -> Result<Option<Message>, Ended> {
+        self.parse(limits::LONGEST_MESSAGE)
+    }
+
+    /// The data behind a message, and with the same system call what precedes the next block.
+    ///
+    /// # Errors
+    /// [`Ended`].
+    pub fn data(&mut self, data: &mut [u8]) -> Result<(), Ended> {
+        let mut done = data.len().min(self.until - self.from);
+        data[..done].copy_from_slice(&self.memory[self.from..self.from + done]);
+        self.from += done;
+        while done < data.len() {
+            // All that was read is used: the memory is free.
+            (self.from, self.until) = (0, 0);
+            self.make_room(BEHIND);
+            let left = data.len() - done;
+            let mut parts = [IoSliceMut::new(&mut data[done..]), IoSliceMut::new(&mut self.memory[..BEHIND])];
+            match self.stream.read_vectored(&mut parts) {
+                Ok(0) => return Err(Ended::Broken("the connection ended within a block".into())),
+                Ok(count) => {
+                    done += count.min(left);
+                    self.until = count.saturating_sub(left);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// The connection itself.
+    #[must_use]
+    pub const fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+
+    fn parse(&mut self, most: usize) -> Result<Option<Message>, Ended> {
+        let malformed = |fault: Malformed| Ended::Broken(fault.to_string());
+        let here = &self.memory[self.from..self.until];
+        let Some(([a, b, c, d, kind], rest)) = here.split_first_chunk::<HEAD>() else { return Ok(None) };
+        let length = message::length([*a, *b, *c, *d], most).map_err(malformed)? - 1;
+        let Some(body) = rest.get(..length) else { return Ok(None) };
+        let message = Message::read(*kind, body).map_err(malformed)?;
+        message::bounded(&message).map_err(malformed)?;
+        self.from += HEAD + length;
+        Ok(Some(message))
+    }
+
+    /// Moves what is there to the beginning, and makes room for so many bytes behind it. The memory grows with what has
+    /// come, never with what was announced.
+    fn make_room(&mut self, bytes: usize) {
+        if self.from > 0 {
+            self.memory.copy_within(self.from..self.until, 0);
+            (self.from, self.until) = (0, self.until - self.from);
+        }
+        if self.memory.len() < self.until + bytes {
+            self.memory.resize((2 * self.until).max(self.until + bytes), 0);
+        }
+    }
+
+    fn over(&self) -> Ended {
+        match self.until - self.from {
+            0 => Ended::Closed,
+            _ => Ended::Broken("the connection ended within a message".into()),
+        }
+    }
+}
