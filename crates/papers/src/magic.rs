@@ -43,5 +43,6 @@ pub const PAPER: Paper = Paper {
     profile: setting::TEXT,
     reproduce: reproduce::reproduce,
     measure: Some(copies::measure),
+    measured: &["Table 2", "Figure 14"],
     compare: Some(worlds::COMPARISON),
 };

@@ -19,6 +19,8 @@ pub struct Paper {
     /// Runs its programs on this machine, so often, and gives their times as JSON; nothing where it has none. It may leave
     /// the machine's network, so its process has one thread and does nothing else.
     pub measure: Option<fn(u32) -> Result<serde_json::Value>>,
+    /// The tables that have something of [`Paper::measure`].
+    pub measured: &'static [&'static str],
     /// What of it is run over an emulated network and simulated alike; nothing where it has no such comparison.
     pub compare: Option<Comparison>,
 }
@@ -62,8 +64,30 @@ pub struct Settings<'a> {
     pub precision: f64,
     /// What [`Paper::measure`] printed in a process of its own, or why it did not; nothing where it was not started.
     pub measured: Option<std::result::Result<Vec<u8>, String>>,
+    /// Only the tables and figures whose names begin so, whatever their letters' case.
+    pub only: Option<&'a str>,
     /// Gets how many parts of the work are done, and how many there are.
     pub progress: &'a (dyn Fn(usize, usize) + Sync),
+}
+
+impl Paper {
+    /// Whether something is measured for the tables whose names begin so.
+    #[must_use]
+    pub fn measures(&self, only: Option<&str>) -> bool {
+        self.measured.iter().any(|name| begins(name, only))
+    }
+}
+
+fn begins(name: &str, only: Option<&str>) -> bool {
+    only.is_none_or(|only| name.to_lowercase().starts_with(&only.to_lowercase()))
+}
+
+impl Settings<'_> {
+    /// Whether the table of that name is wanted.
+    #[must_use]
+    pub fn wants(&self, name: &str) -> bool {
+        begins(name, self.only)
+    }
 }
 
 /// A paper made again.

@@ -268,8 +268,10 @@ fn link_written() -> impl Strategy<Value = String> {
 }
 
 fn network_written() -> impl Strategy<Value = String> {
-    let switch =
-        (one_of(&["switch", "Router"]), one_of(&["", "buffer 64KiB per port;", "cells 53;early-packet-discard ON;abr on"]));
+    let switch = (
+        one_of(&["switch", "Router"]),
+        one_of(&["", "buffer 64KiB per port;", "cells 53;early-packet-discard ON;abr on"]),
+    );
     let switch = (switch, prop::option::of(queues_written()));
     (host_statements(), switch, prop::collection::vec(link_written(), 1..5)).prop_map(
         |(host, ((word, body), queue), links)| {

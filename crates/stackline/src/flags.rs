@@ -517,6 +517,9 @@ pub(crate) struct Reproduce {
     /// Print the host profiles it is simulated with, as networks of the language, and do nothing else
     #[arg(long, requires = "paper", conflicts_with_all = ["json", "pictures"])]
     pub(crate) profile: bool,
+    /// Only the tables and figures whose names begin so, such as 'figure 11'
+    #[arg(long, value_name = "NAME", requires = "paper")]
+    pub(crate) only: Option<String>,
     /// Draw its figures as SVG into this directory
     #[arg(long, value_name = "DIR", requires = "paper")]
     pub(crate) pictures: Option<PathBuf>,

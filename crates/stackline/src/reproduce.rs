@@ -56,7 +56,8 @@ fn again(paper: &Paper, flags: &flags::Reproduce) -> Result {
             .hint("`stackline reproduce magic --in emulated` has some"));
     }
     flags.pictures.as_deref().map_or(Ok(()), directory)?;
-    let measured = (flags.runs > 0 && paper.measure.is_some()).then(|| measured(paper, flags.runs));
+    let measures = flags.runs > 0 && paper.measure.is_some() && paper.measures(flags.only.as_deref());
+    let measured = measures.then(|| measured(paper, flags.runs));
     let bar = bar();
     let progress = |done: usize, all: usize| {
         bar.set_length(all as u64);
@@ -67,6 +68,7 @@ fn again(paper: &Paper, flags: &flags::Reproduce) -> Result {
         transfers: flags.transfers,
         precision: flags.precision / 100.0,
         measured,
+        only: flags.only.as_deref(),
         progress: &progress,
     });
     let mut made = made.inspect_err(|_| bar.finish_and_clear())?;
@@ -74,6 +76,10 @@ fn again(paper: &Paper, flags: &flags::Reproduce) -> Result {
         made.tables.sheets.push(compare::compare(&comparison, flags.seed, flags.sessions, &progress)?);
     }
     bar.finish_and_clear();
+    if let (Some(only), true) = (&flags.only, made.tables.exhibits.is_empty() && made.tables.sheets.is_empty()) {
+        return Err(Error::input(format!("nothing of {} has a name that begins with {only}", paper.name))
+            .hint(format!("`stackline reproduce {}` makes all of it, with its names", paper.name)));
+    }
     let drawn = flags.pictures.as_deref().map_or(Ok(Vec::new()), |directory| write(directory, &made.charts))?;
     if flags.json {
         let mut json = stackline_report::paper_json(&made.tables);

@@ -45,6 +45,30 @@ fn the_profiles_are_networks_of_the_language() {
     assert_eq!(stackline(&["reproduce", "--profile"]).status.code(), Some(2));
 }
 
+#[test]
+fn only_what_is_asked_for_is_made() {
+    let formulas = done(&["reproduce", "magic", "--only", "formulas"]);
+    assert!(formulas.contains("streams with 624 KiB") && !formulas.contains("Table 2"), "{formulas}");
+    let json: Value =
+        serde_json::from_str(&done(&["reproduce", "magic", "--only", "figure 3", "--json", "--seed", "2"])).unwrap();
+    let [figure] = json["exhibits"].as_array().unwrap().as_slice() else { panic!("{json}") };
+    let rows = figure["rows"].as_array().unwrap();
+    // The wide area is 6 ms each way further for the list and for the block, and the master is with the client.
+    let of = |row: usize, key: &str| rows[row][key].as_f64().unwrap();
+    assert!((of(0, "server_in_ms") - of(2, "server_in_ms") - 5.9).abs() < 0.3, "{figure}");
+    assert!(of(1, "app_receive_ms") < of(3, "app_receive_ms"), "the Alpha copies faster: {figure}");
+    let output = stackline(&["reproduce", "magic", "--only", "figure 99"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("hint: "));
+}
+
+#[test]
+fn a_paper_without_sessions_is_not_emulated() {
+    let output = stackline(&["reproduce", "blast", "--in", "emulated"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("hint: `stackline reproduce magic --in emulated`"));
+}
+
 fn exhibit<'a>(paper: &'a Value, name: &str) -> &'a Value {
     paper["exhibits"].as_array().unwrap().iter().find(|exhibit| exhibit["name"] == name).unwrap()
 }

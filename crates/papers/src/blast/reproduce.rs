@@ -16,6 +16,7 @@ pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
     let hosts = Hosts::of(&profiles)?;
     let mut sheets = tables::sheets(&hosts);
     sheets.extend(figures::sheets(&hosts));
+    sheets.retain(|sheet| settings.wants(sheet.name));
     if let Some(output) = &settings.measured {
         measured::fill(&mut sheets, &Measurements::read(output.as_deref()));
     }
@@ -27,7 +28,9 @@ pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
         exhibits: sheets.into_iter().map(Exhibit::from).collect(),
         sheets: Vec::new(),
     };
-    Ok(Reproduction { charts: charts::charts(&tables).into(), tables })
+    let mut charts: Vec<_> = charts::charts(&tables).into();
+    charts.retain(|(file, _)| settings.wants(&file.replace("figure-", "Figure ").replace(".svg", "")));
+    Ok(Reproduction { charts, tables })
 }
 
 /// What the profiles cost, in one sentence.

@@ -8,25 +8,30 @@ use stackline_core::error::Result;
 use stackline_report::paper::Paper;
 use stackline_report::sheet::Sheet;
 
-/// All tables and pictures.
+/// Makes some of the tables.
+type Part<'a> = &'a dyn Fn() -> Result<Vec<Sheet>>;
+
+/// All tables and pictures that are wanted.
 pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
     let lab = Lab { seed: settings.seed };
     let here = settings.measured.as_ref().map(|output| Here::read(output.as_deref()));
     let measured = here.as_ref().and_then(|here| here.as_ref().ok());
-    let parts: [&dyn Fn() -> Result<Vec<Sheet>>; 8] = [
-        &|| Ok(vec![formulas::sheet()]),
-        &|| latency::sheets(&lab).map(Vec::from),
-        &|| Ok(vec![table2::sheet(&lab, measured)?, lan::sheet(&lab)?]),
-        &|| wan::sheets(&lab).map(Vec::from),
-        &|| remedies::sheets(&lab).map(Vec::from),
-        &|| Ok(vec![sweeps::by_mtu(&lab)?]),
-        &|| Ok(vec![sweeps::by_streams(&lab)?]),
-        &|| Ok(here.iter().map(copies::sheet).collect()),
+    let parts: [(&[&str], Part<'_>); 9] = [
+        (&["Formulas"], &|| Ok(vec![formulas::sheet()])),
+        (&["4.2.3", "Figure 3"], &|| latency::sheets(&lab).map(Vec::from)),
+        (&["Table 2"], &|| Ok(vec![table2::sheet(&lab, measured)?])),
+        (&["Figures 4 to 6"], &|| Ok(vec![lan::sheet(&lab)?])),
+        (&["Figures 8 to 10", "4.3.3", "Assumptions"], &|| wan::sheets(&lab).map(Vec::from)),
+        (&["4.3.4", "Today"], &|| remedies::sheets(&lab).map(Vec::from)),
+        (&["Figure 11"], &|| Ok(vec![sweeps::by_mtu(&lab)?])),
+        (&["Figure 13"], &|| Ok(vec![sweeps::by_streams(&lab)?])),
+        (&["Figure 14"], &|| Ok(here.iter().map(copies::sheet).collect())),
     ];
     let mut sheets = Vec::new();
-    for (done, part) in parts.iter().enumerate() {
-        (settings.progress)(done, parts.len());
-        sheets.extend(part()?);
+    let wanted: Vec<_> = parts.iter().filter(|(names, _)| names.iter().any(|name| settings.wants(name))).collect();
+    for (done, (_, part)) in wanted.iter().enumerate() {
+        (settings.progress)(done, wanted.len());
+        sheets.extend(part()?.into_iter().filter(|sheet| settings.wants(&sheet.name)));
     }
     let tables = Paper {
         name: "magic".into(),
