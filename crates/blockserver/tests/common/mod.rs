@@ -33,8 +33,9 @@ impl Site {
         for number in 0..servers {
             let server = site.start_server(number);
             site.servers.push(server);
+            // One after the other, so that the master numbers them as they are numbered here.
+            site.wait_for(number + 1);
         }
-        site.wait_for(servers);
         site
     }
 
