@@ -10,6 +10,7 @@
 //! | [`gateway`] | blocks for any HTTP client |
 //! | [`get`] | reads a range back |
 //! | [`replay`] | a session by the clock, its record |
+//! | [`ways`] | the ways of blocks as events |
 //! | [`list_trace`] | lists of a session as a file |
 //! | [`master`] | the master at work |
 //! | [`server`] | a disk server at work |
@@ -40,3 +41,4 @@ pub mod replay;
 pub mod server;
 pub mod simulated;
 pub mod store;
+pub mod ways;

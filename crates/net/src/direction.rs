@@ -91,6 +91,7 @@ pub(crate) struct Direction {
     pub(crate) send_scheduled: bool,
     packets: u64,
     bytes: u64,
+    busy: Duration,
     /// Marks, duplicates and drops: rare, so boxed.
     pub(crate) counters: Box<Counters>,
     charge: Charge,
@@ -147,6 +148,7 @@ impl Direction {
             send_scheduled: false,
             packets: 0,
             bytes: 0,
+            busy: Duration::ZERO,
             counters: Box::default(),
             charge: link.charge,
             transmitter: Transmitter::new(&link.rate),
@@ -290,6 +292,7 @@ impl Direction {
             self.finish(first, charged - one)
         };
         self.free_at = last;
+        self.busy += last.since(start);
         let span = Span { first, last };
         if !self.untracked {
             let bytes = segments.bytes();
@@ -370,6 +373,7 @@ impl Direction {
             self.free_at = self.finish(start, bytes);
         }
         let departure = self.free_at;
+        self.busy += departure.since(start);
         let span = Span { first: departure, last: departure };
         self.leaving.push_back(Leaving { span, count: 1, each: bytes, last: bytes });
         self.backlog += bytes;
@@ -507,7 +511,7 @@ impl Direction {
 
     /// Counters of everything that went through.
     pub(crate) fn counters(&self) -> Counters {
-        Counters { packets: self.packets, bytes: self.bytes, ..*self.counters }
+        Counters { packets: self.packets, bytes: self.bytes, busy: self.busy, ..*self.counters }
     }
 
     /// Whether the link loses nothing.
