@@ -51,7 +51,8 @@ pub struct Stretch {
     pub busy_ns: u64,
     /// Units at once that it hardly ever exceeds.
     pub most: u32,
-    /// The stretch that units in it wait for, by its place in the profile; none where units are served in it.
+    /// The stretch that units in it wait for, by its place in the profile; none where units are served in it, itself where they wait
+    /// for what no unit reached.
     pub waits_for: Option<usize>,
     /// Time that it limited its host, ns: units waited for it and nothing waited behind it.
     pub limits_ns: u64,
@@ -138,19 +139,19 @@ fn usual_next(lifelines: &Lifelines, lines: &[&Line]) -> BTreeMap<u32, u32> {
     most.into_iter().filter(|(from, (_, to))| host(*from) == host(*to)).map(|(from, (_, to))| (from, to)).collect()
 }
 
-/// For each point whether the host that most lines go to from there is the one where they end.
+/// For each point whether the host that most lines go to from there is the one where they end; where none goes on, it may be.
 fn ends(lifelines: &Lifelines, lines: &[&Line]) -> Vec<bool> {
     let mut votes = vec![(0_u64, 0_u64); lifelines.points.len()];
     let host = |passage: &Passage| &lifelines.points[passage.point as usize].host;
-    for line in lines.iter().filter(|line| line.has_arrived()) {
+    for line in lines {
         let passages = lifelines.passages_of(line);
         let Some(last) = passages.last() else { continue };
         for pair in passages.windows(2).filter(|pair| host(&pair[0]) != host(&pair[1])) {
             let vote = &mut votes[pair[0].point as usize];
-            if host(&pair[1]) == host(last) { vote.0 += 1 } else { vote.1 += 1 }
+            if line.has_arrived() && host(&pair[1]) == host(last) { vote.0 += 1 } else { vote.1 += 1 }
         }
     }
-    votes.into_iter().map(|(ends, goes_on)| ends > goes_on).collect()
+    votes.into_iter().map(|(ends, goes_on)| ends > goes_on || goes_on == 0).collect()
 }
 
 /// What is gathered of one host.
@@ -189,9 +190,10 @@ fn stays<'l>(
     let (Outcome::Flushed { .. }, Some(last)) = (line.outcome, passages.last()) else { return };
     let is_flush = |mark: &&Passage| fate(&lifelines.marked[mark.point as usize].keyword) == Some(Fate::Flushed);
     let given_up = lifelines.marks_of(line).iter().rev().find(is_flush);
-    if let (Some(given_up), Some(to)) = (given_up, next.get(&last.point)) {
-        let from = (last.point, last.at_ns);
-        hosts.entry(host(last.point)).or_default().stay(from, (*to, given_up.at_ns), true);
+    if let Some(given_up) = given_up {
+        // Where no unit ever went on, its way out is behind that point.
+        let (from, to) = ((last.point, last.at_ns), next.get(&last.point).copied().unwrap_or(last.point));
+        hosts.entry(host(last.point)).or_default().stay(from, (to, given_up.at_ns), true);
     }
 }
 
@@ -217,7 +219,7 @@ impl Host {
         let mut stays = self.stays;
         stays.iter_mut().for_each(|stay| stay.stretch = place[stay.stretch]);
         for at in 0..sorted.len() {
-            let goes_on = sorted.iter().any(|next| next.from == sorted[at].to);
+            let goes_on = sorted.iter().enumerate().any(|(next, one)| next != at && one.from == sorted[at].to);
             sorted[at].leaves = !goes_on && ends.get(sorted[at].to as usize) == Some(&true);
         }
         let changes = changes(&stays);
@@ -300,6 +302,10 @@ fn occupied(
 /// Says which stretches are waiting rooms, the last first: what is waited for is never itself a room.
 fn rooms(stretches: &mut [Stretch], crowds: &BTreeMap<(usize, usize), f64>, way_ns: f64) {
     for at in (0..stretches.len()).rev() {
+        if stretches[at].from == stretches[at].to {
+            stretches[at].waits_for = Some(at);
+            continue;
+        }
         let follows = |(next, one): &(usize, &Stretch)| *next != at && one.from == stretches[at].to;
         let next = stretches.iter().enumerate().filter(follows).max_by_key(|(_, one)| one.units).map(|(next, _)| next);
         let Some(next) = next.filter(|next| stretches[*next].waits_for.is_none()) else { continue };

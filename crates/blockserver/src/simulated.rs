@@ -230,7 +230,8 @@ impl<T: Tap<Datagram>> Site<'_, T> {
                 }
                 if costs.receive > Duration::ZERO {
                     self.parts.world.set_reading(connection, side, false);
-                    self.parts.at(now + costs.receive, Task::Reads { connection, side });
+                    let done = self.parts.application_busy(connection, now, costs.receive);
+                    self.parts.at(done, Task::Reads { connection, side });
                 }
             }
         }
@@ -254,7 +255,11 @@ impl<T: Tap<Datagram>> Site<'_, T> {
                 let woken = self.parts.servers[server].read_done(now, spot, Ok(()));
                 self.woken(now, server, &woken);
             }
-            Task::Reads { connection, side } => self.parts.world.set_reading(connection, side, true),
+            // Several blocks can have come at once; only behind the last of them it reads on.
+            Task::Reads { connection, side } => {
+                let reads = self.parts.application_busy(connection, now, Duration::ZERO) <= now;
+                self.parts.world.set_reading(connection, side, reads);
+            }
             Task::Look => {
                 self.look(now);
                 self.parts.at(now + EVERY, Task::Look);
@@ -278,7 +283,7 @@ impl<T: Tap<Datagram>> Site<'_, T> {
         if let Some(tally) = before {
             self.record.over(tally);
         }
-        self.record.sent(now, list.first_unit, &numbers);
+        self.record.sent(now, (list.first_unit, list.set, list.serial), &numbers);
         self.parts.tell_master(list.into());
     }
 

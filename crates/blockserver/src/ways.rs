@@ -2,6 +2,7 @@
 //! sections 3.1 and 4.3.1). It writes no file.
 
 use stackline_blocks::history::{FLUSH, History, Place, Point};
+use stackline_blocks::record::Record;
 use stackline_events::Value;
 use std::collections::BTreeMap;
 
@@ -29,9 +30,9 @@ impl Names {
     }
 }
 
-/// Emits every point that these blocks passed. `zero_ns` is added to every time.
-pub fn ways(histories: &[History], names: &Names, zero_ns: u64, emit: &mut Emit<'_>) {
-    for history in histories {
+/// Emits every point that the blocks of a record passed. `zero_ns` is added to every time.
+pub fn ways(record: &Record, names: &Names, zero_ns: u64, emit: &mut Emit<'_>) {
+    for history in record.histories.iter().chain(&record.unanswered()) {
         // The block counter stands first, as every unit's id does; then the paper's other data: block, data set, list.
         let values: [Value<'_>; 5] = [
             history.unit.into(),

@@ -37,8 +37,7 @@ pub(crate) struct Session {
     pub(crate) ports: Vec<PortSeen>,
     /// Of the servers' connections, where monitors saw these.
     pub(crate) transport: Option<TransportSeen>,
-    pub(crate) blocked: Vec<Blocked>,
-    /// Share of the time that servers were blocked with something sent again meanwhile.
+    /// Share of the time that servers waited for what was sent again: blocked with something of it, or without any progress.
     pub(crate) resending: f64,
     /// From when to when, ns.
     pub(crate) span: (u64, u64),
@@ -84,6 +83,8 @@ pub(crate) struct TransportSeen {
     pub(crate) send_buffer: f64,
     /// What had come lay unread.
     pub(crate) unread: f64,
+    /// They had something to send and nothing was acknowledged in a whole interval.
+    pub(crate) stalled: f64,
     pub(crate) retransmits: u64,
     /// The most that one of them had on its way.
     pub(crate) in_flight_bytes: u64,
@@ -107,9 +108,6 @@ impl Session {
         };
         let (arrived, back) = (count(lines(), |line| line.has_arrived()), count(lines(), |line| comes_back(&line)));
         let profiles = profiles(lifelines, Some(input.index));
-        if back < LEAST_UNITS || back * 2 < arrived || !profiles.iter().any(Profile::answers) {
-            return None;
-        }
         let mut last_met: BTreeMap<u32, u64> = BTreeMap::new();
         for line in lines() {
             if let Outcome::Flushed { after } = line.outcome {
@@ -117,13 +115,28 @@ impl Session {
             }
         }
         let moments = || lines().flat_map(|line| lifelines.passages_of(line)).map(|passage| passage.at_ns);
+        let flushed: u64 = last_met.values().sum();
+        let asked = count(lines(), |_| true);
         let span = (moments().min()?, moments().max()?);
-        let (inside, beyond) = limiting(&profiles, log);
+        let (inside, mut beyond) = limiting(&profiles, log);
+        let mut servers: Vec<&str> = answering(&profiles).map(|profile| profile.host.as_str()).collect();
+        if back + flushed < LEAST_UNITS || servers.is_empty() {
+            // Nothing came back: whoever has something to send and gets none of it through is held up beyond itself.
+            servers = stuck(log);
+            if asked < LEAST_UNITS || servers.is_empty() {
+                return None;
+            }
+            let hosts = servers.iter().map(|host| ((*host).to_owned(), 1.0)).collect();
+            beyond = Some(Limit { from: 0, to: 0, share: 1.0, hosts, has_room: false });
+        } else if back * 2 < arrived {
+            return None;
+        }
         let blocked = blocked(lifelines);
-        let resending = resending(log, &blocked, &profiles, span);
-        let flushed = last_met.values().sum();
-        let (ports, transport) = (ports(log, span), transport(log, &profiles));
-        Some(Self { profiles, arrived, flushed, last_met, inside, beyond, ports, transport, blocked, resending, span })
+        let transport = transport(log, &servers);
+        let stalled = transport.as_ref().map_or(0.0, |seen| seen.stalled);
+        let resending = resending(log, &blocked, servers.len(), span).max(stalled);
+        let ports = ports(log, span);
+        Some(Self { profiles, arrived: back, flushed, last_met, inside, beyond, ports, transport, resending, span })
     }
 
     /// Whether more was asked for than what there was could do.
@@ -156,7 +169,7 @@ impl Session {
 
     /// Servers: hosts that units come back from.
     pub(crate) fn servers(&self) -> impl Iterator<Item = &Profile> {
-        self.profiles.iter().filter(|profile| profile.answers())
+        answering(&self.profiles)
     }
 
     /// Where units that were given up ended, and where the time of units went: the same for all findings.
@@ -225,6 +238,29 @@ impl Session {
     }
 }
 
+/// Hosts that units come back from.
+fn answering(profiles: &[Profile]) -> impl Iterator<Item = &Profile> {
+    profiles.iter().filter(|profile| profile.answers())
+}
+
+/// Hosts where no unit begins, of which monitors say that something was to be sent and sent again, and not acknowledged.
+fn stuck<'c>(log: &Log<'c>) -> Vec<&'c str> {
+    let lifelines = log.input.lifelines;
+    let begins = |host: &str| {
+        let first = |line: &Line| lifelines.passages_of(line).first().map(|first| first.point as usize);
+        lifelines.lines.iter().filter_map(first).any(|point| lifelines.points[point].host == host)
+    };
+    let mut hosts: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
+    for row in log.rows("TCP_INFO").iter().copied() {
+        let number = |field: &str| log.number(row, field).unwrap_or(0);
+        let sum = hosts.entry(log.host(row)).or_default();
+        sum.0 += number("retransmits");
+        sum.1 += number("acked_bytes");
+    }
+    let is_stuck = |(host, (again, acked)): &(&str, (i64, i64))| *again > 0 && *acked < FEW && !begins(host);
+    hosts.into_iter().filter(is_stuck).map(|(host, _)| host).collect()
+}
+
 fn count<'l>(lines: impl Iterator<Item = &'l Line>, wanted: impl Fn(&'l Line) -> bool) -> u64 {
     lines.filter(|line| wanted(line)).count() as u64
 }
@@ -237,6 +273,9 @@ pub(crate) fn keyword<'c>(log: &Log<'c>, point: u32) -> &'c str {
 /// `START_READ to END_READ`.
 pub(crate) fn stretch_name(log: &Log<'_>, from: u32, to: u32) -> String {
     let point = |at: u32| point_name(&log.input.lifelines.points[at as usize]);
+    if from == to {
+        return format!("behind {}", point(from));
+    }
     format!("{} to {}", point(from), point(to))
 }
 
@@ -314,16 +353,18 @@ fn ports(log: &Log<'_>, (from, to): (u64, u64)) -> Vec<PortSeen> {
     }
     // Of intervals in which nothing went through it there are no events.
     let span = real((to - from).max(1));
-    let of = |(port, busy, time): (PortSeen, u64, u64)| PortSeen { busy: real(busy) / span.max(real(time)), ..port };
+    // What leaves is counted when it is certain to leave, which can be an interval before.
+    let of = |(port, busy, time): (PortSeen, u64, u64)| {
+        PortSeen { busy: (real(busy) / span.max(real(time))).min(1.0), ..port }
+    };
     ports.into_values().map(of).collect()
 }
 
 /// What monitors saw of connections between servers and the others.
-fn transport(log: &Log<'_>, profiles: &[Profile]) -> Option<TransportSeen> {
-    let servers: Vec<&str> = profiles.iter().filter(|one| one.answers()).map(|one| one.host.as_str()).collect();
+fn transport(log: &Log<'_>, servers: &[&str]) -> Option<TransportSeen> {
     let mut seen = TransportSeen::default();
     let (mut sending_ns, mut reading_ns, mut unread_ns) = (0.0, 0.0, 0.0);
-    let (mut window_ns, mut buffer_ns) = (0.0, 0.0);
+    let (mut window_ns, mut buffer_ns, mut stalled_ns) = (0.0, 0.0, 0.0);
     let mut ends: BTreeMap<(&str, &str), ()> = BTreeMap::new();
     for row in log.rows("TCP_INFO").iter().copied() {
         let number = |field: &str| log.number(row, field).unwrap_or(0).max(0);
@@ -332,6 +373,8 @@ fn transport(log: &Log<'_>, profiles: &[Profile]) -> Option<TransportSeen> {
             sending_ns += interval;
             window_ns += number("rwnd_limited_ns") as f64;
             buffer_ns += number("sndbuf_limited_ns") as f64;
+            let has_more = number("in_flight_bytes") + number("unsent_bytes") > 0;
+            stalled_ns += if has_more && number("acked_bytes") == 0 { interval } else { 0.0 };
             seen.retransmits += number("retransmits").unsigned_abs();
             seen.in_flight_bytes = seen.in_flight_bytes.max(number("in_flight_bytes").unsigned_abs());
             seen.round_trip_ns = seen.round_trip_ns.max(number("rtt_ns").unsigned_abs());
@@ -346,12 +389,13 @@ fn transport(log: &Log<'_>, profiles: &[Profile]) -> Option<TransportSeen> {
     seen.connections = ends.len();
     seen.window = window_ns / f64::max(sending_ns, 1.0);
     seen.send_buffer = buffer_ns / f64::max(sending_ns, 1.0);
+    seen.stalled = stalled_ns / f64::max(sending_ns, 1.0);
     seen.unread = unread_ns / f64::max(reading_ns, 1.0);
     (seen.connections > 0).then_some(seen)
 }
 
 /// The share of the time that servers were blocked in intervals in which something of theirs was sent again.
-fn resending(log: &Log<'_>, blocked: &[Blocked], profiles: &[Profile], (from, to): (u64, u64)) -> f64 {
+fn resending(log: &Log<'_>, blocked: &[Blocked], servers: usize, (from, to): (u64, u64)) -> f64 {
     let mut times: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
     let keywords = log.input.events.names.len() as u32;
     let again = (0..keywords).map(|name| log.input.events.names.text(name)).filter(|name| fate(name) == Some(Fate::SentAgain));
@@ -359,7 +403,6 @@ fn resending(log: &Log<'_>, blocked: &[Blocked], profiles: &[Profile], (from, to
         times.entry(log.host(row)).or_default().push(log.at(row));
     }
     times.values_mut().for_each(|times| times.sort_unstable());
-    let servers = profiles.iter().filter(|profile| profile.answers()).count();
     let mut sum = 0;
     for one in blocked {
         let Some(times) = times.get(log.input.lifelines.groups[one.group as usize].as_str()) else { continue };

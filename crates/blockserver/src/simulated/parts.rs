@@ -94,6 +94,7 @@ pub(super) struct Parts<T: Tap<Datagram>> {
     client_server: Vec<Way>,
     master_free: Instant,
     server_free: Vec<Instant>,
+    application_free: BTreeMap<u32, Instant>,
     disks_free: Vec<Vec<bool>>,
     writing: Vec<Option<Writing>>,
     generator: Generator,
@@ -149,6 +150,7 @@ impl<T: Tap<Datagram>> Parts<T> {
             client_server,
             master_free: Instant(0),
             server_free: vec![Instant(0); scene.servers.len()],
+            application_free: BTreeMap::new(),
             disks_free: scene.servers.iter().map(|server| vec![true; server.disks.len()]).collect(),
             writing: scene.servers.iter().map(|_| None).collect(),
             generator: scene.seed.child("disks").generator(),
@@ -185,6 +187,13 @@ impl<T: Tap<Datagram>> Parts<T> {
     pub(super) fn server_busy(&mut self, server: usize, now: Instant, takes: Duration) -> Instant {
         self.server_free[server] = self.server_free[server].max(now) + takes;
         self.server_free[server]
+    }
+
+    /// When the application has taken what came over a connection, and something more.
+    pub(super) fn application_busy(&mut self, connection: u32, now: Instant, takes: Duration) -> Instant {
+        let free = self.application_free.entry(connection).or_insert(now);
+        *free = (*free).max(now) + takes;
+        *free
     }
 
     // --- ways ---

@@ -23,7 +23,7 @@ pub fn events(scene: &Scene<'_>, outcome: &Outcome) -> Table {
 pub fn tell(scene: &Scene<'_>, outcome: &Outcome, zero_ns: u64, emit: &mut Emit<'_>) {
     let servers = (0..).zip(scene.servers.iter().map(|server| server.host.clone())).collect();
     let names = Names { client: scene.client.clone(), master: scene.master.clone(), servers };
-    ways(&outcome.record.histories, &names, zero_ns, emit);
+    ways(&outcome.record, &names, zero_ns, emit);
     for traced in &outcome.traced {
         let Event::Again { bytes, reason, .. } = traced.event else { continue };
         let blocks = outcome.servers.iter().find(|server| server.connection == Some(traced.connection));

@@ -145,7 +145,7 @@ fn against(flags: &Replay) -> Result {
     let run = match flags.no_history {
         true => None,
         false => Some(kept::keep(&flags.name, &names_of_hosts.client, |emit| {
-            ways(&record.histories, &names_of_hosts, 0, emit);
+            ways(&record, &names_of_hosts, 0, emit);
         })?),
     };
     let (again, drops) = (BTreeMap::new(), BTreeMap::new());
