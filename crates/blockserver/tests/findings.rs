@@ -61,7 +61,7 @@ fn plan(network: &str, stack: &str) -> Plan {
 fn diagnosed(given: &Given) -> Vec<Finding> {
     let plan = plan(&given.network, given.stack);
     let mean = given.read_ms / 1e3;
-    let read = if given.drawn { Distribution::Exponential { mean } } else { Distribution::Constant(mean) };
+    let read = if given.drawn { Distribution::Exponential(mean) } else { Distribution::Constant(mean) };
     let server = |at: usize| SimulatedServer {
         host: format!("s{at}"),
         disks: vec![read.clone(); given.disks],
