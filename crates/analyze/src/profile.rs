@@ -8,7 +8,6 @@
 
 use crate::lifelines::{Lifelines, Line, Outcome, Passage};
 use serde::Serialize;
-use stackline_core::trace::Index;
 use stackline_events::catalogue::{Fate, fate};
 use std::collections::BTreeMap;
 
@@ -93,9 +92,8 @@ struct Stay {
 /// The profiles of all hosts that have several points of data units, in the order of the way. Units of measurements are left out:
 /// where their time went is asked of their operations.
 #[must_use]
-pub fn profiles(lifelines: &Lifelines, index: Option<&Index>) -> Vec<Profile> {
-    let lines: Vec<&Line> =
-        lifelines.lines.iter().filter(|line| line.flow.is_none_or(|flow| index.is_none_or(|i| i.flow(flow).is_none()))).collect();
+pub fn profiles(lifelines: &Lifelines) -> Vec<Profile> {
+    let lines: Vec<&Line> = lifelines.lines.iter().filter(|line| line.flow.is_none()).collect();
     let moments = || lines.iter().flat_map(|line| lifelines.passages_of(line)).map(|passage| passage.at_ns);
     let (Some(begun), Some(end)) = (moments().min(), moments().max()) else { return Vec::new() };
     let whole: u64 = lines.iter().map(|line| lasted(lifelines.passages_of(line))).sum();

@@ -97,8 +97,8 @@ pub(crate) struct TransportSeen {
 impl Session {
     /// Of a run's events; `None` where these are of measurements, or of no units that come back.
     pub(crate) fn of(log: &Log<'_>) -> Option<Self> {
-        let (lifelines, input) = (log.input.lifelines, log.input);
-        if !input.plan.measurements.is_empty() {
+        let lifelines = log.input.lifelines;
+        if !log.input.plan.measurements.is_empty() {
             return None;
         }
         let lines = || lifelines.lines.iter().filter(|line| line.flow.is_none());
@@ -107,7 +107,7 @@ impl Session {
             line.has_arrived() && line.count > 2 && host(0) == host(line.count as usize - 1)
         };
         let (arrived, back) = (count(lines(), |line| line.has_arrived()), count(lines(), |line| comes_back(&line)));
-        let profiles = profiles(lifelines, Some(input.index));
+        let profiles = profiles(lifelines);
         let mut last_met: BTreeMap<u32, u64> = BTreeMap::new();
         for line in lines() {
             if let Outcome::Flushed { after } = line.outcome {

@@ -38,7 +38,7 @@ fn served(units: u64, every: u64, (workers, serve): (usize, u64), send: u64, pat
 
 /// The stretch that limits most, by its keywords, and the share of the time that it does.
 fn limit(lines: &Lifelines) -> (String, f64) {
-    let found = profiles(lines, None);
+    let found = profiles(lines);
     let server = found.iter().find(|profile| profile.host == "s").unwrap();
     let most = server.stretches.iter().max_by_key(|stretch| stretch.limits_ns).unwrap();
     let name = |point: u32| lines.points[point as usize].keyword.clone();
@@ -63,14 +63,14 @@ fn what_is_given_up_waited_until_then() {
     let (which, share) = limit(&lines);
     assert_eq!(which, "begun to done");
     assert!(share > 0.9, "{share}");
-    let found = profiles(&lines, None);
+    let found = profiles(&lines);
     assert!(found[0].flushed > 200 && found[0].stretches[0].flushed == found[0].flushed, "{found:?}");
 }
 
 #[test]
 fn a_server_that_keeps_up_is_idle_and_limits_nothing() {
     let lines = served(100, 20, (2, 6), 1, 10_000);
-    let found = profiles(&lines, None);
+    let found = profiles(&lines);
     let server = &found[0];
     let idle = server.share(server.idle_ns);
     // 7 ms of each 20.
@@ -84,7 +84,7 @@ fn a_server_that_keeps_up_is_idle_and_limits_nothing() {
 #[test]
 fn times_of_all_units_add_up() {
     let lines = served(200, 3, (2, 10), 1, 10_000);
-    let server = &profiles(&lines, None)[0];
+    let server = &profiles(&lines)[0];
     let inside: u64 = server.stretches.iter().map(|stretch| stretch.unit_ns).sum();
     let whole: u64 = lines.lines.iter().map(|line| lasted(lines.passages_of(line))).sum();
     // A millisecond there, and one back.
