@@ -74,6 +74,14 @@ impl Profile {
         ns as f64 / self.span_ns.max(1) as f64
     }
 
+    /// The share of the span that a stretch limited the host, where units wait apart for it: elsewhere those that wait and those that
+    /// are served are not told apart.
+    #[must_use]
+    pub fn limits(&self, at: usize) -> Option<f64> {
+        let has_room = self.stretches.iter().any(|stretch| stretch.waits_for == Some(at));
+        self.stretches.get(at).filter(|stretch| has_room && stretch.limits_ns > 0).map(|one| self.share(one.limits_ns))
+    }
+
     /// Whether units leave it for the host where their ways end.
     #[must_use]
     pub fn answers(&self) -> bool {

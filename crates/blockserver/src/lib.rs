@@ -11,6 +11,7 @@
 //! | [`get`] | reads a range back |
 //! | [`replay`] | a session by the clock, its record |
 //! | [`ways`] | the ways of blocks as events |
+//! | [`ports`] | what ports of a network did, as events |
 //! | [`list_trace`] | lists of a session as a file |
 //! | [`master`] | the master at work |
 //! | [`server`] | a disk server at work |
@@ -36,6 +37,7 @@ pub mod list_trace;
 pub mod load;
 pub mod master;
 pub mod notes;
+pub mod ports;
 pub mod reassembly;
 pub mod replay;
 pub mod server;

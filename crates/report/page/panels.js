@@ -120,7 +120,7 @@ export function operation({ servers, groups }) {
     nodes.push(element("div", { class: "profiles" }, ...profiles.map((/** @type {any} */ { host, idle, stretches }) => element("div", { class: "profile" },
       element("h3", {}, host),
       ...stretches.filter((/** @type {any} */ one) => one.share >= 0.001).map((/** @type {any} */ one) => profileBar(one.name, one.share, one.waits ? "waits" : "works",
-        `${percent(one.share)}${one.at_once >= 1.05 ? `, ${one.at_once.toFixed(1)} at once` : ""}${one.limits >= 0.05 ? `; limits ${percent(one.limits)}` : ""}`)),
+        `${percent(one.share)}${one.at_once >= 1.05 ? `, ${one.at_once.toFixed(1)} at once` : ""}${(one.limits ?? 0) >= 0.05 ? `; limits ${percent(one.limits)}` : ""}`)),
       profileBar("nothing to do", idle, "idle", percent(idle))))));
   }
   if (blocked.length) {

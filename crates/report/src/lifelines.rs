@@ -311,9 +311,9 @@ fn operation(shown: &Shown<'_>) -> Option<Vec<String>> {
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for profile in profiles.iter().filter(|profile| profile.stretches.len() > 1) {
         rows.push(vec![profile.host.clone()]);
-        for stretch in &profile.stretches {
+        for (at, stretch) in profile.stretches.iter().enumerate() {
             let point = |at: u32| point_name(&shown.lifelines.points[at as usize]);
-            let limits = if stretch.limits_ns > 0 { percent(profile.share(stretch.limits_ns)) } else { ABSENT.to_owned() };
+            let limits = profile.limits(at).map_or_else(|| ABSENT.to_owned(), percent);
             rows.push(vec![
                 format!("  {} to {}", point(stretch.from), point(stretch.to)),
                 stretch.units.to_string(),

@@ -20,6 +20,8 @@ const LEAST_UNITS: u64 = 20;
 const GIVEN_UP: f64 = 0.05;
 /// From this share of the time on, what limits a host limits the session, though nothing is given up.
 const ALWAYS: f64 = 0.85;
+/// Servers that are told of one by one.
+const SERVERS: usize = 8;
 /// Less unread than a few segments is on its way to its reader.
 const FEW: i64 = 16 << 10;
 
@@ -37,8 +39,9 @@ pub(crate) struct Session {
     pub(crate) ports: Vec<PortSeen>,
     /// Of the servers' connections, where monitors saw these.
     pub(crate) transport: Option<TransportSeen>,
-    /// Share of the time that servers waited for what was sent again: blocked with something of it, or without any progress.
-    pub(crate) resending: f64,
+    /// Share of the time that servers waited for what was sent again: blocked with something of it, or without any progress; absent where
+    /// nobody would have said so.
+    pub(crate) resending: Option<f64>,
     /// From when to when, ns.
     pub(crate) span: (u64, u64),
 }
@@ -134,7 +137,10 @@ impl Session {
         let blocked = blocked(lifelines);
         let transport = transport(log, &servers);
         let stalled = transport.as_ref().map_or(0.0, |seen| seen.stalled);
+        let told = log.input.events.names.len() as u32;
+        let told = (0..told).any(|name| fate(log.input.events.names.text(name)) == Some(Fate::SentAgain));
         let resending = resending(log, &blocked, servers.len(), span).max(stalled);
+        let resending = (told || transport.is_some()).then_some(resending);
         let ports = ports(log, span);
         Some(Self { profiles, arrived: back, flushed, last_met, inside, beyond, ports, transport, resending, span })
     }
@@ -172,12 +178,16 @@ impl Session {
         answering(&self.profiles)
     }
 
-    /// Where units that were given up ended, and where the time of units went: the same for all findings.
+    /// Where the time of units went, and where those that were given up ended.
     pub(crate) fn evidence(&self, log: &Log<'_>) -> Vec<Evidence> {
         let mut made = vec![self.figure(log, self.account(log))];
         made.extend((self.flushed > 0).then(|| self.given_up(log)));
-        made.extend(self.servers().map(|server| self.figure(log, operation(log, server))));
         made
+    }
+
+    /// What each server did with its time.
+    pub(crate) fn operations(&self, log: &Log<'_>) -> Vec<Evidence> {
+        self.servers().take(SERVERS).map(|server| self.figure(log, operation(log, server))).collect()
     }
 
     /// Figures of the whole session, with its first units.

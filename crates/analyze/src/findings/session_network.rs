@@ -83,12 +83,14 @@ pub(super) fn queue_drop(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let (session, share) = pressed(log)?;
     let (port, part) = losses(session, |(queue, _)| queue)?;
     let holds = port.holds_bytes.map_or_else(String::new, |bytes| format!(" (it holds {})", units::size(bytes)));
+    let again = session.resending.map_or_else(String::new, |resending| {
+        format!(", {} of it for what is sent again", percent(resending / share.max(resending).max(f64::MIN_POSITIVE)))
+    });
     let sentence = format!(
-        "the queue before {}{holds} drops too much{}: servers wait to send {} of the time, {} of it for what is sent again, while {} of the link is used",
+        "the queue before {}{holds} drops too much{}: servers wait to send {} of the time{again}, while {} of the link is used",
         port.name,
         dropped(port),
         percent(share),
-        percent(session.resending / share.max(session.resending)),
         percent(port.busy)
     );
     let finding = made(kind, log, session, (share * part, 0.9), sentence)?;
@@ -153,6 +155,9 @@ pub(super) fn network_limited(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
 /// The application does not take what has come.
 pub(super) fn receiver_limited(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let (session, share) = pressed(log)?;
+    if session.transport.is_none() {
+        return by_ports(kind, log, session, share);
+    }
     let seen = session.transport.as_ref().filter(|seen| seen.unread >= HOLDS)?;
     let sentence = format!(
         "the receiver limits: what has come lies unread {} of the time, its window holds servers back {}, and no link is used more than {}",
@@ -164,6 +169,22 @@ pub(super) fn receiver_limited(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let finding = made(kind, log, session, (share * part, 0.95), sentence)?;
     let finding = finding.attempt("let the application read in a thread of its own, or do less between its reads");
     Some(finding.attempt("fewer units asked for: a larger receive buffer only delays them"))
+}
+
+/// Where no monitor saw connections: ports drop nothing, and no link is full.
+fn by_ports(kind: &Kind, log: &Log<'_>, session: &Session, share: f64) -> Option<Finding> {
+    let gone = session.ports.iter().any(|port| port.queue_drops + port.losses + port.spoilt > 0);
+    if session.ports.is_empty() || gone || session.used() >= NEARLY {
+        return None;
+    }
+    let sentence = format!(
+        "the receiver or its window limits: servers wait to send {} of the time, no link is used more than {}, and no port drops anything",
+        percent(share),
+        percent(session.used())
+    );
+    let finding = made(kind, log, session, (share * (1.0 - session.used()), 0.7), sentence)?;
+    let finding = finding.attempt("let the application read in a thread of its own, or do less between its reads");
+    Some(finding.attempt("larger buffers where the way is long (`--receive-buffer`, `--send-buffer`)"))
 }
 
 /// A window that is too small for the way, though what comes is read.

@@ -24,7 +24,8 @@ fn find(log: &Log<'_>) -> Option<Finding> {
     let waits = if limit.has_room { "units wait for it there and none behind it" } else { "units are held there" };
     let sentence = format!("{name} at {hosts} limits: {} of the time {waits}", percent(limit.share));
     let mut finding = KIND.of_run(limit.share.min(1.0), 0.9, sentence);
-    finding.evidence = session.evidence(log);
+    finding.evidence = session.operations(log);
+    finding.evidence.extend(session.evidence(log));
     if limit.has_room {
         let more = format!("more, or faster, of what serves units from {name} at {hosts}: disks where it is reading, else processors");
         return Some(finding.attempt(more).attempt(

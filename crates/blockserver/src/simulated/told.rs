@@ -1,13 +1,12 @@
 //! A simulated session as events: the ways of its blocks, what was sent again, what ports and connections did. It writes no file.
 
-use super::watched::{ConnectionUse, PortUse, cell_bytes, host, queue_bytes};
+use super::watched::{ConnectionUse, host};
 use super::{Outcome, Scene};
+use crate::ports::{port_setup, port_use};
 use crate::ways::{Emit, Names, ways};
-use stackline_core::network::{Network, Rate};
 use stackline_core::program::Side;
 use stackline_core::time::Duration;
 use stackline_events::{Table, Value};
-use stackline_net::Reason;
 use stackline_sim::messages::Event;
 use std::collections::BTreeSet;
 
@@ -36,53 +35,12 @@ pub fn tell(scene: &Scene<'_>, outcome: &Outcome, zero_ns: u64, emit: &mut Emit<
     let used: BTreeSet<u32> = outcome.watched.ports.iter().map(|port| port.port).collect();
     let begun = outcome.watched.ports.first().map_or(0, |port| port.at.0.saturating_sub(port.interval.0));
     for port in used {
-        setup(scene.network, port, begun + zero_ns, emit);
+        port_setup(scene.network, port, begun + zero_ns, emit);
     }
-    outcome.watched.ports.iter().for_each(|port| port_use(scene.network, port, zero_ns, emit));
+    for one in &outcome.watched.ports {
+        port_use(scene.network, one.port, (one.at.0 + zero_ns, one.interval.0), &one.did, emit);
+    }
     outcome.watched.connections.iter().for_each(|one| connection(scene, one, zero_ns, emit));
-}
-
-/// The node before a port, and its name.
-fn place(network: &Network, port: u32) -> (String, String) {
-    let name = network.port_name(port).unwrap_or_default();
-    (name.split('>').next().unwrap_or_default().to_owned(), name)
-}
-
-fn setup(network: &Network, port: u32, at_ns: u64, emit: &mut Emit<'_>) {
-    let (node, name) = place(network, port);
-    let rate = network.links.get(port as usize / 2).and_then(|link| match link.rate {
-        Rate::Constant(bit_s) => Some(bit_s as u64),
-        _ => None,
-    });
-    let values =
-        [Value::Text(&name), rate.into(), queue_bytes(network, port).into(), cell_bytes(network, port).into()];
-    emit(&node, "PORT_SETUP", at_ns, &values);
-}
-
-fn port_use(network: &Network, one: &PortUse, zero_ns: u64, emit: &mut Emit<'_>) {
-    let (node, name) = place(network, one.port);
-    let (mut queue, mut link) = (0_u64, 0_u64);
-    for (reason, count) in one.did.drops_by_reason() {
-        match reason {
-            Reason::Lost | Reason::BitError => link += count,
-            // What follows from another drop is counted there.
-            Reason::CellLost | Reason::EarlyDiscard => {}
-            _ => queue += count,
-        }
-    }
-    let did = &one.did;
-    let values = [
-        one.interval.0.into(),
-        Value::Text(&name),
-        did.packets.into(),
-        did.bytes.into(),
-        did.busy.0.into(),
-        queue.into(),
-        link.into(),
-        did.spoilt.into(),
-        did.marked.into(),
-    ];
-    emit(&node, "PORT_USE", one.at.0 + zero_ns, &values);
 }
 
 /// As `TCP_INFO` of a kernel: the data of `events`' catalogue, in its order.

@@ -1,7 +1,7 @@
 //! What ports and connections did, interval by interval, as a monitor would have seen it. It changes nothing of what happens.
 
 use super::{Scene, SimulatedServer};
-use stackline_core::network::Network;
+use crate::ports::since;
 use stackline_core::program::Side;
 use stackline_core::time::{Duration, Instant};
 use stackline_net::Counters;
@@ -81,36 +81,6 @@ impl Watcher {
         }
         (self.ports, self.ends) = (ports, ends);
     }
-}
-
-/// What came in between.
-fn since(later: &Counters, before: &Counters) -> Counters {
-    let mut did = *later;
-    did.packets -= before.packets;
-    did.bytes -= before.bytes;
-    did.marked -= before.marked;
-    did.duplicated -= before.duplicated;
-    did.spoilt -= before.spoilt;
-    did.busy = Duration(later.busy.0 - before.busy.0);
-    did.drops.iter_mut().zip(before.drops).for_each(|(now, then)| *now -= then);
-    did
-}
-
-/// Bytes that may wait before a port: as its link's queue says, else that of the node before it, or its buffer.
-pub(super) fn queue_bytes(network: &Network, port: u32) -> Option<u64> {
-    let link = network.links.get(port as usize / 2)?;
-    let from = if port.is_multiple_of(2) { &link.ends.0 } else { &link.ends.1 };
-    let switch = network.switches.iter().find(|switch| switch.name == *from);
-    let queue = link.queue.as_ref().or(switch.and_then(|switch| switch.queue.as_ref()));
-    let buffer = switch.and_then(|switch| switch.buffer_bytes);
-    queue.and_then(|queue| queue.limit_bytes).into_iter().chain(buffer).min()
-}
-
-/// The size of cells that leave a port, where the node before it forwards cells.
-pub(super) fn cell_bytes(network: &Network, port: u32) -> Option<u64> {
-    let link = network.links.get(port as usize / 2)?;
-    let from = if port.is_multiple_of(2) { &link.ends.0 } else { &link.ends.1 };
-    network.switches.iter().find(|switch| switch.name == *from)?.cell_bytes
 }
 
 /// The host of a server.

@@ -339,17 +339,17 @@ fn servers(lifelines: &Lifelines, since: &impl Fn(u64) -> u64) -> Value {
     };
     let name = |point: u32| point_name(&lifelines.points[point as usize]);
     let profiles = profiles(lifelines);
-    let stretch = |profile: &Profile, one: &Stretch| {
+    let stretch = |profile: &Profile, (at, one): (usize, &Stretch)| {
         json!({
             "name": format!("{} to {}", name(one.from), name(one.to)), "units": one.units, "flushed": one.flushed,
             "share": profile.share(one.busy_ns), "at_once": one.at_once(), "waits": one.waits_for.is_some(),
-            "limits": profile.share(one.limits_ns),
+            "limits": profile.limits(at),
         })
     };
     let of_host = |profile: &Profile| {
         json!({
             "host": profile.host, "idle": profile.share(profile.idle_ns), "answers": profile.answers(),
-            "stretches": profile.stretches.iter().map(|one| stretch(profile, one)).collect::<Vec<_>>(),
+            "stretches": profile.stretches.iter().enumerate().map(|one| stretch(profile, one)).collect::<Vec<_>>(),
         })
     };
     json!({

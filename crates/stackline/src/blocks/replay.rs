@@ -5,6 +5,7 @@ mod emulated;
 mod kept;
 mod shown;
 mod simulated;
+mod watched;
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags::{BlockTransport, Replay, ViewerPath, Where};
@@ -146,6 +147,9 @@ fn against(flags: &Replay) -> Result {
         true => None,
         false => Some(kept::keep(&flags.name, &names_of_hosts.client, |emit| {
             ways(&record, &names_of_hosts, 0, emit);
+            if let Some(file) = &flags.watched {
+                watched::tell(file, emit);
+            }
         })?),
     };
     let (again, drops) = (BTreeMap::new(), BTreeMap::new());
