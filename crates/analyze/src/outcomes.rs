@@ -105,7 +105,8 @@ impl Rules {
             rules.entered_ns = rules.arrivals(lifelines, &followers);
             rules.cached = rules.caches(lifelines);
             let arrived = |line: &&Line| rules.arrived(lifelines.passages_of(line));
-            let left_out = lifelines.lines.iter().filter(arrived).any(|line| rules.leaves_out(lifelines.passages_of(line)));
+            let left_out =
+                lifelines.lines.iter().filter(arrived).any(|line| rules.leaves_out(lifelines.passages_of(line)));
             rules.cached.left_out = left_out;
         }
         rules

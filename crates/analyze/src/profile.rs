@@ -181,12 +181,7 @@ impl Host {
 }
 
 /// Adds what a line was in, inside each host.
-fn stays<'l>(
-    lifelines: &'l Lifelines,
-    line: &Line,
-    next: &BTreeMap<u32, u32>,
-    hosts: &mut BTreeMap<&'l str, Host>,
-) {
+fn stays<'l>(lifelines: &'l Lifelines, line: &Line, next: &BTreeMap<u32, u32>, hosts: &mut BTreeMap<&'l str, Host>) {
     let passages = lifelines.passages_of(line);
     let host = |point: u32| lifelines.points[point as usize].host.as_str();
     for pair in passages.windows(2).filter(|pair| host(pair[0].point) == host(pair[1].point)) {
@@ -204,13 +199,7 @@ fn stays<'l>(
 }
 
 impl Host {
-    fn profile(
-        self,
-        name: &str,
-        ends: &[bool],
-        (begun, end): (u64, u64),
-        way_ns: f64,
-    ) -> Profile {
+    fn profile(self, name: &str, ends: &[bool], (begun, end): (u64, u64), way_ns: f64) -> Profile {
         let mut stretches = vec![Stretch::default(); self.stretches.len()];
         for ((from, to), (at, units)) in &self.stretches {
             let flushed = self.flushed.get(at).copied().unwrap_or(0);
@@ -262,11 +251,7 @@ fn sweep(stretches: usize, changes: &[(u64, i32, usize)], mut during: impl FnMut
 
 /// Sets how long each stretch was occupied and how many were in it at most. Returns of each two stretches that follow each other
 /// how full the second was, from 0 to 1, while units were in the first: the mean over these.
-fn occupied(
-    stretches: &mut [Stretch],
-    changes: &[(u64, i32, usize)],
-    stays: usize,
-) -> BTreeMap<(usize, usize), f64> {
+fn occupied(stretches: &mut [Stretch], changes: &[(u64, i32, usize)], stays: usize) -> BTreeMap<(usize, usize), f64> {
     let mut levels: Vec<BTreeMap<u32, u64>> = vec![BTreeMap::new(); stretches.len()];
     if stays > 0 {
         sweep(stretches.len(), changes, |inside, ns| {

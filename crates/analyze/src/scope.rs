@@ -63,7 +63,9 @@ pub fn scope(input: &Input<'_>) -> Option<String> {
         Origin::Capture => {
             "what the programs did and what the network's queues held was not, as packets do not show it"
         }
-        Origin::Session if has("PORT_USE") => "what the processors of hosts were busy with was not, as no monitor ran there",
+        Origin::Session if has("PORT_USE") => {
+            "what the processors of hosts were busy with was not, as no monitor ran there"
+        }
         Origin::Session => "ports, links and windows were not, as no monitor saw them",
         Origin::Import if is_session(input) => "what no event tells of was not",
         Origin::Import => "what limits the programs was not, as no measurement says what they should have done",

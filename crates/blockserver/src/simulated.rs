@@ -124,8 +124,13 @@ const CONNECTING: Instant = Instant(60_000_000_000);
 /// # Errors
 /// When a host, path or option is not there, or nothing can be asked for.
 pub fn carry_out<T: Tap<Datagram>>(scene: &Scene<'_>, tap: T) -> Result<(Outcome, T)> {
-    let mut site =
-        Site { parts: Parts::new(scene, tap)?, scene, record: Record::new(scene.histories), askers: Vec::new(), watcher: Watcher::default() };
+    let mut site = Site {
+        parts: Parts::new(scene, tap)?,
+        scene,
+        record: Record::new(scene.histories),
+        askers: Vec::new(),
+        watcher: Watcher::default(),
+    };
     site.wait_for_connections()?;
     let begun = site.parts.world.now();
     if scene.histories {

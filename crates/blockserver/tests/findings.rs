@@ -46,7 +46,9 @@ fn given(network: String, servers: usize) -> Given {
 fn star(servers: usize, switch: &str, server: &str, client: &str) -> String {
     let names: String = (1..=servers).map(|at| format!(", s{at}")).collect();
     let links: String = (1..=servers).map(|at| format!("link s{at} - x {server}; ")).collect();
-    format!("network net {{ host app, m{names}; switch x {switch} link app - x {client}; link m - x {server}; {links}}}")
+    format!(
+        "network net {{ host app, m{names}; switch x {switch} link app - x {client}; link m - x {server}; {links}}}"
+    )
 }
 
 fn plan(network: &str, stack: &str) -> Plan {
@@ -62,11 +64,8 @@ fn diagnosed(given: &Given) -> Vec<Finding> {
     let plan = plan(&given.network, given.stack);
     let mean = given.read_ms / 1e3;
     let read = if given.drawn { Distribution::Exponential(mean) } else { Distribution::Constant(mean) };
-    let server = |at: usize| SimulatedServer {
-        host: format!("s{at}"),
-        disks: vec![read.clone(); given.disks],
-        cache: 0,
-    };
+    let server =
+        |at: usize| SimulatedServer { host: format!("s{at}"), disks: vec![read.clone(); given.disks], cache: 0 };
     let (block_size, placement, picture) = (49_152, Placement::RoundRobin, None);
     let set = Set { name: "set".into(), block_size, bytes: 65_536 * 49_152, replicas: 1, placement, picture };
     let scene = Scene {
@@ -92,7 +91,8 @@ fn diagnosed(given: &Given) -> Vec<Finding> {
 fn first(name: &str, given: &Given, kind: &str, words: &[&str]) -> Option<String> {
     let found = diagnosed(given);
     let says = |finding: &Finding| finding.kind == kind && words.iter().all(|words| finding.sentence.contains(words));
-    let all: Vec<String> = found.iter().map(|one| format!("{} {:.2}: {}", one.kind, one.rank(), one.sentence)).collect();
+    let all: Vec<String> =
+        found.iter().map(|one| format!("{} {:.2}: {}", one.kind, one.rank(), one.sentence)).collect();
     let proved = |finding: &Finding| !finding.evidence.is_empty() && (kind == "healthy" || !finding.tries.is_empty());
     let right = found.first().is_some_and(|first| says(first) && proved(first));
     (!right).then(|| format!("{name}: {kind} {words:?} expected, found {all:#?}"))
@@ -147,26 +147,150 @@ fn twenty_others() {
     let cost = |costs: Costs, servers| Given { costs, ..given(fast(servers), servers) };
     let none = Costs::default();
     let others: [(&str, Given, &str, &[&str]); 20] = [
-        ("1 two servers of one disk each", Given { disks: 1, read_ms: 12.0, ..given(fast(2), 2) }, "stage_limited", &[DISKS]),
-        ("2 one server, paper's disks", Given { disks: 4, read_ms: 22.0, blocks: 60, ..given(fast(1), 1) }, "stage_limited", &[DISKS, "s1"]),
-        ("3 eight disks, long lists", Given { disks: 8, read_ms: 60.0, blocks: 400, every: 500, ..given(fast(4), 4) }, "stage_limited", &[DISKS]),
-        ("4 disks, lists that do not supersede", Given { read_ms: 25.0, blocks: 80, supersedes: false, seconds: 8, ..given(fast(2), 2) }, "stage_limited", &[DISKS]),
-        ("5 receiver of 40 ms a block", Given { blocks: 60, read_ms: 3.0, ..cost(Costs { receive: ms(40), ..none }, 3) }, "receiver_limited", &[]),
-        ("6 receiver of 8 ms a block", Given { blocks: 150, read_ms: 3.0, ..cost(Costs { receive: ms(8), ..none }, 2) }, "receiver_limited", &[]),
-        ("7 receiver, small receive buffer", Given { blocks: 100, read_ms: 2.0, stack: "tcp(receive_buffer = 64 KiB)", ..cost(Costs { receive: ms(15), ..none }, 2) }, "receiver_limited", &[]),
-        ("8 receiver, lists every second", Given { blocks: 300, every: 1000, seconds: 8, read_ms: 2.0, ..cost(Costs { receive: ms(25), ..none }, 2) }, "receiver_limited", &[]),
-        ("9 two servers collapse", Given { blocks: 100, read_ms: 2.0, ..given(star(2, ATM, OC3, OC3), 2) }, "queue_drop", &["x>app"]),
-        ("10 five servers collapse", Given { blocks: 120, read_ms: 4.0, seconds: 6, ..given(star(5, ATM, OC3, OC3), 5) }, "queue_drop", &["x>app"]),
-        ("11 collapse at 3000 bytes", Given { blocks: 120, read_ms: 2.0, seed: 7, ..given(star(4, "{ buffer 3000 bytes per port; cells 53; }", OC3, OC3), 4) }, "queue_drop", &["x>app"]),
-        ("12 a queue of 3 packets, no cells", Given { blocks: 150, read_ms: 2.0, ..given(star(4, ";", "1 Gbit/s 100 us", "200 Mbit/s 2 ms queue 4500 B"), 4) }, "queue_drop", &["x>app"]),
-        ("13 45 Mbit/s, two servers", Given { blocks: 80, read_ms: 2.0, ..given(star(2, ";", "622 Mbit/s 50 us", "45 Mbit/s 500 us"), 2) }, "network_limited", &["x>app"]),
-        ("14 servers' own links at 10 Mbit/s", Given { blocks: 60, read_ms: 2.0, ..given(star(3, ";", "10 Mbit/s 100 us", "622 Mbit/s 100 us"), 3) }, "network_limited", &["10.0 Mbit/s"]),
-        ("15 OC-3 full, cells, large buffer", Given { blocks: 200, read_ms: 1.0, ..given(star(3, "{ buffer 2 MB per port; cells 53; }", OC3, OC3), 3) }, "network_limited", &["x>app"]),
-        ("16 a link that loses 4 %", Given { blocks: 150, read_ms: 2.0, ..given(star(2, ";", "622 Mbit/s 50 us", "155 Mbit/s 5 ms loss 4%"), 2) }, "link_loss", &["x>app"]),
-        ("17 a master of 260 ms a list", Given { blocks: 30, ..cost(Costs { translate: ms(260), ..none }, 3) }, "stage_limited", &[MASTER, "at m "]),
-        ("18 a long way, a send buffer of 64 KiB", Given { blocks: 60, read_ms: 3.0, ..given(star(2, ";", "622 Mbit/s 50 us", "622 Mbit/s 40 ms"), 2) }, "socket_buffer", &[]),
-        ("19 a third of what disks and link can", Given { blocks: 30, read_ms: 8.0, ..given(star(3, ";", "155 Mbit/s 1 ms", "155 Mbit/s 1 ms"), 3) }, "healthy", &[]),
-        ("20 costs of 1995, slow lists", Given { blocks: 20, read_ms: 22.0, every: 500, seconds: 8, ..cost(Costs { translate: ms(5), forward: ms(2), parse: ms(3), enter: ms(8), receive: ms(2) }, 3) }, "healthy", &[]),
+        (
+            "1 two servers of one disk each",
+            Given { disks: 1, read_ms: 12.0, ..given(fast(2), 2) },
+            "stage_limited",
+            &[DISKS],
+        ),
+        (
+            "2 one server, paper's disks",
+            Given { disks: 4, read_ms: 22.0, blocks: 60, ..given(fast(1), 1) },
+            "stage_limited",
+            &[DISKS, "s1"],
+        ),
+        (
+            "3 eight disks, long lists",
+            Given { disks: 8, read_ms: 60.0, blocks: 400, every: 500, ..given(fast(4), 4) },
+            "stage_limited",
+            &[DISKS],
+        ),
+        (
+            "4 disks, lists that do not supersede",
+            Given { read_ms: 25.0, blocks: 80, supersedes: false, seconds: 8, ..given(fast(2), 2) },
+            "stage_limited",
+            &[DISKS],
+        ),
+        (
+            "5 receiver of 40 ms a block",
+            Given { blocks: 60, read_ms: 3.0, ..cost(Costs { receive: ms(40), ..none }, 3) },
+            "receiver_limited",
+            &[],
+        ),
+        (
+            "6 receiver of 8 ms a block",
+            Given { blocks: 150, read_ms: 3.0, ..cost(Costs { receive: ms(8), ..none }, 2) },
+            "receiver_limited",
+            &[],
+        ),
+        (
+            "7 receiver, small receive buffer",
+            Given {
+                blocks: 100,
+                read_ms: 2.0,
+                stack: "tcp(receive_buffer = 64 KiB)",
+                ..cost(Costs { receive: ms(15), ..none }, 2)
+            },
+            "receiver_limited",
+            &[],
+        ),
+        (
+            "8 receiver, lists every second",
+            Given { blocks: 300, every: 1000, seconds: 8, read_ms: 2.0, ..cost(Costs { receive: ms(25), ..none }, 2) },
+            "receiver_limited",
+            &[],
+        ),
+        (
+            "9 two servers collapse",
+            Given { blocks: 100, read_ms: 2.0, ..given(star(2, ATM, OC3, OC3), 2) },
+            "queue_drop",
+            &["x>app"],
+        ),
+        (
+            "10 five servers collapse",
+            Given { blocks: 120, read_ms: 4.0, seconds: 6, ..given(star(5, ATM, OC3, OC3), 5) },
+            "queue_drop",
+            &["x>app"],
+        ),
+        (
+            "11 collapse at 3000 bytes",
+            Given {
+                blocks: 120,
+                read_ms: 2.0,
+                seed: 7,
+                ..given(star(4, "{ buffer 3000 bytes per port; cells 53; }", OC3, OC3), 4)
+            },
+            "queue_drop",
+            &["x>app"],
+        ),
+        (
+            "12 a queue of 3 packets, no cells",
+            Given {
+                blocks: 150,
+                read_ms: 2.0,
+                ..given(star(4, ";", "1 Gbit/s 100 us", "200 Mbit/s 2 ms queue 4500 B"), 4)
+            },
+            "queue_drop",
+            &["x>app"],
+        ),
+        (
+            "13 45 Mbit/s, two servers",
+            Given { blocks: 80, read_ms: 2.0, ..given(star(2, ";", "622 Mbit/s 50 us", "45 Mbit/s 500 us"), 2) },
+            "network_limited",
+            &["x>app"],
+        ),
+        (
+            "14 servers' own links at 10 Mbit/s",
+            Given { blocks: 60, read_ms: 2.0, ..given(star(3, ";", "10 Mbit/s 100 us", "622 Mbit/s 100 us"), 3) },
+            "network_limited",
+            &["10.0 Mbit/s"],
+        ),
+        (
+            "15 OC-3 full, cells, large buffer",
+            Given { blocks: 200, read_ms: 1.0, ..given(star(3, "{ buffer 2 MB per port; cells 53; }", OC3, OC3), 3) },
+            "network_limited",
+            &["x>app"],
+        ),
+        (
+            "16 a link that loses 4 %",
+            Given {
+                blocks: 150,
+                read_ms: 2.0,
+                ..given(star(2, ";", "622 Mbit/s 50 us", "155 Mbit/s 5 ms loss 4%"), 2)
+            },
+            "link_loss",
+            &["x>app"],
+        ),
+        (
+            "17 a master of 260 ms a list",
+            Given { blocks: 30, ..cost(Costs { translate: ms(260), ..none }, 3) },
+            "stage_limited",
+            &[MASTER, "at m "],
+        ),
+        (
+            "18 a long way, a send buffer of 64 KiB",
+            Given { blocks: 60, read_ms: 3.0, ..given(star(2, ";", "622 Mbit/s 50 us", "622 Mbit/s 40 ms"), 2) },
+            "socket_buffer",
+            &[],
+        ),
+        (
+            "19 a third of what disks and link can",
+            Given { blocks: 30, read_ms: 8.0, ..given(star(3, ";", "155 Mbit/s 1 ms", "155 Mbit/s 1 ms"), 3) },
+            "healthy",
+            &[],
+        ),
+        (
+            "20 costs of 1995, slow lists",
+            Given {
+                blocks: 20,
+                read_ms: 22.0,
+                every: 500,
+                seconds: 8,
+                ..cost(Costs { translate: ms(5), forward: ms(2), parse: ms(3), enter: ms(8), receive: ms(2) }, 3)
+            },
+            "healthy",
+            &[],
+        ),
     ];
     all_right(others.iter().map(|(name, given, kind, words)| first(name, given, kind, words)));
 }
@@ -178,18 +302,77 @@ fn twelve_whose_reads_are_drawn() {
     let fast = |servers| star(servers, ";", "622 Mbit/s 80 us", "622 Mbit/s 80 us");
     let none = Costs::default();
     let others: [(&str, Given, &str, &[&str]); 12] = [
-        ("a three servers collapse", Given { blocks: 60, read_ms: 10.0, ..drawn(star(3, ATM, OC3, OC3), 3, 11) }, "queue_drop", &[COLLAPSE]),
-        ("b four servers collapse", Given { blocks: 80, read_ms: 15.0, seconds: 8, ..drawn(star(4, ATM, OC3, OC3), 4, 12) }, "queue_drop", &[COLLAPSE]),
-        ("c two servers collapse", Given { blocks: 70, read_ms: 6.0, seconds: 8, ..drawn(star(2, ATM, OC3, OC3), 2, 13) }, "queue_drop", &[COLLAPSE]),
-        ("d collapse, 20 KB of buffer", Given { blocks: 120, read_ms: 6.0, seconds: 6, ..drawn(star(4, "{ buffer 20 KB per port; cells 53; }", OC3, OC3), 4, 14) }, "queue_drop", &["x>app"]),
+        (
+            "a three servers collapse",
+            Given { blocks: 60, read_ms: 10.0, ..drawn(star(3, ATM, OC3, OC3), 3, 11) },
+            "queue_drop",
+            &[COLLAPSE],
+        ),
+        (
+            "b four servers collapse",
+            Given { blocks: 80, read_ms: 15.0, seconds: 8, ..drawn(star(4, ATM, OC3, OC3), 4, 12) },
+            "queue_drop",
+            &[COLLAPSE],
+        ),
+        (
+            "c two servers collapse",
+            Given { blocks: 70, read_ms: 6.0, seconds: 8, ..drawn(star(2, ATM, OC3, OC3), 2, 13) },
+            "queue_drop",
+            &[COLLAPSE],
+        ),
+        (
+            "d collapse, 20 KB of buffer",
+            Given {
+                blocks: 120,
+                read_ms: 6.0,
+                seconds: 6,
+                ..drawn(star(4, "{ buffer 20 KB per port; cells 53; }", OC3, OC3), 4, 14)
+            },
+            "queue_drop",
+            &["x>app"],
+        ),
         ("e disks of 18 ms", Given { blocks: 160, read_ms: 18.0, ..drawn(fast(3), 3, 15) }, "stage_limited", &[DISKS]),
-        ("f one slow disk each", Given { disks: 1, blocks: 30, read_ms: 25.0, ..drawn(fast(3), 3, 16) }, "stage_limited", &[DISKS]),
-        ("g receiver of 12 ms", Given { blocks: 100, read_ms: 5.0, costs: Costs { receive: ms(12), ..none }, ..drawn(fast(2), 2, 17) }, "receiver_limited", &[]),
-        ("h receiver of 30 ms", Given { blocks: 50, read_ms: 12.0, costs: Costs { receive: ms(30), ..none }, ..drawn(fast(3), 3, 18) }, "receiver_limited", &[]),
-        ("i 100 Mbit/s to the client", Given { blocks: 100, read_ms: 9.0, ..drawn(star(4, ";", "622 Mbit/s 80 us", "100 Mbit/s 80 us"), 4, 19) }, "network_limited", &["x>app"]),
-        ("j 34 Mbit/s, a queue of 256 KiB", Given { blocks: 60, read_ms: 9.0, ..drawn(star(3, ";", "622 Mbit/s 80 us", "34 Mbit/s 2 ms queue 256 KiB"), 3, 20) }, "network_limited", &["x>app"]),
+        (
+            "f one slow disk each",
+            Given { disks: 1, blocks: 30, read_ms: 25.0, ..drawn(fast(3), 3, 16) },
+            "stage_limited",
+            &[DISKS],
+        ),
+        (
+            "g receiver of 12 ms",
+            Given { blocks: 100, read_ms: 5.0, costs: Costs { receive: ms(12), ..none }, ..drawn(fast(2), 2, 17) },
+            "receiver_limited",
+            &[],
+        ),
+        (
+            "h receiver of 30 ms",
+            Given { blocks: 50, read_ms: 12.0, costs: Costs { receive: ms(30), ..none }, ..drawn(fast(3), 3, 18) },
+            "receiver_limited",
+            &[],
+        ),
+        (
+            "i 100 Mbit/s to the client",
+            Given { blocks: 100, read_ms: 9.0, ..drawn(star(4, ";", "622 Mbit/s 80 us", "100 Mbit/s 80 us"), 4, 19) },
+            "network_limited",
+            &["x>app"],
+        ),
+        (
+            "j 34 Mbit/s, a queue of 256 KiB",
+            Given {
+                blocks: 60,
+                read_ms: 9.0,
+                ..drawn(star(3, ";", "622 Mbit/s 80 us", "34 Mbit/s 2 ms queue 256 KiB"), 3, 20)
+            },
+            "network_limited",
+            &["x>app"],
+        ),
         ("k little is asked for", Given { blocks: 20, read_ms: 10.0, ..drawn(fast(3), 3, 21) }, "healthy", &[]),
-        ("l a master of 240 ms", Given { blocks: 25, read_ms: 8.0, costs: Costs { translate: ms(240), ..none }, ..drawn(fast(2), 2, 22) }, "stage_limited", &[MASTER]),
+        (
+            "l a master of 240 ms",
+            Given { blocks: 25, read_ms: 8.0, costs: Costs { translate: ms(240), ..none }, ..drawn(fast(2), 2, 22) },
+            "stage_limited",
+            &[MASTER],
+        ),
     ];
     all_right(others.iter().map(|(name, given, kind, words)| first(name, given, kind, words)));
 }

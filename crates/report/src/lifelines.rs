@@ -295,7 +295,10 @@ fn blocked(shown: &Shown<'_>) -> Option<Vec<String>> {
     }
     lines.extend(shown.statistics.together.map(|together| {
         let (share, expected) = (percent(together.share), percent(together.expected));
-        format!("several of {} blocked at once: {share} of the time, {expected} if none had to do with another", together.groups)
+        format!(
+            "several of {} blocked at once: {share} of the time, {expected} if none had to do with another",
+            together.groups
+        )
     }));
     Some(lines)
 }

@@ -223,7 +223,8 @@ impl Session {
             .filter(|(.., share)| *share >= 0.01)
             .collect();
         parts.sort_by_key(|(at, ..)| *at);
-        let parts: Vec<String> = parts.into_iter().map(|(_, name, share)| format!("{name} {}", percent(share))).collect();
+        let parts: Vec<String> =
+            parts.into_iter().map(|(_, name, share)| format!("{name} {}", percent(share))).collect();
         format!("of the time of all units: {}", parts.join(", "))
     }
 
@@ -293,11 +294,17 @@ pub(crate) fn stretch_name(log: &Log<'_>, from: u32, to: u32) -> String {
 fn operation(log: &Log<'_>, server: &Profile) -> String {
     let of = |stretch: &Stretch| {
         let name = stretch_name(log, stretch.from, stretch.to);
-        let at_once = if stretch.at_once() >= 1.05 { format!(" ({:.1} at once)", stretch.at_once()) } else { String::new() };
+        let at_once =
+            if stretch.at_once() >= 1.05 { format!(" ({:.1} at once)", stretch.at_once()) } else { String::new() };
         format!("{name} {}{at_once}", percent(server.share(stretch.busy_ns)))
     };
     let busy: Vec<String> = server.stretches.iter().filter(|one| server.share(one.busy_ns) >= 0.01).map(of).collect();
-    format!("{}, of the time: {}; nothing to do {}", server.host, busy.join(", "), percent(server.share(server.idle_ns)))
+    format!(
+        "{}, of the time: {}; nothing to do {}",
+        server.host,
+        busy.join(", "),
+        percent(server.share(server.idle_ns))
+    )
 }
 
 /// What limits inside hosts, and what does beyond those that answer.
@@ -364,8 +371,9 @@ fn ports(log: &Log<'_>, (from, to): (u64, u64)) -> Vec<PortSeen> {
     // Of intervals in which nothing went through it there are no events.
     let span = real((to - from).max(1));
     // What leaves is counted when it is certain to leave, which can be an interval before.
-    let of = |(port, busy, time): (PortSeen, u64, u64)| {
-        PortSeen { busy: (real(busy) / span.max(real(time))).min(1.0), ..port }
+    let of = |(port, busy, time): (PortSeen, u64, u64)| PortSeen {
+        busy: (real(busy) / span.max(real(time))).min(1.0),
+        ..port
     };
     ports.into_values().map(of).collect()
 }
@@ -408,7 +416,8 @@ fn transport(log: &Log<'_>, servers: &[&str]) -> Option<TransportSeen> {
 fn resending(log: &Log<'_>, blocked: &[Blocked], servers: usize, (from, to): (u64, u64)) -> f64 {
     let mut times: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
     let keywords = log.input.events.names.len() as u32;
-    let again = (0..keywords).map(|name| log.input.events.names.text(name)).filter(|name| fate(name) == Some(Fate::SentAgain));
+    let again =
+        (0..keywords).map(|name| log.input.events.names.text(name)).filter(|name| fate(name) == Some(Fate::SentAgain));
     for row in again.flat_map(|name| log.rows(name)).copied() {
         times.entry(log.host(row)).or_default().push(log.at(row));
     }
@@ -416,7 +425,8 @@ fn resending(log: &Log<'_>, blocked: &[Blocked], servers: usize, (from, to): (u6
     let mut sum = 0;
     for one in blocked {
         let Some(times) = times.get(log.input.lifelines.groups[one.group as usize].as_str()) else { continue };
-        let within = |(from, to): &&(u64, u64)| times.partition_point(|at| at < from) < times.partition_point(|at| at <= to);
+        let within =
+            |(from, to): &&(u64, u64)| times.partition_point(|at| at < from) < times.partition_point(|at| at <= to);
         sum += one.intervals.iter().filter(within).map(|(from, to)| to - from).sum::<u64>();
     }
     real(sum) / real((to - from).max(1)) / real(servers.max(1) as u64)

@@ -97,11 +97,16 @@ pub(super) fn queue_drop(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let seen = session.transport.as_ref();
     let needs = seen.map_or(0, |seen| seen.connections as u64 * seen.in_flight_bytes.max(2 * seen.segment_bytes));
     let more = if needs > port.holds_bytes.unwrap_or(u64::MAX) {
-        format!("a queue of {} before {}: what its connections have on their way at once", units::size(needs), port.name)
+        format!(
+            "a queue of {} before {}: what its connections have on their way at once",
+            units::size(needs),
+            port.name
+        )
     } else {
         format!("a larger queue before {}", port.name)
     };
-    let finding = finding.attempt(more).attempt("senders that pace what they send (`pace` of the host), or fewer at once");
+    let finding =
+        finding.attempt(more).attempt("senders that pace what they send (`pace` of the host), or fewer at once");
     Some(if port.cell_bytes.is_some() {
         finding.attempt("whole frames dropped instead of single cells (`early_packet_discard` of the switch)")
     } else {
@@ -138,7 +143,8 @@ pub(super) fn network_limited(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
             percent(share)
         );
         let finding = made(kind, log, session, (share * port.busy, 0.95), sentence)?;
-        let faster = format!("a faster link {}, or fewer bytes: compression, caching, fewer units in a list", port.name);
+        let faster =
+            format!("a faster link {}, or fewer bytes: compression, caching, fewer units in a list", port.name);
         return Some(finding.attempt(faster));
     }
     if session.transport.is_some() || !session.ports.is_empty() {

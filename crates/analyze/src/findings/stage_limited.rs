@@ -27,7 +27,9 @@ fn find(log: &Log<'_>) -> Option<Finding> {
     finding.evidence = session.operations(log);
     finding.evidence.extend(session.evidence(log));
     if limit.has_room {
-        let more = format!("more, or faster, of what serves units from {name} at {hosts}: disks where it is reading, else processors");
+        let more = format!(
+            "more, or faster, of what serves units from {name} at {hosts}: disks where it is reading, else processors"
+        );
         return Some(finding.attempt(more).attempt(
             "more memory for what is asked for again, units spread over more hosts, or fewer units asked for at once",
         ));

@@ -235,7 +235,8 @@ fn a_session(browser: &mut Browser, directory: &Path) {
     // A colour for each server, lines of given up blocks apart, what was sent again on top, bars below it.
     let legend = text(browser, "#legend");
     assert!(["s1", "s2", "flushed"].iter().all(|word| legend.contains(word)), "{legend}");
-    let lanes = browser.eval("[stackline.picture.marks, stackline.picture.blocked].map((lanes) => lanes.map((lane) => lane.name))");
+    let lanes = browser
+        .eval("[stackline.picture.marks, stackline.picture.blocked].map((lanes) => lanes.map((lane) => lane.name))");
     assert_eq!(lanes, json!([["sent again"], ["s1 blocked", "s2 blocked"]]));
     // In the middle of the bars, and beside them.
     let pixels = browser.eval(
