@@ -58,6 +58,43 @@ impl Synchrony {
     }
 }
 
+/// How often several groups were blocked at once.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Together {
+    /// Groups that were blocked at all.
+    pub groups: usize,
+    /// Share of the time from the first blocked interval to the last in which at least two were blocked.
+    pub share: f64,
+    /// The same if each were blocked as long as it was, and none had to do with another.
+    pub expected: f64,
+}
+
+/// How often several were blocked at once; `None` where fewer than two were blocked at all.
+#[must_use]
+pub fn together(blocked: &[Blocked]) -> Option<Together> {
+    let some: Vec<&Blocked> = blocked.iter().filter(|blocked| !blocked.intervals.is_empty()).collect();
+    let from = some.iter().filter_map(|blocked| blocked.intervals.first()).map(|(from, _)| *from).min()?;
+    let to = some.iter().filter_map(|blocked| blocked.intervals.last()).map(|(_, to)| *to).max()?;
+    if some.len() < 2 || to <= from {
+        return None;
+    }
+    let mut changes: Vec<(u64, i32)> =
+        some.iter().flat_map(|one| &one.intervals).flat_map(|(from, to)| [(*from, 1), (*to, -1)]).collect();
+    changes.sort_unstable();
+    let (mut at_once, mut since, mut several) = (0, from, 0);
+    for (at, change) in changes {
+        several += if at_once > 1 { at - since } else { 0 };
+        (at_once, since) = (at_once + change, at);
+    }
+    let span = (to - from) as f64;
+    // The chance that none is, and that just one is.
+    let (none, one) = some.iter().fold((1.0, 0.0), |(none, one), blocked| {
+        let share = (blocked.blocked_ns as f64 / span).min(1.0);
+        (none * (1.0 - share), one * (1.0 - share) + none * share)
+    });
+    Some(Together { groups: some.len(), share: several as f64 / span, expected: (1.0 - none - one).max(0.0) })
+}
+
 /// The blocked intervals of every group that has enough gaps.
 #[must_use]
 pub fn blocked(lifelines: &Lifelines) -> Vec<Blocked> {
@@ -209,5 +246,9 @@ mod tests {
         let observed: Vec<(u32, u32, bool)> = held.iter().map(|held| (held.a, held.b, held.is_significant())).collect();
         assert_eq!(observed, [(0, 1, true), (0, 2, false), (1, 2, false)], "{held:?}");
         assert!(held[0].share > 5.0 * held[0].expected);
+        // Two of three stop together for 12 times 20 ms or a little more of some 2 s; by chance for little of it.
+        let of_all = together(&found).unwrap();
+        assert!((0.10..0.16).contains(&of_all.share) && of_all.share > 2.5 * of_all.expected, "{of_all:?}");
+        assert_eq!(together(&found[2..]), None, "one alone is with no other");
     }
 }

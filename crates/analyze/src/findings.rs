@@ -24,6 +24,7 @@
 //! | `context` | all of that, once a measurement |
 //! | `parallel_parts` | a kind over all parallel parts, each by itself |
 //! | `observed` | connections of any programs, where nothing was measured |
+//! | `session`, `session_network` | units that events follow over hosts, where nothing was measured |
 //! | `buffer` | how a larger buffer is requested |
 //! | the others | one kind of finding each: its file has its name |
 
@@ -65,8 +66,11 @@ mod receiver_limited;
 mod retransmission_stall;
 mod sender_limited;
 mod serial_round_trips;
+mod session;
+mod session_network;
 mod slow_start;
 mod socket_buffer;
+mod stage_limited;
 mod suspects;
 mod synchronised_loss;
 mod undersized_buffer;
@@ -79,15 +83,21 @@ pub use input::Input;
 pub use kind::Kind;
 pub use suspects::Suspect;
 
+use crate::assemble::{Options, lifelines};
 use context::Context;
 use kind::Find;
 use log::Log;
 use measurement::Measurement;
+use stackline_core::plan::Plan;
+use stackline_core::trace::Index;
+use stackline_events::Table;
+use std::collections::BTreeMap;
 
 /// Every kind; of two findings that rank alike, the one of the kind listed first comes first.
 pub const KINDS: &[Kind] = &[
     lost_events::KIND,
     clock_trouble::KIND,
+    stage_limited::KIND,
     sender_limited::KIND,
     network_limited::KIND,
     retransmission_stall::KIND,
@@ -119,6 +129,15 @@ pub fn diagnose(input: &Input<'_>) -> Vec<Finding> {
     diagnose_each(std::slice::from_ref(input))
 }
 
+/// What limits what a program's events tell of, where nothing was measured and all hosts have the right time; no directory is needed.
+#[must_use]
+pub fn of_events(events: &Table) -> Vec<Finding> {
+    let plan = Plan { seed: 0, hosts: BTreeMap::new(), networks: Vec::new(), measurements: Vec::new() };
+    let index = Index::default();
+    let lifelines = lifelines(events, None, &Options::default());
+    diagnose(&Input { plan: &plan, records: &[], index: &index, events, lifelines: &lifelines })
+}
+
 /// The same of a run in several parts, such as what has events and what has records alone; what is wrong with the whole of it is looked
 /// for in the first.
 #[must_use]
@@ -135,6 +154,12 @@ pub fn diagnose_each(inputs: &[Input<'_>]) -> Vec<Finding> {
     }
     rank(&mut findings);
     findings
+}
+
+/// Whether nothing was measured, and events follow units over hosts and back.
+#[must_use]
+pub fn is_session(input: &Input<'_>) -> bool {
+    Log::of(input).session().is_some()
 }
 
 /// What could cost time by the specification, measurement by measurement.

@@ -25,6 +25,7 @@
 //! | [`stages`] | which points are one stage of the way |
 //! | [`rates`](mod@rates) | bursts and averages of units, sender's side and receiver's |
 //! | [`blocked`](mod@blocked) | when servers were blocked, and whether together |
+//! | [`profile`](mod@profile) | what each host did with its time, what its units waited for |
 //! | [`percentiles`] | exact percentiles |
 //! | [`captured`](mod@captured) | connections of captures |
 //! | [`scope`](mod@scope) | what was looked for where nothing was measured |
@@ -56,6 +57,7 @@ pub mod network;
 mod outcomes;
 pub mod percentiles;
 pub mod predicted;
+pub mod profile;
 pub mod rates;
 pub mod scope;
 pub mod segments;

@@ -1,9 +1,10 @@
 //! Everything that is computed from lifelines, together: where the time went, what became of units, how fast they came, when
 //! servers were blocked.
 
-use crate::blocked::{Blocked, Synchrony, blocked, synchrony};
+use crate::blocked::{Blocked, Synchrony, Together, blocked, synchrony, together};
 use crate::lifelines::{Lifelines, Outcome, Point};
 use crate::percentiles::Spread;
+use crate::profile::{Profile, profiles};
 use crate::rates::{Rates, rates};
 use crate::segments::{Reached, Segment, reached, segments, stage_segments, took, whole};
 use crate::stages::Stages;
@@ -41,6 +42,10 @@ pub struct LifelineStatistics {
     pub blocked: Vec<Blocked>,
     /// Whether groups were blocked together.
     pub synchrony: Vec<Synchrony>,
+    /// How often several groups were blocked at once.
+    pub together: Option<Together>,
+    /// What each host did with its time.
+    pub profiles: Vec<Profile>,
     /// Index of the lines that took longest of those that arrived, the slowest first.
     pub slowest: Vec<u32>,
 }
@@ -97,6 +102,8 @@ impl LifelineStatistics {
             reached: points,
             rates: rates(lifelines, index, request.bytes),
             synchrony: synchrony(&blocked),
+            together: together(&blocked),
+            profiles: profiles(lifelines),
             blocked,
             slowest: slowest(lifelines, request.slowest),
         }

@@ -8,7 +8,7 @@
 //! | --- | --- |
 //! | headless | its beginning is missing |
 //! | retried | it arrived, and something of it was sent again or dropped |
-//! | cache hit | it arrived; at a server it left out a point that at least half of those that arrived met there, or came over a stretch within one host in less than a tenth of the median, on a stretch that takes at least 5 % of the median way |
+//! | cache hit | it arrived; at a server it left out a point that at least half of those that arrived met there, or, where no line leaves any out, came over a stretch within one host in less than a tenth of the median, on a stretch that takes at least 5 % of the median way |
 //! | flushed | it ends inside a host (the next point would be there too), and the host got a newer request after; or an event says so |
 //! | unfinished | what it recorded ended, or its run was over, sooner than the slowest arrived line took from that point on |
 //! | never arrived | none of these: lost after its last point |
@@ -63,6 +63,8 @@ struct Cached {
     usual: Vec<bool>,
     /// How many of them each host has.
     of_host: Vec<u32>,
+    /// Whether some lines leave out such points.
+    left_out: bool,
     /// Below how many ns a stretch is near-vertical.
     below_ns: ByNumber<(u32, u32), f64>,
 }
@@ -102,6 +104,10 @@ impl Rules {
         if rules.roles.iter().any(|role| !role.is_own()) {
             rules.entered_ns = rules.arrivals(lifelines, &followers);
             rules.cached = rules.caches(lifelines);
+            let arrived = |line: &&Line| rules.arrived(lifelines.passages_of(line));
+            let left_out =
+                lifelines.lines.iter().filter(arrived).any(|line| rules.leaves_out(lifelines.passages_of(line)));
+            rules.cached.left_out = left_out;
         }
         rules
     }
@@ -172,11 +178,14 @@ impl Rules {
         if self.cached.usual.is_empty() {
             return false;
         }
-        let steep = passages.windows(2).any(|pair| {
+        // Where lines leave out points, that tells; a short stay may be one of an idle server.
+        if self.cached.left_out {
+            return self.leaves_out(passages);
+        }
+        passages.windows(2).any(|pair| {
             let below = self.cached.below_ns.get(&(pair[0].point, pair[1].point));
             below.is_some_and(|below| ((pair[1].at_ns as f64) - pair[0].at_ns as f64) < *below)
-        });
-        steep || self.leaves_out(passages)
+        })
     }
 
     /// Whether a line leaves out a point that most lines through its host meet.

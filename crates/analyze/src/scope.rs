@@ -1,6 +1,6 @@
 //! What findings about a run without measurements were looked for in, and what could not be looked for. Plain sentences.
 
-use crate::findings::Input;
+use crate::findings::{Input, is_session};
 
 /// Where a run without measurements comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +11,8 @@ pub enum Origin {
     Capture,
     /// Logs of programs, perhaps with captures.
     Import,
+    /// Units that a program recorded itself.
+    Session,
 }
 
 impl Origin {
@@ -21,6 +23,7 @@ impl Origin {
             Self::Watch => "What `stackline watch` saw of this machine.",
             Self::Capture => "Connections of a capture.",
             Self::Import => "Events that were imported.",
+            Self::Session => "Units on their ways, as a program of stackline recorded them.",
         }
     }
 }
@@ -34,6 +37,7 @@ pub fn origin(input: &Input<'_>) -> Option<Origin> {
     let imports = &input.index.imports;
     let is_capture = |form: &str| form == "capture";
     Some(match imports.iter().all(|import| is_capture(&import.form)) {
+        _ if imports.is_empty() && !input.lifelines.lines.is_empty() => Origin::Session,
         _ if imports.is_empty() => Origin::Watch,
         true => Origin::Capture,
         false => Origin::Import,
@@ -45,7 +49,9 @@ pub fn origin(input: &Input<'_>) -> Option<Origin> {
 pub fn scope(input: &Input<'_>) -> Option<String> {
     let has = |keyword: &str| input.events.names.find(keyword).is_some();
     let mut looked = vec!["clocks that disagree", "lost events"];
-    if has("TCP_CONNECTION") {
+    if is_session(input) {
+        looked.extend(["what units waited for inside hosts", "what held them up between hosts"]);
+    } else if has("TCP_CONNECTION") {
         looked.extend(["windows without room", "retransmissions", "long quiet periods of its connections"]);
     } else if has("TCP_INFO") {
         looked.extend(["windows that limit", "retransmissions", "unread data of its connections"]);
@@ -57,6 +63,11 @@ pub fn scope(input: &Input<'_>) -> Option<String> {
         Origin::Capture => {
             "what the programs did and what the network's queues held was not, as packets do not show it"
         }
+        Origin::Session if has("PORT_USE") => {
+            "what the processors of hosts were busy with was not, as no monitor ran there"
+        }
+        Origin::Session => "ports, links and windows were not, as no monitor saw them",
+        Origin::Import if is_session(input) => "what no event tells of was not",
         Origin::Import => "what limits the programs was not, as no measurement says what they should have done",
     };
     Some(format!("Looked for: {looked}; {rest}."))

@@ -93,7 +93,7 @@ pub struct History {
     pub number: u64,
     /// Of which list.
     pub serial: u64,
-    /// Which server.
+    /// Which server; the highest number where that is not known.
     pub server: u16,
     /// Its bytes.
     pub bytes: u32,
@@ -153,6 +153,14 @@ impl History {
                 flushed: Some(Instant(flushed.at)),
             }
         })
+    }
+
+    /// Of a block that was asked for then, of which nothing came back: of a set, its number there, of a list.
+    #[must_use]
+    pub const fn unanswered(unit: u64, (set, number, serial): (u32, u64, u64), at: Instant) -> Self {
+        let mut stamps = [None; 9];
+        stamps[Point::AppSend as usize] = Some(at);
+        Self { unit, set, number, serial, server: u16::MAX, bytes: 0, cached: false, at: stamps, flushed: None }
     }
 
     /// When it passed a point.

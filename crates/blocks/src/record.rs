@@ -4,7 +4,7 @@ use crate::client::Tally;
 use crate::history::{History, Point};
 use crate::score::Score;
 use crate::wire::data::{BlockHead, Flushed};
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use stackline_core::time::Instant;
 
@@ -21,8 +21,17 @@ pub struct Record {
     by_unit: BTreeMap<u64, usize>,
     /// By server, the newest blocks whose end of writing nobody has told.
     untold: BTreeMap<u16, VecDeque<usize>>,
-    /// Numbers of the blocks of the lists that may still be discarded, by their first unit.
-    lists: BTreeMap<u64, Vec<u64>>,
+    /// Lists whose blocks may still come or be discarded, by their first unit.
+    lists: BTreeMap<u64, Sent>,
+}
+
+/// A list that was sent.
+#[derive(Clone, Debug)]
+struct Sent {
+    at: Instant,
+    set: u32,
+    serial: u64,
+    blocks: Vec<u64>,
 }
 
 /// So many lists are remembered by their numbers: those that are older were discarded long ago.
@@ -37,11 +46,11 @@ impl Record {
         Self { keeps, ..Self::default() }
     }
 
-    /// A list was sent.
-    pub fn sent(&mut self, now: Instant, first_unit: u64, blocks: &[u64]) {
+    /// A list was sent: its first unit, its set and its serial.
+    pub fn sent(&mut self, now: Instant, (first_unit, set, serial): (u64, u32, u64), blocks: &[u64]) {
         self.score.sent(now, blocks.len());
         if self.keeps {
-            self.lists.insert(first_unit, blocks.into());
+            self.lists.insert(first_unit, Sent { at: now, set, serial, blocks: blocks.into() });
             if self.lists.len() > LISTS {
                 self.lists.pop_first();
             }
@@ -90,12 +99,25 @@ impl Record {
 
     /// Blocks were discarded.
     pub fn flushed(&mut self, flushed: &Flushed) {
-        let numbers = self.lists.get(&flushed.first_unit).cloned().unwrap_or_default();
+        let numbers = self.lists.get(&flushed.first_unit).map(|sent| sent.blocks.clone()).unwrap_or_default();
         for history in History::of_flushed(flushed, |index| numbers.get(index as usize).copied().unwrap_or(u64::MAX)) {
             self.score.flushed(&history);
             if self.keeps {
                 self.histories.push(history);
             }
         }
+    }
+
+    /// Blocks of the last lists of which nothing came back, neither they nor a word: they were asked for, and more is not known.
+    #[must_use]
+    pub fn unanswered(&self) -> Vec<History> {
+        let ended: BTreeSet<u64> = self.histories.iter().map(|history| history.unit).collect();
+        let of_list = |(first, sent): (&u64, &Sent)| {
+            let (first, set, serial, at) = (*first, sent.set, sent.serial, sent.at);
+            let units = sent.blocks.clone().into_iter().zip(first..);
+            units.map(move |(number, unit)| History::unanswered(unit, (set, number, serial), at)).collect::<Vec<_>>()
+        };
+        let all = self.lists.iter().flat_map(of_list);
+        all.filter(|history| !ended.contains(&history.unit)).collect()
     }
 }

@@ -108,6 +108,8 @@ pub struct OpenSet {
 pub struct SentList {
     /// The unit of its first block; those of the others follow.
     pub first_unit: u64,
+    /// Its own number among all lists.
+    pub serial: u64,
     /// What became of the list that it superseded.
     pub before: Option<Tally>,
 }
@@ -455,7 +457,7 @@ impl Shared {
         if directly || self.send(&list.clone().into()).is_err() {
             self.send_directly(&list)?;
         }
-        Ok(SentList { first_unit: list.first_unit, before })
+        Ok(SentList { first_unit: list.first_unit, serial: list.serial, before })
     }
 
     /// Sends a list to the servers, by what is known of where blocks are.

@@ -10,6 +10,8 @@
 //! | [`gateway`] | blocks for any HTTP client |
 //! | [`get`] | reads a range back |
 //! | [`replay`] | a session by the clock, its record |
+//! | [`ways`] | the ways of blocks as events |
+//! | [`ports`] | what ports of a network did, as events |
 //! | [`list_trace`] | lists of a session as a file |
 //! | [`master`] | the master at work |
 //! | [`server`] | a disk server at work |
@@ -35,8 +37,10 @@ pub mod list_trace;
 pub mod load;
 pub mod master;
 pub mod notes;
+pub mod ports;
 pub mod reassembly;
 pub mod replay;
 pub mod server;
 pub mod simulated;
 pub mod store;
+pub mod ways;

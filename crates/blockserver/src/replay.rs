@@ -118,6 +118,6 @@ fn send(client: &Client, record: &mut Record, set: u32, blocks: Vec<u64>, supers
     if let Some(tally) = sent.before {
         record.over(tally);
     }
-    record.sent(at, sent.first_unit, &numbers);
+    record.sent(at, (sent.first_unit, set, sent.serial), &numbers);
     Ok(())
 }

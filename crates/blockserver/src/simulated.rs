@@ -4,6 +4,11 @@
 //! Sets are there from the beginning; loading is not simulated. All hosts have the right time.
 
 mod parts;
+mod told;
+mod watched;
+
+pub use told::{events, tell};
+pub use watched::{ConnectionUse, PortUse, Watched};
 
 use parts::{Parts, Task, Travels};
 use stackline_blocks::client::Arrival;
@@ -22,6 +27,7 @@ use stackline_core::time::{Duration, Instant};
 use stackline_net::{Counters, Tap};
 use stackline_sim::Datagram;
 use stackline_sim::messages::{Happening, Traced};
+use watched::{EVERY, Watcher};
 
 /// A disk server.
 #[derive(Clone, Debug)]
@@ -110,6 +116,8 @@ pub struct Outcome {
     pub counters: Vec<Counters>,
     /// Blocks that came and were not wanted any more, and their bytes.
     pub unwanted: (u64, u64),
+    /// What ports and connections did, interval by interval, where histories are kept.
+    pub watched: Watched,
 }
 
 /// How long it is waited for connections.
@@ -120,10 +128,18 @@ const CONNECTING: Instant = Instant(60_000_000_000);
 /// # Errors
 /// When a host, path or option is not there, or nothing can be asked for.
 pub fn carry_out<T: Tap<Datagram>>(scene: &Scene<'_>, tap: T) -> Result<(Outcome, T)> {
-    let mut site =
-        Site { parts: Parts::new(scene, tap)?, scene, record: Record::new(scene.histories), askers: Vec::new() };
+    let mut site = Site {
+        parts: Parts::new(scene, tap)?,
+        scene,
+        record: Record::new(scene.histories),
+        askers: Vec::new(),
+        watcher: Watcher::default(),
+    };
     site.wait_for_connections()?;
     let begun = site.parts.world.now();
+    if scene.histories {
+        site.parts.at(begun, Task::Look);
+    }
     for (index, (set, demand)) in scene.sets.iter().enumerate() {
         if matches!(demand, Demand::Viewer(_)) && set.picture.is_none() {
             return Err(Error::input(format!("the set {} has no picture that could be viewed", set.name)));
@@ -138,12 +154,16 @@ pub fn carry_out<T: Tap<Datagram>>(scene: &Scene<'_>, tap: T) -> Result<(Outcome
     while let Some((now, happening)) = site.parts.world.next(end)? {
         site.happened(now, happening)?;
     }
-    let Site { mut parts, mut record, .. } = site;
+    if scene.histories {
+        site.look(end);
+    }
+    let Site { mut parts, mut record, watcher, .. } = site;
     parts.client.finish().into_iter().for_each(|tally| record.over(tally));
     let traced = parts.world.take_traced();
     let servers = parts.server_outcomes(scene);
     let (counters, unwanted) = (parts.world.counters(), parts.client.unwanted());
-    Ok((Outcome { record, end, traced, servers, counters, unwanted }, parts.world.into_tap()))
+    let watched = watcher.seen;
+    Ok((Outcome { record, end, traced, servers, counters, unwanted, watched }, parts.world.into_tap()))
 }
 
 struct Site<'s, T: Tap<Datagram>> {
@@ -151,6 +171,7 @@ struct Site<'s, T: Tap<Datagram>> {
     scene: &'s Scene<'s>,
     record: Record,
     askers: Vec<Asker>,
+    watcher: Watcher,
 }
 
 impl<T: Tap<Datagram>> Site<'_, T> {
@@ -251,7 +272,15 @@ impl<T: Tap<Datagram>> Site<'_, T> {
                 self.write(now, server);
             }
             Task::Reads { connection, side } => self.parts.read_on(now, connection, side),
+            Task::Look => {
+                self.look(now);
+                self.parts.at(now + EVERY, Task::Look);
+            }
         }
+    }
+
+    fn look(&mut self, now: Instant) {
+        self.watcher.look(now, self.parts.world.counters(), self.parts.ends());
     }
 
     fn list(&mut self, now: Instant, index: usize, begun: Instant) {
@@ -266,7 +295,7 @@ impl<T: Tap<Datagram>> Site<'_, T> {
         if let Some(tally) = before {
             self.record.over(tally);
         }
-        self.record.sent(now, list.first_unit, &numbers);
+        self.record.sent(now, (list.first_unit, list.set, list.serial), &numbers);
         self.parts.tell_master(list.into());
     }
 

@@ -366,6 +366,12 @@ pub const ENTRIES: &[Entry] = &[
         "a switch's counters by SNMP",
     ),
     entry(
+        "PORT_USE",
+        Layer::Monitor,
+        &["interval_ns", "port", "packets", "bytes", "busy_ns", "queue_drops", "losses", "spoilt_frames", "marked"],
+        "a port of a modelled network: what left it and how long its rate was spent for that, what its queue dropped, what its link lost; of a port that leaves a cell switch packets are cells, and frames of which the first cell was lost there are spoilt",
+    ),
+    entry(
         "PROCESS_PAUSED",
         Layer::Monitor,
         &["interval_ns", "pid", "waited_ns", "reason"],
@@ -373,6 +379,12 @@ pub const ENTRIES: &[Entry] = &[
     ),
     entry("RUN_START", Layer::Tool, &["measurement", "run", "warmup"], "a run of a measurement begins"),
     entry("RUN_STOP", Layer::Tool, &["measurement", "run", "warmup"], "it is over"),
+    entry(
+        "PORT_SETUP",
+        Layer::Tool,
+        &["port", "rate_bit_s", "queue_bytes", "cell_bytes"],
+        "a port of a modelled network has that rate, that room in its queue and that size of cells; what it does not have is empty",
+    ),
     entry("EVENTS_LOST", Layer::Tool, &["count"], "events there was no room for since this was last said"),
     entry("CLOCK_STEP", Layer::Tool, &["by_ns"], "the wall clock of a host was set"),
 ];

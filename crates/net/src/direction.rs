@@ -92,6 +92,7 @@ pub(crate) struct Direction {
     pub(crate) send_scheduled: bool,
     packets: u64,
     bytes: u64,
+    busy: Duration,
     /// Marks, duplicates and drops: rare, so boxed.
     pub(crate) counters: Box<Counters>,
     charge: Charge,
@@ -154,6 +155,7 @@ impl Direction {
             send_scheduled: false,
             packets: 0,
             bytes: 0,
+            busy: Duration::ZERO,
             counters: Box::default(),
             charge: link.charge,
             transmitter: Transmitter::new(&link.rate),
@@ -299,6 +301,7 @@ impl Direction {
             self.finish(first, charged - one)
         };
         self.free_at = last;
+        self.busy += last.since(start);
         let span = Span { first, last };
         if !self.untracked {
             let bytes = segments.bytes();
@@ -389,6 +392,7 @@ impl Direction {
             self.free_at = self.finish(start, bytes);
         }
         let departure = self.free_at;
+        self.busy += departure.since(start);
         let span = Span { first: departure, last: departure };
         self.leaving.push_back(Leaving { span, count: 1, each: bytes, last: bytes });
         self.backlog += bytes;
@@ -526,7 +530,7 @@ impl Direction {
 
     /// Counters of everything that went through.
     pub(crate) fn counters(&self) -> Counters {
-        Counters { packets: self.packets, bytes: self.bytes, ..*self.counters }
+        Counters { packets: self.packets, bytes: self.bytes, busy: self.busy, ..*self.counters }
     }
 
     /// Whether the link loses nothing.

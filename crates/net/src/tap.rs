@@ -2,7 +2,7 @@
 
 use crate::packet::{Node, Packet};
 use core::fmt;
-use stackline_core::time::Instant;
+use stackline_core::time::{Duration, Instant};
 
 /// One direction of a link, by its place: link `i` of the network has `2 i` (first to second end) and `2 i + 1` (back).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -137,7 +137,11 @@ pub struct Counters {
     pub marked: u64,
     /// Packets duplicated.
     pub duplicated: u64,
-    /// Packets dropped or lost, in the order of [`Reason::ALL`].
+    /// Time that its rate was spent for what left.
+    pub busy: Duration,
+    /// Frames of which the first cell that was lost or dropped was so here; such a frame never arrives.
+    pub spoilt: u64,
+    /// Packets dropped or lost, in the order of [`Reason::ALL`]; of a direction that leaves a cell switch, cells.
     pub drops: [u64; Reason::ALL.len()],
 }
 

@@ -24,6 +24,8 @@ fn a_packet_is_serialised_then_propagates() {
     assert_eq!(network.deadline().map(|(at, _)| at), Some(Instant(6 * MS)));
     assert_eq!(drain(&mut network), [(6 * MS, vec![1]), (7 * MS, vec![2])]);
     assert_eq!(network.under_way(), 0);
+    let busy: Vec<Duration> = network.counters().map(|counters| counters.busy).collect();
+    assert_eq!(busy, [Duration(2 * MS), Duration::ZERO], "two packets of a millisecond each");
 }
 
 #[test]
@@ -231,7 +233,8 @@ fn cells_cut_through_a_switch() {
     network.handle(Instant(0), packet(0, 2, 9180, 1));
     // 192 cells of 4240 ns, and the last one once more on the second link.
     assert_eq!(drain(&mut network), [(193 * 4240, vec![1])]);
-    assert_eq!(network.counters().nth(5).unwrap().packets, 192);
+    let counters = network.counters().nth(5).unwrap();
+    assert_eq!((counters.packets, counters.busy, counters.spoilt), (192, Duration(192 * 4240), 0));
 }
 
 #[test]
@@ -245,6 +248,7 @@ fn a_frame_that_loses_cells_still_uses_the_link() {
     assert_eq!((arrived.len(), network.incomplete_frames()), (1, 1));
     assert_eq!(counters.packets + counters.drops[Reason::QueueFull as usize], 384, "every cell is somewhere");
     assert!(counters.packets > 200, "the rest of their cells still took the wire");
+    assert_eq!((counters.spoilt, counters.busy), (1, Duration(counters.packets * 4240)));
     assert_eq!(network.under_way(), 0);
 }
 

@@ -9,7 +9,7 @@ const FONT = "system-ui, sans-serif";
 
 /**
  * @param {CanvasRenderingContext2D} to
- * @param {{model: import("./model.js").Model, view: import("./view.js").View, layout: import("./layout.js").Layout, inks: any, marks: import("./lanes.js").Marks[], series: import("./lanes.js").Series[], overview: {lines: Uint32Array, failed: Uint32Array}}} what
+ * @param {{model: import("./model.js").Model, view: import("./view.js").View, layout: import("./layout.js").Layout, inks: any, marks: import("./lanes.js").Marks[], blocked: import("./lanes.js").Blocked[], colours: string[], series: import("./lanes.js").Series[], overview: {lines: Uint32Array, failed: Uint32Array}}} what
  */
 export function furniture(to, what) {
   const { layout, inks } = what;
@@ -19,6 +19,7 @@ export function furniture(to, what) {
   runs(to, what);
   points(to, what);
   what.marks.forEach((lane, index) => marks(to, what, lane, index));
+  what.blocked.forEach((lane, index) => blocked(to, what, lane, what.marks.length + index));
   what.series.forEach((lane, index) => series(to, what, lane, index));
   axis(to, what);
 }
@@ -121,6 +122,20 @@ function marks(to, what, lane, index) {
     // A shape as well as a colour: what is dropped is lower.
     to.fillRect(at, lane.bad ? y + 5 : y, 2, HEIGHTS.marks - (lane.bad ? 5 : 0));
     last = at;
+  }
+}
+
+/** When a server was blocked, as bars in its colour. @param {CanvasRenderingContext2D} to @param {any} what @param {import("./lanes.js").Blocked} lane @param {number} index */
+function blocked(to, what, lane, index) {
+  const { view, layout, inks, colours } = what;
+  const y = marksAt(layout, index);
+  name(to, what, lane.name, "", y + HEIGHTS.marks / 2);
+  to.fillStyle = lane.colour < 0 ? inks.soft : colours[lane.colour % colours.length];
+  const x = scale(what);
+  for (const [from, end] of lane.intervals) {
+    if (end < view.from || from > view.to) continue;
+    const left = Math.max(layout.left, x(from));
+    to.fillRect(left, y + 3, Math.max(1, Math.min(layout.right, x(end)) - left), HEIGHTS.marks - 5);
   }
 }
 

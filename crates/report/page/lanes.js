@@ -4,6 +4,8 @@
 /**
  * Instants, ascending.
  * @typedef {{name: string, bad: boolean, at: Float64Array, events: Uint32Array}} Marks
+ * Intervals of a group of lines, ascending; `colour` is the number of its colour, -1 where lines have others.
+ * @typedef {{name: string, colour: number, intervals: [number, number][]}} Blocked
  * Intervals that end at `to`, ascending.
  * @typedef {{name: string, unit: "share" | "rate" | "bytes" | "per_s" | "time", from: Float64Array, to: Float64Array, value: Float64Array, most: number, wanted: boolean}} Series
  */
@@ -23,6 +25,14 @@ export function marks(model) {
   const again = model.kinds.map((_, kind) => model.head.fates[kind] === "sent again");
   const gone = model.kinds.map((_, kind) => isGone(model, kind));
   return [marked(model, "sent again", again, false), marked(model, "dropped", gone, true)].filter((lane) => lane.at.length > 0);
+}
+
+/** When each server was blocked: something of it was under way, and nothing came. @param {import("./model.js").Model} model @returns {Blocked[]} */
+export function blocked(model) {
+  const { colouring, groups, servers } = model.head;
+  return servers.blocked.map((/** @type {any} */ { group, intervals }) => ({
+    name: `${groups[group]} blocked`, colour: colouring.by === "server" ? colouring.names.indexOf(groups[group]) : -1, intervals,
+  }));
 }
 
 /** @param {import("./model.js").Model} model @param {string} name @param {boolean[]} wanted @param {boolean} bad */

@@ -111,6 +111,37 @@ export function segmentTable(model, found, choose) {
   return made;
 }
 
+/** What each host did: of each stretch of the way inside it, how much of the time units were in it; and when servers were blocked. @param {any} head @returns {Node[]} */
+export function operation({ servers, groups }) {
+  const { profiles, blocked, together } = servers;
+  const nodes = [];
+  if (profiles.length) {
+    nodes.push(element("p", { class: "soft" }, "Of the time from the first event to the last: how much of it units were in each stretch of the way inside the host. Several can be at once, so bars of a host do not add up. A pale bar is a waiting room; what limits is what units wait for while nothing waits behind it."));
+    nodes.push(element("div", { class: "profiles" }, ...profiles.map((/** @type {any} */ { host, idle, stretches }) => element("div", { class: "profile" },
+      element("h3", {}, host),
+      ...stretches.filter((/** @type {any} */ one) => one.share >= 0.001).map((/** @type {any} */ one) => profileBar(one.name, one.share, one.waits ? "waits" : "works",
+        `${percent(one.share)}${one.at_once >= 1.05 ? `, ${one.at_once.toFixed(1)} at once` : ""}${(one.limits ?? 0) >= 0.05 ? `; limits ${percent(one.limits)}` : ""}`)),
+      profileBar("nothing to do", idle, "idle", percent(idle))))));
+  }
+  if (blocked.length) {
+    const rows = blocked.map((/** @type {any} */ one) => [groups[one.group], count(one.intervals.length),
+      time(Math.max(...one.intervals.map((/** @type {[number, number]} */ [from, to]) => to - from))), time(one.blocked_ns), percent(one.blocked_ns / Math.max(1, one.busy_ns)), time(one.threshold_ns)]);
+    nodes.push(table("Blocked: something was under way, and nothing came for longer than five usual gaps", ["server", "#intervals", "#longest", "#together", "#of its busy time", "#longer than"], rows));
+  }
+  if (together) {
+    nodes.push(element("p", { id: "together" }, `Several of ${together.groups} were blocked at once for ${percent(together.share)} of the time; ${percent(together.expected)} would be if none had to do with another.`));
+  }
+  return nodes;
+}
+
+/** @param {string} name @param {number} share @param {string} kind @param {string} said */
+function profileBar(name, share, kind, said) {
+  const bar = element("span", { class: `share ${kind}` });
+  bar.style.width = `${100 * Math.min(1, share)}%`;
+  return element("div", { class: "stretch", title: `${name}: ${said}` }, element("span", { class: "name" }, name),
+    element("span", { class: "whole", role: "img", "aria-label": `${name}: ${said}` }, bar), element("span", { class: "said" }, said));
+}
+
 /** A small histogram; the axis is logarithmic from the least to the largest. @param {Float64Array} sorted */
 function chart(sorted) {
   const { low, high, bins } = histogram(sorted, 40);

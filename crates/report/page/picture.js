@@ -29,12 +29,13 @@ const NEAR = 10;
 export class Picture {
   /**
    * @param {import("./model.js").Model} model @param {HTMLElement} box holds the canvases, the base first and the top last
-   * @param {{marks: import("./lanes.js").Marks[], series: import("./lanes.js").Series[]}} lanes
+   * @param {{marks: import("./lanes.js").Marks[], blocked: import("./lanes.js").Blocked[], series: import("./lanes.js").Series[]}} lanes
    */
   constructor(model, box, lanes) {
     this.model = model;
     this.box = box;
     this.marks = lanes.marks;
+    this.blocked = lanes.blocked;
     this.series = lanes.series;
     this.view = new View(model.total);
     this.visible = new Visible(model);
@@ -55,7 +56,7 @@ export class Picture {
     this.base = base;
     this.over = over;
     this.rows = Int32Array.from(model.stage);
-    this.layout = layout(800, this.rows, this.marks.length, this.series.length);
+    this.layout = layout(800, this.rows, this.marks.length + this.blocked.length, this.series.length);
     this.raster = new Raster(1, 1);
     this.image = new ImageData(1, 1);
     this.looked = 0;
@@ -110,7 +111,7 @@ export class Picture {
 
   resize() {
     const width = Math.max(280, Math.floor(this.box.clientWidth));
-    this.layout = layout(width, this.rows, this.marks.length, this.series.length);
+    this.layout = layout(width, this.rows, this.marks.length + this.blocked.length, this.series.length);
     const { left, right, top, bottom, height } = this.layout;
     this.box.style.height = `${height}px`;
     const dots = Math.min(3, window.devicePixelRatio || 1);
@@ -143,7 +144,7 @@ export class Picture {
   begin() {
     const { model, view, mask } = this;
     const overview = this.overview();
-    furniture(context(this.base), { model, view, layout: this.layout, inks: inks(this.dark), marks: this.marks, series: this.series, overview });
+    furniture(context(this.base), { model, view, layout: this.layout, inks: inks(this.dark), marks: this.marks, blocked: this.blocked, colours: palette(this.dark), series: this.series, overview });
     this.overlay();
     const lines = [];
     let pieces = 0;

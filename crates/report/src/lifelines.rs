@@ -14,7 +14,7 @@ use crate::grid::{Align, line, widths, wrap};
 use crate::table::WIDTH;
 use stackline_analyze::lifeline_statistics::{Count, LifelineStatistics};
 use stackline_analyze::lifelines::{Lifelines, Outcome, Point};
-use stackline_analyze::names::segment_label;
+use stackline_analyze::names::{point_name, segment_label};
 use stackline_analyze::percentiles::Spread;
 use stackline_analyze::rates::{Rates, Side};
 use stackline_analyze::segments::Segment;
@@ -43,7 +43,7 @@ pub fn lifelines(shown: &Shown<'_>) -> String {
     paragraphs.extend(times(shown, None));
     let grouped = shown.statistics.whole.iter().filter_map(|whole| whole.group);
     paragraphs.extend(grouped.filter_map(|group| times(shown, Some(group))));
-    paragraphs.extend([connections(shown), rates(shown), blocked(shown)].into_iter().flatten());
+    paragraphs.extend([connections(shown), rates(shown), blocked(shown), operation(shown)].into_iter().flatten());
     paragraphs.extend(shown.statistics.slowest.iter().map(|line| one::line_of(shown, *line)));
     let notes: Vec<String> = notes(shown).iter().flat_map(|note| wrap(note, WIDTH)).collect();
     if !notes.is_empty() {
@@ -293,7 +293,41 @@ fn blocked(shown: &Shown<'_>) -> Option<Vec<String>> {
             pair.p
         ));
     }
+    lines.extend(shown.statistics.together.map(|together| {
+        let (share, expected) = (percent(together.share), percent(together.expected));
+        format!(
+            "several of {} blocked at once: {share} of the time, {expected} if none had to do with another",
+            together.groups
+        )
+    }));
     Some(lines)
+}
+
+/// What each host did with its time: stretches of the way inside it, of which several can be busy at once.
+fn operation(shown: &Shown<'_>) -> Option<Vec<String>> {
+    let profiles = &shown.statistics.profiles;
+    let hosts = profiles.iter().filter(|profile| profile.stretches.len() > 1).count();
+    if hosts == 0 || hosts > 16 {
+        return None;
+    }
+    let head = ["of each host's time", "units", "of the time", "at once", "limits it"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for profile in profiles.iter().filter(|profile| profile.stretches.len() > 1) {
+        rows.push(vec![profile.host.clone()]);
+        for (at, stretch) in profile.stretches.iter().enumerate() {
+            let point = |at: u32| point_name(&shown.lifelines.points[at as usize]);
+            let limits = profile.limits(at).map_or_else(|| ABSENT.to_owned(), percent);
+            rows.push(vec![
+                format!("  {} to {}", point(stretch.from), point(stretch.to)),
+                stretch.units.to_string(),
+                percent(profile.share(stretch.busy_ns)),
+                format!("{:.1}", stretch.at_once()),
+                limits,
+            ]);
+        }
+        rows.push(vec!["  nothing to do".into(), String::new(), percent(profile.share(profile.idle_ns))]);
+    }
+    Some(grid(rows))
 }
 
 /// What one has to know before believing the figures.

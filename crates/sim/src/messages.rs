@@ -16,7 +16,9 @@ use stackline_core::program::Side;
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
 use stackline_net::{Counters, Delivery, Ecn, Network, Node, Packet, Segments, Tap};
-use stackline_proto::tcp::{self, Codepoint, Facts, Received, State};
+use stackline_proto::tcp::{self, Codepoint, Received, State};
+/// What connections do and know of themselves.
+pub use stackline_proto::tcp::{Event, Facts};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -93,7 +95,7 @@ pub struct Traced {
     /// The side that sends.
     pub side: Side,
     /// What.
-    pub event: tcp::Event,
+    pub event: Event,
 }
 
 /// An application's connections.

@@ -2,13 +2,20 @@
 
 use super::context::Context;
 use super::finding::{Finding, HEALTHY};
-use super::kind::Kind;
+use super::kind::{Find, Kind};
+use super::log::Log;
+use super::session_network;
 
 pub(super) const KIND: Kind = Kind {
     name: HEALTHY,
     meaning: "nothing that can be changed takes 5 % of the time, and the time is accounted for; it stands alone for its measurement",
-    find: &[],
+    find: &[Find::Run(in_session)],
 };
+
+/// Of units that events follow, where nothing was measured.
+fn in_session(log: &Log<'_>) -> Option<Finding> {
+    session_network::healthy(&KIND, log)
+}
 
 /// The finding of a measurement in which no other kind was found.
 pub(super) fn nothing_found(context: &Context<'_>) -> Finding {

@@ -4,8 +4,10 @@ use super::change::Change;
 use super::context::Context;
 use super::finding::{Finding, LEAST, percent};
 use super::kind::{Find, Kind};
+use super::log::Log;
 use super::lost_data;
 use super::path::Port;
+use super::session_network;
 use crate::statistics::real;
 use stackline_core::catalogue::FlowControl;
 use stackline_core::stack::OptionValue;
@@ -13,8 +15,13 @@ use stackline_core::stack::OptionValue;
 pub(super) const KIND: Kind = Kind {
     name: "link_loss",
     meaning: "a named link loses packets: that costs time, or more than 0.1 % of the data never arrives",
-    find: &[Find::Measurement(find), Find::Rest(for_good)],
+    find: &[Find::Run(in_session), Find::Measurement(find), Find::Rest(for_good)],
 };
+
+/// Of units that events follow, where nothing was measured.
+fn in_session(log: &Log<'_>) -> Option<Finding> {
+    session_network::link_loss(&KIND, log)
+}
 
 fn find(context: &Context<'_>) -> Option<Finding> {
     let (measurement, losses) = (&context.measurement, &context.losses);

@@ -2,8 +2,10 @@
 
 use super::finding::Evidence;
 use super::input::Input;
+use super::session::Session;
 use stackline_events::catalogue;
 use stackline_events::unit::stream_parts;
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 /// Rows by keyword; time and place of each.
@@ -16,6 +18,8 @@ pub(crate) struct Log<'c> {
     places: Vec<u32>,
     /// Rows of a keyword in the order of time.
     by_keyword: BTreeMap<&'c str, Vec<u32>>,
+    /// What is known of units that its events follow, where nothing was measured.
+    session: OnceCell<Option<Box<Session>>>,
 }
 
 /// Bytes of one direction of a flow.
@@ -59,12 +63,17 @@ impl<'c> Log<'c> {
             rows.sort_by_key(|row| times[*row as usize]);
             by_keyword.insert(table.names.text(keyword), rows);
         }
-        Self { input, times, places, by_keyword }
+        Self { input, times, places, by_keyword, session: OnceCell::new() }
     }
 
     /// The rows of a keyword in the order of time.
     pub(crate) fn rows(&self, keyword: &str) -> &[u32] {
         self.by_keyword.get(keyword).map_or(&[], Vec::as_slice)
+    }
+
+    /// What is known of units that its events follow, where nothing was measured.
+    pub(crate) fn session(&self) -> Option<&Session> {
+        self.session.get_or_init(|| Session::of(self).map(Box::new)).as_deref()
     }
 
     /// When, reference time, ns.

@@ -4,9 +4,11 @@ use super::change::{Change, Ends};
 use super::context::Context;
 use super::finding::{Evidence, Finding, LEAST, counted, percent};
 use super::kind::{Find, Kind};
+use super::log::Log;
 use super::measurement::Measurement;
 use super::part::{Part, Work};
 use super::path::{self, FULL, Port};
+use super::session_network;
 use crate::statistics::real;
 use stackline_core::program::Side;
 use stackline_core::units;
@@ -14,8 +16,13 @@ use stackline_core::units;
 pub(super) const KIND: Kind = Kind {
     name: "network_limited",
     meaning: "a link is used 90 % of the time or more, what calls send takes 40 % of their time to pass it, or what others send 15 %",
-    find: &[Find::Measurement(find)],
+    find: &[Find::Run(in_session), Find::Measurement(find)],
 };
+
+/// Of units that events follow, where nothing was measured.
+fn in_session(log: &Log<'_>) -> Option<Finding> {
+    session_network::network_limited(&KIND, log)
+}
 
 /// From this share of response times on, what calls send is what they wait for: less is a way as long as it has to be.
 const MOST: f64 = 0.4;

@@ -26,9 +26,9 @@ pub(super) struct Watched<'c> {
     pub(super) round_trip_ns: i64,
 }
 
-/// Whether the run has events and no measurement: otherwise the findings about measurements say more.
+/// Whether the run has events and no measurement, nor units that its events follow: otherwise the findings about these say more.
 pub(super) fn is_observed(log: &Log<'_>) -> bool {
-    log.input.plan.measurements.is_empty() && !log.is_empty()
+    log.input.plan.measurements.is_empty() && !log.is_empty() && log.session().is_none()
 }
 
 /// Connections of monitors.

@@ -3,15 +3,21 @@
 use super::context::Context;
 use super::finding::{Finding, percent};
 use super::kind::{Find, Kind};
+use super::log::Log;
 use super::path::Port;
-use super::{lost_data, queues, synchronised_loss, undersized_buffer};
+use super::{lost_data, queues, session_network, synchronised_loss, undersized_buffer};
 use stackline_core::units;
 
 pub(super) const KIND: Kind = Kind {
     name: "queue_drop",
     meaning: "a named queue drops packets: that costs time, or more than 0.1 % of the data never arrives",
-    find: &[Find::Measurement(find), Find::Rest(for_good)],
+    find: &[Find::Run(in_session), Find::Measurement(find), Find::Rest(for_good)],
 };
+
+/// Of units that events follow, where nothing was measured.
+fn in_session(log: &Log<'_>) -> Option<Finding> {
+    session_network::queue_drop(&KIND, log)
+}
 
 /// Drops that cost less are often those of one overrun at the end of slow start, in whose recovery the link stays in use: of ten
 /// such findings over drawn specifications four were right.

@@ -5,8 +5,10 @@ use super::change::Change;
 use super::context::Context;
 use super::finding::{Finding, LEAST, percent};
 use super::kind::{Find, Kind};
+use super::log::Log;
 use super::part::{Part, other};
 use super::path::FULL;
+use super::session_network;
 use crate::statistics::real;
 use stackline_core::units;
 use stackline_model::pipe;
@@ -14,8 +16,13 @@ use stackline_model::pipe;
 pub(super) const KIND: Kind = Kind {
     name: "receiver_limited",
     meaning: "the receiving application does not take what has come to its host",
-    find: &[Find::Part(find)],
+    find: &[Find::Run(in_session), Find::Part(find)],
 };
+
+/// Of units that events follow, where nothing was measured.
+fn in_session(log: &Log<'_>) -> Option<Finding> {
+    session_network::receiver_limited(&KIND, log)
+}
 
 fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     by_events(context, part).or_else(|| by_window(context, part)).or_else(|| by_rate(context, part))

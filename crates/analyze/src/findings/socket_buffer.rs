@@ -4,7 +4,9 @@ use super::buffer::Buffer;
 use super::context::Context;
 use super::finding::{Finding, LEAST, percent};
 use super::kind::{Find, Kind};
+use super::log::Log;
 use super::part::{Part, Work};
+use super::session_network;
 use crate::statistics::real;
 use stackline_core::units;
 use stackline_model::pipe;
@@ -12,8 +14,13 @@ use stackline_model::pipe;
 pub(super) const KIND: Kind = Kind {
     name: "socket_buffer",
     meaning: "the send buffer is below bandwidth times delay and waited for",
-    find: &[Find::Part(find)],
+    find: &[Find::Run(in_session), Find::Part(find)],
 };
+
+/// Of units that events follow, where nothing was measured.
+fn in_session(log: &Log<'_>) -> Option<Finding> {
+    session_network::socket_buffer(&KIND, log)
+}
 
 fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     of_calls(context, part).or_else(|| of_bulk(context, part))

@@ -5,7 +5,9 @@ use super::change::Change;
 use super::context::Context;
 use super::finding::{Finding, LEAST, percent};
 use super::kind::{Find, Kind};
+use super::log::Log;
 use super::part::{LEAST_TRIP_S, Part, Work, other};
+use super::session_network;
 use crate::statistics::real;
 use stackline_core::catalogue::PacketsInFlight;
 use stackline_core::plan::Size;
@@ -15,8 +17,13 @@ use stackline_model::pipe;
 pub(super) const KIND: Kind = Kind {
     name: "window_below_bdp",
     meaning: "the receiver's window is below bandwidth times delay and waited for",
-    find: &[Find::Part(find)],
+    find: &[Find::Run(in_session), Find::Part(find)],
 };
+
+/// Of units that events follow, where nothing was measured.
+fn in_session(log: &Log<'_>) -> Option<Finding> {
+    session_network::window_below_bdp(&KIND, log)
+}
 
 fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let in_packets =

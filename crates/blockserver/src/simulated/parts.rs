@@ -20,7 +20,7 @@ use stackline_core::stack::OptionValue;
 use stackline_core::time::{Duration, Instant};
 use stackline_net::{Node, Tap};
 use stackline_sim::Datagram;
-use stackline_sim::messages::Messages;
+use stackline_sim::messages::{Facts, Messages};
 use std::collections::{BTreeMap, VecDeque};
 
 /// What travels.
@@ -63,6 +63,8 @@ pub(super) enum Task {
     ReadDone { server: usize, disk: u16, spot: Spot },
     /// The application reads on.
     Reads { connection: u32, side: Side },
+    /// Counters are looked at.
+    Look,
 }
 
 /// How two parts reach each other.
@@ -329,6 +331,17 @@ impl<T: Tap<Datagram>> Parts<T> {
         if let Some(Writing { unit: Some(unit) }) = self.writing[server].take() {
             self.servers[server].write_done(now, server as u64, unit);
         }
+    }
+
+    /// What both ends of each server's connection know of themselves, servers' ends first.
+    pub(super) fn ends(&self) -> Vec<(usize, Side, Facts)> {
+        let of = |side: Side| {
+            self.client_server.iter().enumerate().filter_map(move |(server, way)| match way {
+                Way::Connection(connection) => Some((server, side, self.world.facts(*connection, side)?)),
+                Way::Local(_) => None,
+            })
+        };
+        of(Side::Responder).chain(of(Side::Initiator)).collect()
     }
 
     /// What is known of each server.

@@ -229,6 +229,8 @@ impl Engine {
             ends,
             packets: counters.packets,
             bytes: counters.bytes,
+            busy: counters.busy,
+            spoilt: counters.spoilt,
             marked: counters.marked,
             duplicated: counters.duplicated,
             drops: counters.drops_by_reason().map(|(reason, count)| (reason.to_string(), count)).collect(),

@@ -71,6 +71,10 @@ pub struct Port {
     pub packets: u64,
     /// Their bytes, network layer.
     pub bytes: u64,
+    /// Time that its rate was spent for them.
+    pub busy: Duration,
+    /// Frames of which the first cell that was lost or dropped was so here.
+    pub spoilt: u64,
     /// Packets marked.
     pub marked: u64,
     /// Packets duplicated.

@@ -156,6 +156,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         flight.cells_left -= 1;
         let (first, gone) = (!core::mem::replace(&mut flight.incomplete, true), flight.cells_left == 0);
         if first {
+            self.directions[port.0 as usize].counters.spoilt += 1;
             self.emit(now, port, NetworkEvent::Drop(reason), slot);
         }
         if gone {

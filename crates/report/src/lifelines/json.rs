@@ -36,6 +36,8 @@ pub fn lifelines_json(shown: &Shown<'_>, lines: bool) -> Value {
         "synchrony": statistics.synchrony.iter().map(|pair| object!({
             "a": pair.a, "b": pair.b, "share": pair.share, "expected": pair.expected, "p": pair.p, "seen": pair.is_significant(),
         })).collect::<Vec<_>>(),
+        "together": statistics.together,
+        "profiles": statistics.profiles,
         "slowest": statistics.slowest.iter().map(|line| one(shown, &lifelines.lines[*line as usize])).collect::<Vec<_>>(),
         "lines": if lines { Value::from(every()) } else { Value::Null },
         "notes": shown.notes,

@@ -13,7 +13,7 @@ type Scenario = fn(&mut Browser, &Path);
 fn the_page_in_chromium() {
     let Some(mut browser) = Browser::start() else { return };
     let directory = tempfile::tempdir().unwrap();
-    let scenarios: [(&str, Scenario); 22] = [
+    let scenarios: [(&str, Scenario); 23] = [
         ("it opens without a complaint and says what limits", it_opens),
         ("the first screen says what, how much, why and where", the_first_screen),
         ("copies of a point share a row", copies_share_a_row),
@@ -21,6 +21,7 @@ fn the_page_in_chromium() {
         ("what it reads is what was written", it_reads_what_was_written),
         ("few lines are drawn one by one, in their colours", few_lines_are_drawn),
         ("many lines are drawn as a density", many_lines_are_drawn),
+        ("a session shows when servers were blocked and what they did", a_session),
         ("wheel and keys zoom", wheel_and_keys_zoom),
         ("dragging and keys move, also on the strip of the whole run", dragging_and_keys_move),
         ("a click selects a line and shows its events", a_click_selects),
@@ -224,6 +225,34 @@ fn many_lines_are_drawn(browser: &mut Browser, directory: &Path) {
     let pixels: u64 = seen.as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum();
     assert!(pixels > 200_000, "{pixels}");
     assert!(text(browser, "#status").contains("20 000 lines"));
+}
+
+fn a_session(browser: &mut Browser, directory: &Path) {
+    opened(browser, directory, &traced::session());
+    browser.eval("stackline.picture.view.reset(); stackline.picture.change()");
+    browser.drawn();
+    assert!(browser.complaints.is_empty(), "{:?}", browser.complaints);
+    // A colour for each server, lines of given up blocks apart, what was sent again on top, bars below it.
+    let legend = text(browser, "#legend");
+    assert!(["s1", "s2", "flushed"].iter().all(|word| legend.contains(word)), "{legend}");
+    let lanes = browser
+        .eval("[stackline.picture.marks, stackline.picture.blocked].map((lanes) => lanes.map((lane) => lane.name))");
+    assert_eq!(lanes, json!([["sent again"], ["s1 blocked", "s2 blocked"]]));
+    // In the middle of the bars, and beside them.
+    let pixels = browser.eval(
+        "(() => { const { picture } = stackline, { layout } = picture, dots = Math.min(3, devicePixelRatio || 1); \
+         const base = document.getElementById('base').getContext('2d'); \
+         return [1, 2].map((row) => [440e6, 200e6].map((at) => [...base.getImageData(picture.scale()(at) * dots, (layout.marks + row * 18 + 8) * dots, 1, 1).data].slice(0, 3))); })()",
+    );
+    assert_eq!(pixels, json!([[[0, 114, 178], [255, 255, 255]], [[213, 94, 0], [255, 255, 255]]]));
+    let operation = text(browser, "#operation");
+    assert!(operation.contains("START_READ to END_READ") && operation.contains("nothing to do"), "{operation}");
+    let bars = browser.eval("document.querySelectorAll('#operation .profile').length");
+    assert_eq!(bars, 2, "{operation}");
+    assert!(text(browser, "#together").starts_with("Several of 2 were blocked at once for "), "{operation}");
+    // Of runs that measure there is no such part.
+    opened(browser, directory, &traced::few());
+    assert_eq!(browser.eval("document.getElementById('operation').hidden"), true);
 }
 
 fn wheel_and_keys_zoom(browser: &mut Browser, directory: &Path) {

@@ -10,10 +10,12 @@ use super::{Content, pack};
 use crate::chosen::chosen;
 use crate::colours;
 use serde_json::{Map, Value, json};
-use stackline_analyze::colouring::Colouring;
+use stackline_analyze::blocked::{Blocked, blocked, together};
+use stackline_analyze::colouring::{Colouring, MOST_COLOURS};
 use stackline_analyze::findings::{Advice, Finding};
 use stackline_analyze::lifelines::{Lifelines, Line, Outcome};
-use stackline_analyze::names::{segment_name, segment_place};
+use stackline_analyze::names::{point_name, segment_name, segment_place};
+use stackline_analyze::profile::{Profile, Stretch, profiles};
 use stackline_analyze::stages::Stages;
 use stackline_core::trace::HostTrace;
 use stackline_events::catalogue::{self, Fate, Layer};
@@ -293,6 +295,7 @@ fn head(content: &Content<'_>, writer: &Writer<'_>, named: &HashMap<(&str, u32),
         "points": content.lifelines.points.len(),
         "stages": stages(content.lifelines),
         "segments": segments(content.lifelines, &writer.pairs),
+        "servers": servers(content.lifelines, &since),
         "colouring": { "by": writer.colouring.by, "names": writer.colouring.names },
         "marked": content.lifelines.marked.len(),
         "kinds": writer.kinds,
@@ -317,6 +320,47 @@ fn once(run: &Value) -> Value {
     }
     run
 }
+
+/// When servers were blocked, how often together, and what each host did with its time.
+fn servers(lifelines: &Lifelines, since: &impl Fn(u64) -> u64) -> Value {
+    let mut blocked = blocked(lifelines);
+    let together = together(&blocked);
+    blocked.retain(|one| !one.intervals.is_empty());
+    // Those that were blocked longest, in their own order.
+    blocked.sort_by_key(|one| (std::cmp::Reverse(one.blocked_ns), one.group));
+    blocked.truncate(MOST_COLOURS);
+    blocked.sort_by_key(|one| one.group);
+    let of_group = |one: &Blocked| {
+        json!({
+            "group": one.group,
+            "intervals": one.intervals.iter().map(|(from, to)| [since(*from), since(*to)]).collect::<Vec<_>>(),
+            "blocked_ns": one.blocked_ns, "busy_ns": one.busy_ns, "threshold_ns": one.threshold_ns,
+        })
+    };
+    let name = |point: u32| point_name(&lifelines.points[point as usize]);
+    let profiles = profiles(lifelines);
+    let stretch = |profile: &Profile, (at, one): (usize, &Stretch)| {
+        json!({
+            "name": format!("{} to {}", name(one.from), name(one.to)), "units": one.units, "flushed": one.flushed,
+            "share": profile.share(one.busy_ns), "at_once": one.at_once(), "waits": one.waits_for.is_some(),
+            "limits": profile.limits(at),
+        })
+    };
+    let of_host = |profile: &Profile| {
+        json!({
+            "host": profile.host, "idle": profile.share(profile.idle_ns), "answers": profile.answers(),
+            "stretches": profile.stretches.iter().enumerate().map(|one| stretch(profile, one)).collect::<Vec<_>>(),
+        })
+    };
+    json!({
+        "blocked": blocked.iter().map(of_group).collect::<Vec<_>>(),
+        "together": together,
+        "profiles": profiles.iter().filter(|profile| profile.stretches.len() > 1).take(MOST_HOSTS).map(of_host).collect::<Vec<_>>(),
+    })
+}
+
+/// Hosts whose profiles a page has.
+const MOST_HOSTS: usize = 32;
 
 /// The rows of the picture: which row each point is on, what rows are called and where they are.
 fn stages(lifelines: &Lifelines) -> Value {

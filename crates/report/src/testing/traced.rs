@@ -300,3 +300,36 @@ pub(crate) fn hostile() -> Traced {
     });
     traced
 }
+
+/// Blocks of two servers that a client asks for every 50 ms, each read in 4 ms and written in 2. Both servers stop from 400 to 480 ms,
+/// and send something again; every fifth block is given up.
+pub(crate) fn session() -> Traced {
+    let mut traced = Traced { title: "session".into(), run: json!({"complete": true}), ..Traced::default() };
+    let ms = 1_000_000;
+    for block in 0..200_u64 {
+        let server = if block.is_multiple_of(2) { "s1" } else { "s2" };
+        let asked = ORIGIN_NS + block / 10 * 50 * ms;
+        let begun = asked + ms + block % 10 / 2 * 6 * ms;
+        let mut event = |keyword: &str, host: &str, at_ns: u64| {
+            traced.events.push(keyword, host, at_ns, &[block.into()]);
+        };
+        event("ASK", "app", asked);
+        event("IN", server, asked + ms);
+        event("START_READ", server, begun + 1);
+        event("END_READ", server, begun + 4 * ms);
+        if block % 5 == 4 {
+            event("FLUSH", server, begun + 5 * ms);
+            continue;
+        }
+        let stopped = (400..480).contains(&((begun + 6 * ms - ORIGIN_NS) / ms));
+        let there = if stopped { ORIGIN_NS + 480 * ms + block * 1000 } else { begun + 7 * ms };
+        event("START_WRITE", server, begun + 4 * ms + 1);
+        event("END_WRITE", server, begun + 6 * ms);
+        event("GOT", "app", there);
+    }
+    for server in ["s1", "s2"] {
+        traced.events.push("TCP_RETRANSMIT", server, ORIGIN_NS + 470 * ms, &[]);
+    }
+    traced.lifelines = stackline_analyze::assemble::lifelines(&traced.events, None, &Default::default());
+    traced
+}

@@ -5,18 +5,19 @@ mod emulated;
 mod kept;
 mod shown;
 mod simulated;
+mod watched;
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags::{BlockTransport, Replay, ViewerPath, Where};
 use crate::output;
 use crate::run::listen_for_ctrl_c;
-use kept::Names;
 use shown::Session;
 use stackline_blocks::record::Record;
 use stackline_blocks::replay::{Demand, Schedule};
 use stackline_blocks::viewer::{Path, Viewer};
 use stackline_blocks::wire::message::Transport;
 use stackline_blockserver::client::{Client, Options};
+use stackline_blockserver::ways::{Names, ways};
 use stackline_blockserver::{list_trace, replay as live};
 use stackline_core::random::Seed;
 use stackline_core::time::Duration;
@@ -144,7 +145,12 @@ fn against(flags: &Replay) -> Result {
     let record = outcome.record;
     let run = match flags.no_history {
         true => None,
-        false => Some(kept::keep(&flags.name, &record.histories, &[], &names_of_hosts, 0)?),
+        false => Some(kept::keep(&flags.name, &names_of_hosts.client, |emit| {
+            ways(&record, &names_of_hosts, 0, emit);
+            if let Some(file) = &flags.watched {
+                watched::tell(file, emit);
+            }
+        })?),
     };
     let (again, drops) = (BTreeMap::new(), BTreeMap::new());
     let asked_for = schedule(flags).duration;

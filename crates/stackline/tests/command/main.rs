@@ -9,6 +9,7 @@ mod advice;
 mod blasts;
 mod blocks;
 mod blocks_killed;
+mod blocks_replay;
 mod client;
 mod composers;
 mod death;

@@ -3,6 +3,7 @@
 
 use super::super::terrain::Terrain;
 use super::simulated::{Roles, network, set};
+use super::watched;
 use crate::exit::{Error, Exit, Result};
 use crate::flags::{BlockTransport, Replay, ViewerPath};
 use stackline_blocks::wire::greeting::Key;
@@ -84,7 +85,7 @@ pub(super) fn replay(flags: &Replay) -> Result {
     let program = std::env::current_exe()
         .map_err(|error| Error::environment(format!("this program's own file cannot be found: {error}")))?;
     let seed = Seed::root(flags.seed).child("network").child(&network.name);
-    let emulation = Emulation::shared(&program, &network.name, &network, seed, &Default::default())?;
+    let mut emulation = Emulation::shared(&program, &network.name, &network, seed, &Default::default())?;
     let site = Site { flags, network: &network, program: &program };
     let at = |host: &str, port: u16| Ok::<String, Error>(format!("{}:{port}", site.address(host)?));
     let master_address = at(&roles.master, PORTS.0)?;
@@ -107,7 +108,7 @@ pub(super) fn replay(flags: &Replay) -> Result {
         command.extend((0..flags.disks).map(|disk| scratch.disk(number, disk).into()));
         parts.push(site.start(host, &command)?);
     }
-    let code = site.client(&roles, &master_address)?;
+    let code = site.client(&roles, &master_address, &mut emulation, &scratch.0.join("ports"))?;
     drop(parts);
     drop(emulation);
     Ok(Exit::Program(code))
@@ -206,7 +207,7 @@ impl Site<'_> {
     }
 
     /// The session itself, on the client's host; its exit code.
-    fn client(&self, roles: &Roles, master: &str) -> Result<u8> {
+    fn client(&self, roles: &Roles, master: &str, emulation: &mut Emulation, ports: &Path) -> Result<u8> {
         let flags = self.flags;
         let mut command = self.command(&roles.client);
         let us = |time: Duration| format!("{}us", time.as_micros());
@@ -248,7 +249,9 @@ impl Site<'_> {
         command.args(flags.no_history.then_some("--no-history"));
         command.args(flags.json.then_some("--json"));
         let failed = |error: std::io::Error| Error::environment(format!("the client cannot be started: {error}"));
-        let status = command.stdin(Stdio::null()).status().map_err(failed)?;
+        command.arg("--watched").arg(ports);
+        let mut child = command.stdin(Stdio::null()).spawn().map_err(failed)?;
+        let status = watched::until_over(&mut child, emulation, self.network, ports)?;
         Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
     }
 }

@@ -1,7 +1,7 @@
 //! A session in virtual time over a declared network: master, disk servers and client on its hosts.
 
 use super::super::disk_time;
-use super::kept::{self, Mark, Names};
+use super::kept;
 use super::shown::Session;
 use super::{demand, keeps, schedule, show};
 use crate::exit::{Error, Exit, Result};
@@ -11,14 +11,12 @@ use stackline_blocks::limits::USUAL_BLOCK;
 use stackline_blocks::placement::Placement;
 use stackline_blocks::pyramid::Pyramid;
 use stackline_blocks::set::Set;
-use stackline_blockserver::simulated::{Costs, Outcome, Scene, ServerOutcome, SimulatedServer, carry_out};
+use stackline_blockserver::simulated::{Costs, Outcome, Scene, SimulatedServer, carry_out, tell};
 use stackline_core::distribution::Distribution;
 use stackline_core::network::Network;
 use stackline_core::plan::{Plan, Stack};
-use stackline_core::program::Side;
 use stackline_core::random::Seed;
 use stackline_net::Counters;
-use stackline_proto::tcp::Event;
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -150,7 +148,7 @@ pub(super) fn replay(flags: &Replay) -> Result {
     };
     let (outcome, ()) = carry_out(&scene, ())?;
     let names: BTreeMap<u16, String> = (0..).zip(roles.servers.iter().cloned()).collect();
-    let run = if flags.no_history { None } else { Some(keep(flags, &outcome, &roles, &names)?) };
+    let run = if flags.no_history { None } else { Some(keep(flags, &scene, &outcome)?) };
     let Outcome { record, end, servers, counters, .. } = outcome;
     let again = servers.into_iter().map(|server| (server.host, server.sent_again)).collect();
     let mut drops: BTreeMap<String, u64> = BTreeMap::new();
@@ -162,20 +160,8 @@ pub(super) fn replay(flags: &Replay) -> Result {
     Ok(Exit::Done)
 }
 
-/// Keeps the ways of blocks, and what was sent again.
-fn keep(flags: &Replay, outcome: &Outcome, roles: &Roles, names: &BTreeMap<u16, String>) -> Result<String> {
-    let marks: Vec<Mark> = outcome
-        .traced
-        .iter()
-        .filter_map(|traced| {
-            let Event::Again { bytes, reason, .. } = traced.event else { return None };
-            let blocks = |server: &&ServerOutcome| server.connection == Some(traced.connection);
-            let server = outcome.servers.iter().find(blocks).filter(|_| traced.side == Side::Responder)?;
-            let host = server.host.clone();
-            Some(Mark { host, at: traced.at, keyword: "TCP_RETRANSMIT", bytes, why: reason.word() })
-        })
-        .collect();
-    let hosts = Names { client: roles.client.clone(), master: roles.master.clone(), servers: names.clone() };
+/// Keeps the ways of blocks, what was sent again, and what ports and connections did.
+fn keep(flags: &Replay, scene: &Scene<'_>, outcome: &Outcome) -> Result<String> {
     let zero = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
-    kept::keep(&flags.name, &outcome.record.histories, &marks, &hosts, zero)
+    kept::keep(&flags.name, &scene.client, |emit| tell(scene, outcome, zero, emit))
 }

@@ -155,6 +155,9 @@ pub(crate) struct Replay {
     /// The same of the master's
     #[arg(long, value_name = "NAME", hide = true)]
     pub(crate) master_name: Option<String>,
+    /// A file with events of ports, to be kept too
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub(crate) watched: Option<PathBuf>,
     /// So many servers are waited for
     #[arg(long, value_name = "N", hide = true)]
     pub(crate) servers: Option<usize>,

@@ -1,0 +1,53 @@
+//! A part of the way inside hosts that is busy while units wait for it: disks, processors, a service.
+
+use super::finding::{Finding, LEAST, percent};
+use super::kind::{Find, Kind};
+use super::log::Log;
+use super::session::{Limit, stretch_name};
+
+pub(super) const KIND: Kind = Kind {
+    name: "stage_limited",
+    meaning: "of units that events follow over hosts: a stretch of their way inside hosts (a disk, a processor, a service) is as busy as it gets while units wait for it, and nothing waits behind it",
+    find: &[Find::Run(find)],
+};
+
+/// A share of the hosts' limits above which one of them is named.
+const MOSTLY: f64 = 0.6;
+
+fn find(log: &Log<'_>) -> Option<Finding> {
+    let session = log.session().filter(|session| session.is_pressed())?;
+    let limit = session.inside.iter().max_by(|a, b| a.share.total_cmp(&b.share))?;
+    if limit.share < LEAST {
+        return None;
+    }
+    let (name, hosts) = (stretch_name(log, limit.from, limit.to), hosts(limit));
+    let waits = if limit.has_room { "units wait for it there and none behind it" } else { "units are held there" };
+    let sentence = format!("{name} at {hosts} limits: {} of the time {waits}", percent(limit.share));
+    let mut finding = KIND.of_run(limit.share.min(1.0), 0.9, sentence);
+    finding.evidence = session.operations(log);
+    finding.evidence.extend(session.evidence(log));
+    if limit.has_room {
+        let more = format!(
+            "more, or faster, of what serves units from {name} at {hosts}: disks where it is reading, else processors"
+        );
+        return Some(finding.attempt(more).attempt(
+            "more memory for what is asked for again, units spread over more hosts, or fewer units asked for at once",
+        ));
+    }
+    let faster = format!("a faster host {hosts}, or less to do there for each request");
+    Some(finding.attempt(faster).attempt("fewer requests, each for more units"))
+}
+
+/// The hosts that a limit is on: all of them, or the one that has most of it.
+fn hosts(limit: &Limit) -> String {
+    let all: f64 = limit.hosts.iter().map(|(_, share)| share).sum();
+    let some: Vec<&str> = match limit.hosts.first() {
+        Some((host, share)) if *share >= MOSTLY * all => vec![host.as_str()],
+        _ => limit.hosts.iter().filter(|(_, share)| *share >= LEAST).take(8).map(|(host, _)| host.as_str()).collect(),
+    };
+    match some.as_slice() {
+        [] => "its host".into(),
+        [one] => (*one).into(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}

@@ -1,0 +1,70 @@
+//! Ports of a modelled network as events: what each is, and what it did in an interval (`PORT_SETUP`, `PORT_USE`).
+
+use crate::ways::Emit;
+use stackline_core::network::{Network, Rate};
+use stackline_core::time::Duration;
+use stackline_events::Value;
+use stackline_net::{Counters, Reason};
+
+/// The node before a port, and its name.
+fn place(network: &Network, port: u32) -> (String, String) {
+    let name = network.port_name(port).unwrap_or_default();
+    (name.split('>').next().unwrap_or_default().to_owned(), name)
+}
+
+/// Says what a port is: its rate, where that is constant, the room in its queue, the size of cells that leave it.
+pub fn port_setup(network: &Network, port: u32, at_ns: u64, emit: &mut Emit<'_>) {
+    let (node, name) = place(network, port);
+    let link = network.links.get(port as usize / 2);
+    let rate = link.and_then(|link| match link.rate {
+        Rate::Constant(bit_s) => Some(bit_s as u64),
+        _ => None,
+    });
+    let switch = network.switches.iter().find(|switch| switch.name == node);
+    // As its link's queue says, else that of the node before it, or its buffer.
+    let queue = link.and_then(|link| link.queue.as_ref()).or(switch.and_then(|switch| switch.queue.as_ref()));
+    let buffer = switch.and_then(|switch| switch.buffer_bytes);
+    let queue_bytes = queue.and_then(|queue| queue.limit_bytes).into_iter().chain(buffer).min();
+    let cell_bytes = switch.and_then(|switch| switch.cell_bytes);
+    emit(&node, "PORT_SETUP", at_ns, &[Value::Text(&name), rate.into(), queue_bytes.into(), cell_bytes.into()]);
+}
+
+/// Says what a port did in an interval that ends then and is so long, both in ns.
+pub fn port_use(network: &Network, port: u32, (at_ns, interval_ns): (u64, u64), did: &Counters, emit: &mut Emit<'_>) {
+    let (node, name) = place(network, port);
+    let (mut queue, mut link) = (0_u64, 0_u64);
+    for (reason, count) in did.drops_by_reason() {
+        match reason {
+            Reason::Lost | Reason::BitError => link += count,
+            // What follows from another drop is counted there.
+            Reason::CellLost | Reason::EarlyDiscard => {}
+            _ => queue += count,
+        }
+    }
+    let values = [
+        interval_ns.into(),
+        Value::Text(&name),
+        did.packets.into(),
+        did.bytes.into(),
+        did.busy.0.into(),
+        queue.into(),
+        link.into(),
+        did.spoilt.into(),
+        did.marked.into(),
+    ];
+    emit(&node, "PORT_USE", at_ns, &values);
+}
+
+/// What a port did between two readings of its counters.
+#[must_use]
+pub fn since(later: &Counters, before: &Counters) -> Counters {
+    let mut did = *later;
+    did.packets -= before.packets;
+    did.bytes -= before.bytes;
+    did.marked -= before.marked;
+    did.duplicated -= before.duplicated;
+    did.spoilt -= before.spoilt;
+    did.busy = Duration(later.busy.0 - before.busy.0);
+    did.drops.iter_mut().zip(before.drops).for_each(|(now, then)| *now -= then);
+    did
+}

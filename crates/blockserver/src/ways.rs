@@ -1,0 +1,55 @@
+//! The ways of blocks as events: one for each point that a block passed, under the paper's keywords (Tierney et al. 1996,
+//! sections 3.1 and 4.3.1). It writes no file.
+
+use stackline_blocks::history::{FLUSH, History, Place, Point};
+use stackline_blocks::record::Record;
+use stackline_events::Value;
+use std::collections::BTreeMap;
+
+/// Takes events: host, keyword, when (ns) and data.
+pub type Emit<'e> = dyn FnMut(&str, &'static str, u64, &[Value<'_>]) + 'e;
+
+/// Who is called what in events.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    /// The client.
+    pub client: String,
+    /// The master.
+    pub master: String,
+    /// Servers by their numbers.
+    pub servers: BTreeMap<u16, String>,
+}
+
+impl Names {
+    fn of(&self, history: &History, place: Place) -> &str {
+        match place {
+            Place::Application => &self.client,
+            Place::Master => &self.master,
+            Place::Server => self.servers.get(&history.server).map_or("server", |name| name),
+        }
+    }
+}
+
+/// Emits every point that the blocks of a record passed. `zero_ns` is added to every time.
+pub fn ways(record: &Record, names: &Names, zero_ns: u64, emit: &mut Emit<'_>) {
+    for history in record.histories.iter().chain(&record.unanswered()) {
+        // The block counter stands first, as every unit's id does; then the paper's other data: block, data set, list.
+        let values: [Value<'_>; 5] = [
+            history.unit.into(),
+            history.number.into(),
+            history.set.into(),
+            history.serial.into(),
+            history.bytes.into(),
+        ];
+        for point in Point::ALL {
+            if let Some(at) = history.passed(point) {
+                // In virtual time points of one moment are common; a nanosecond each keeps their order.
+                let at_ns = at.0 + zero_ns + point as u64;
+                emit(names.of(history, point.place()), point.keyword(), at_ns, &values);
+            }
+        }
+        if let Some(at) = history.flushed {
+            emit(names.of(history, Place::Server), FLUSH, at.0 + zero_ns, &values);
+        }
+    }
+}
