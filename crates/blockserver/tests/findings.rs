@@ -287,7 +287,17 @@ fn twenty_others() {
                 read_ms: 22.0,
                 every: 500,
                 seconds: 8,
-                ..cost(Costs { translate: ms(5), forward: ms(2), parse: ms(3), enter: ms(8), receive: ms(2), ..Costs::default() }, 3)
+                ..cost(
+                    Costs {
+                        translate: ms(5),
+                        forward: ms(2),
+                        parse: ms(3),
+                        enter: ms(8),
+                        receive: ms(2),
+                        ..Costs::default()
+                    },
+                    3,
+                )
             },
             "healthy",
             &[],

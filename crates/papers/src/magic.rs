@@ -15,12 +15,14 @@
 //! | `sweeps` | Figures 11 and 13: packet size, streams and interfaces |
 //! | `copies` | Figure 14: memory copies on this machine and the rule of a third |
 //! | `worlds` | the same sessions emulated and simulated |
+//! | `findings` | what `diagnose` says of the sessions whose limit is known |
 //! | `charts` | pictures |
 //! | `reproduce` | all of it together |
 
 mod case;
 mod charts;
 mod copies;
+mod findings;
 mod formulas;
 mod lab;
 mod lan;

@@ -30,7 +30,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("exchange", &["core", "events", "analyze", "dissect"]),
     ("report", &["core", "events", "analyze"]),
     ("runner", &["core", "net", "dissect", "sim", "emu", "live", "events", "runs", "analyze"]),
-    ("papers", &["core", "spec", "net", "proto", "sim", "emu", "blocks", "blockserver", "transfer", "report"]),
+    (
+        "papers",
+        &["core", "spec", "net", "proto", "sim", "emu", "blocks", "blockserver", "transfer", "analyze", "report"],
+    ),
     (
         "stackline",
         &[

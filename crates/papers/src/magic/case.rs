@@ -3,9 +3,10 @@
 
 use super::printed::SECONDS;
 use super::setting::{self, Tcp};
+use stackline_analyze::findings::{Finding, of_events};
 use stackline_blocks::history::{History, Point};
 use stackline_blocks::replay::{Demand, Schedule};
-use stackline_blockserver::simulated::{Costs, Outcome, Scene, SimulatedServer, carry_out};
+use stackline_blockserver::simulated::{Costs, Outcome, Scene, SimulatedServer, carry_out, events};
 use stackline_core::error::Result;
 use stackline_core::network::Network;
 use stackline_core::random::Seed;
@@ -97,6 +98,18 @@ impl Case {
     /// # Errors
     /// When the session cannot be simulated.
     pub(super) fn session(&self, seed: u64) -> Result<(Outcome, Frames)> {
+        self.carry_out(seed, |_, outcome, frames| (outcome, frames))
+    }
+
+    /// What limits it, from its events.
+    ///
+    /// # Errors
+    /// When the session cannot be simulated.
+    pub(super) fn findings(&self, seed: u64) -> Result<Vec<Finding>> {
+        self.carry_out(seed, |scene, outcome, _| of_events(&events(scene, &outcome)))
+    }
+
+    fn carry_out<R>(&self, seed: u64, then: impl FnOnce(&Scene<'_>, Outcome, Frames) -> R) -> Result<R> {
         let stack = self.tcp.stack(self.window_kib, self.write_kib)?;
         let lasts = BEGINNING + Duration::from_seconds(SECONDS);
         let scene = Scene {
@@ -116,7 +129,8 @@ impl Case {
             seed: Seed::root(seed),
         };
         let host = u32::try_from(self.network.hosts.len() - 1).unwrap_or(u32::MAX);
-        carry_out(&scene, Frames { receiver: Node(host), ..Frames::default() })
+        let (outcome, frames) = carry_out(&scene, Frames { receiver: Node(host), ..Frames::default() })?;
+        Ok(then(&scene, outcome, frames))
     }
 
     /// Its figures.

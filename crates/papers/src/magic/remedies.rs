@@ -15,6 +15,12 @@ pub(super) fn sheets(lab: &Lab) -> Result<[Sheet; 2]> {
     Ok([of_the_paper(lab)?, of_today(lab)?])
 }
 
+/// Three servers whose cells are paced at a third of the link.
+pub(super) fn paced() -> Result<Case> {
+    let network = wan(|network| pace(network, 100e6 / 3.0))?;
+    Ok(Case { demand: pan(BUSY), ..Case::of(network, &SERVERS, Tcp::Bsd, WINDOW) })
+}
+
 fn wan(change: impl Fn(&mut Network)) -> Result<Network> {
     let mut network = network("wan")?;
     change(&mut network);
