@@ -71,7 +71,7 @@ fn gone(port: &PortSeen) -> (f64, f64) {
 }
 
 /// The share of the time that losses of one kind cost, and the port with most of them.
-fn losses<'s>(session: &'s Session, of: fn((f64, f64)) -> f64) -> Option<(&'s PortSeen, f64)> {
+fn losses(session: &Session, of: fn((f64, f64)) -> f64) -> Option<(&PortSeen, f64)> {
     let all: f64 = session.ports.iter().map(|port| gone(port).0 + gone(port).1).sum();
     let these: f64 = session.ports.iter().map(|port| of(gone(port))).sum();
     let worst = session.ports.iter().max_by(|a, b| of(gone(a)).total_cmp(&of(gone(b))))?;
