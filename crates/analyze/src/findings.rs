@@ -159,7 +159,7 @@ pub fn diagnose_each(inputs: &[Input<'_>]) -> Vec<Finding> {
 /// Whether nothing was measured, and events follow units over hosts and back.
 #[must_use]
 pub fn is_session(input: &Input<'_>) -> bool {
-    Log::of(input).session().is_some()
+    input.plan.measurements.is_empty() && Log::of(input).session().is_some()
 }
 
 /// What could cost time by the specification, measurement by measurement.

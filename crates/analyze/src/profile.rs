@@ -18,6 +18,9 @@ const NEGLIGIBLE: f64 = 0.01;
 /// A stretch holds at most its usual most for this share of the time that any unit is in it.
 const USUALLY: f64 = 0.95;
 
+/// A host with more stretches has no profile that anybody could read.
+const MOST_STRETCHES: usize = 64;
+
 /// What one host did with its time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Profile {
@@ -114,7 +117,7 @@ pub fn profiles(lifelines: &Lifelines) -> Vec<Profile> {
     let ends = ends(lifelines, &lines);
     let mut made: Vec<Profile> = hosts
         .into_iter()
-        .filter(|(_, host)| !host.stretches.is_empty())
+        .filter(|(_, host)| (1..=MOST_STRETCHES).contains(&host.stretches.len()))
         .map(|(name, host)| host.profile(name, &ends, (begun, end), way_ns))
         .collect();
     made.sort_by_key(|profile| profile.stretches.first().map(|stretch| stretch.from));

@@ -3,6 +3,7 @@
 mod calls;
 mod ends;
 mod observed;
+mod session;
 mod waits;
 
 use super::*;

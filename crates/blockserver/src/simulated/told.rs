@@ -1,6 +1,6 @@
 //! A simulated session as events: the ways of its blocks, what was sent again, what ports and connections did. It writes no file.
 
-use super::watched::{ConnectionUse, host};
+use super::watched::ConnectionUse;
 use super::{Outcome, Scene};
 use crate::ports::{port_setup, port_use};
 use crate::ways::{Emit, Names, ways};
@@ -46,7 +46,7 @@ pub fn tell(scene: &Scene<'_>, outcome: &Outcome, zero_ns: u64, emit: &mut Emit<
 /// As `TCP_INFO` of a kernel: the data of `events`' catalogue, in its order.
 fn connection(scene: &Scene<'_>, one: &ConnectionUse, zero_ns: u64, emit: &mut Emit<'_>) {
     let [before, later] = &one.facts;
-    let server = host(scene, one.server);
+    let server = scene.servers.get(one.server).map_or("server", |server| &server.host);
     let (local, remote) =
         if one.side == Side::Responder { (server, scene.client.as_str()) } else { (scene.client.as_str(), server) };
     let values = [

@@ -1,6 +1,5 @@
 //! What ports and connections did, interval by interval, as a monitor would have seen it. It changes nothing of what happens.
 
-use super::{Scene, SimulatedServer};
 use crate::ports::since;
 use stackline_core::program::Side;
 use stackline_core::time::{Duration, Instant};
@@ -81,9 +80,4 @@ impl Watcher {
         }
         (self.ports, self.ends) = (ports, ends);
     }
-}
-
-/// The host of a server.
-pub(super) fn host<'s>(scene: &'s Scene<'_>, server: usize) -> &'s str {
-    scene.servers.get(server).map_or("server", |server: &SimulatedServer| &server.host)
 }

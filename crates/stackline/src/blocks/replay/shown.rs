@@ -98,7 +98,7 @@ impl Session {
             let _ = writeln!(out, "note: {note}");
         }
         if let Some(run) = &self.run {
-            let _ = writeln!(out, "\nkept in {run}; `stackline lifelines last`, `stackline open`");
+            let _ = writeln!(out, "\nkept in {run}; `stackline diagnose last`, `lifelines last`, `open`");
         }
         out
     }

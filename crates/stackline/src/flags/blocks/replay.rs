@@ -16,7 +16,7 @@ Examples:
 
 A list is sent at each interval, whatever became of the one before. With --across, the last host is the
 client, a host `master` the master (else it is with the client), and all others are disk servers.
-Each block's way is kept as a run: `stackline lifelines last`, `stackline open`.";
+Each block's way is kept as a run: `stackline diagnose last`, `lifelines last`, `open`.";
 
 /// Where a session is replayed over a declared network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
