@@ -3,7 +3,7 @@
 mod gateway;
 mod replay;
 
-use super::size::size;
+use super::size::{none_or_size, size};
 use clap::{Args, Subcommand};
 use stackline_blocks::limits;
 use std::net::SocketAddr;
@@ -149,10 +149,6 @@ pub(crate) struct BlocksServe {
     pub(crate) key: KeyFile,
 }
 
-fn none_or_size(text: &str) -> Result<u64, String> {
-    if text == "0" { Ok(0) } else { size(text) }
-}
-
 const AFTER_LOAD: &str = "\
 Examples:
   stackline blocks load backup big.tar
@@ -259,5 +255,18 @@ mod tests {
         assert!(["9..3", "3", "..", "a..b", "-1..2"].iter().all(|text| range(text).is_err()));
         assert_eq!(tile("1/2/3"), Ok((1, 2, 3)));
         assert!(["1/2", "1/2/3/4", "300/0/0", "a/b/c"].iter().all(|text| tile(text).is_err()));
+    }
+
+    #[test]
+    fn every_command_finds_the_master_by_the_same_variable() {
+        let commands = BlocksCommand::augment_subcommands(clap::Command::new("blocks"));
+        for command in commands.get_subcommands() {
+            let master = command.get_arguments().find(|argument| argument.get_id() == "master");
+            let variable = master.map(|argument| argument.get_env());
+            assert!(
+                variable.is_none_or(|name| name.is_some_and(|name| name == "STACKLINE_BLOCKS_MASTER")),
+                "{command}"
+            );
+        }
     }
 }

@@ -20,6 +20,11 @@ pub(super) fn size(text: &str) -> Result<u64, String> {
     bytes.filter(|bytes| *bytes > 0).ok_or_else(|| FORM.to_owned())
 }
 
+/// The same, or none at all.
+pub(super) fn none_or_size(text: &str) -> Result<u64, String> {
+    if text == "0" { Ok(0) } else { size(text) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,7 @@
 //! The command line of `blocks replay`. Nothing here touches the machine.
 
 use super::super::duration;
-use super::super::size::size;
+use super::super::size::{none_or_size, size};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -81,7 +81,7 @@ pub(crate) struct Replay {
     #[arg(long, value_name = "TIME", requires = "across")]
     pub(crate) disk: Option<String>,
     /// Memory of each server for blocks
-    #[arg(long, value_name = "SIZE", requires = "across", default_value = "64MiB", value_parser = size)]
+    #[arg(long, value_name = "SIZE", requires = "across", default_value = "64MiB", value_parser = none_or_size)]
     pub(crate) cache: u64,
     /// Pixels of the picture that is loaded
     #[arg(long, value_name = "WIDTHxHEIGHT", requires = "across", default_value = "4096x4096", value_parser = pixels)]
