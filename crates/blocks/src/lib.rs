@@ -2,7 +2,7 @@
 //! lists that supersede one another (DPSS; Tierney et al. 1996).
 //!
 //! Nothing here reads a clock or a disk, opens a socket, starts a thread or draws a number: time and what came are
-//! arguments, what is to be done is the result. `blocks-run` carries it out with sockets and threads, and in virtual time.
+//! arguments, what is to be done is the result. `blockserver` carries it out with sockets and threads, and in virtual time.
 //!
 //! | module | one idea |
 //! | --- | --- |
@@ -18,6 +18,7 @@
 //! | [`score`] | what a session got |
 //! | [`record`] | what is kept of a session |
 //! | [`replay`] | what a session asks for, list by list |
+//! | [`playout`] | blocks in their order, at a steady pace |
 //! | [`viewer`] | what somebody who looks at a picture needs |
 
 #![no_std]
@@ -29,6 +30,7 @@ pub mod history;
 pub mod limits;
 pub mod master;
 pub mod placement;
+pub mod playout;
 pub mod pyramid;
 pub mod record;
 pub mod replay;

@@ -9,6 +9,7 @@
 //! | [`load`] | puts a set on the servers |
 //! | [`gateway`] | blocks for any HTTP client |
 //! | [`get`] | reads a range back |
+//! | [`prediction`] | asks for what may be needed next, too |
 //! | [`replay`] | a session by the clock, its record |
 //! | [`ways`] | the ways of blocks as events |
 //! | [`ports`] | what ports of a network did, as events |
@@ -38,6 +39,7 @@ pub mod load;
 pub mod master;
 pub mod notes;
 pub mod ports;
+pub mod prediction;
 pub mod reassembly;
 pub mod replay;
 pub mod server;

@@ -8,6 +8,7 @@ use common::{ANYWHERE, Site, content, set, start_master};
 use stackline_blocks::wire::message::{Transport, Why};
 use stackline_blockserver::client::{Client, Event, Options};
 use stackline_blockserver::get;
+use stackline_blockserver::prediction::Predicting;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -366,4 +367,35 @@ fn a_second_master_or_server_at_one_place_is_refused() {
     let error = stackline_blockserver::master::start(options, &site.directory.path().join("other")).unwrap_err();
     assert!(error.message.contains("nothing can listen"), "{error:?}");
     let _unused = start_master(&site.directory.path().join("third"), &site.key, ANYWHERE.into());
+}
+
+#[test]
+fn what_was_predicted_is_there_when_it_is_asked_for() {
+    let site = Site::new(1);
+    site.load(&set("map", 100, 1)).unwrap();
+    let client = site.client(Options::default());
+    let open = client.open("map").unwrap();
+    let mut viewer = Predicting::new(&client, &open, |list: &[u64]| list.iter().map(|block| block + 10).collect());
+    let came = |viewer: &mut Predicting<'_, _>, count: usize| -> Vec<u64> {
+        let mut came: Vec<u64> = (0..count)
+            .map(|_| match viewer.next(SOON) {
+                Some(Event::Block(block)) => block.head.number,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        came.sort_unstable();
+        came
+    };
+    viewer.request(vec![1, 2, 3]).unwrap();
+    assert_eq!(came(&mut viewer, 3), [1, 2, 3]);
+    // Those that were predicted come behind them, and are not given.
+    while viewer.counts().1 < 3 {
+        assert!(viewer.next(Some(Duration::from_millis(50))).is_none());
+    }
+    viewer.request(vec![11, 12, 40]).unwrap();
+    assert_eq!(came(&mut viewer, 3), [11, 12, 40]);
+    assert_eq!(viewer.counts().0, 2);
+    // Beyond the set nothing is predicted.
+    viewer.request(vec![95]).unwrap();
+    assert_eq!(came(&mut viewer, 1), [95]);
 }
