@@ -39,13 +39,15 @@ impl Notes {
 }
 
 impl<B: Clone> Server<B> {
-    pub(super) fn flush(&mut self, now: Instant, session: u128, set: u32, woken: &mut Woken) {
+    /// The list of that number is here: what older ones left is discarded. Newer ones may have come before it, over another way.
+    pub(super) fn flush(&mut self, now: Instant, session: u128, (set, serial): (u32, u64), woken: &mut Woken) {
+        let older = |list: &ListHead| list.set == set && list.serial < serial;
         let Some(state) = self.sessions.get_mut(&session) else { return };
         let mut notes = Notes::default();
         let mut discarded = 0_u64;
         for queue in state.to_read.values_mut() {
             queue.retain(|wanted| {
-                let stays = wanted.list.set != set;
+                let stays = !older(&wanted.list);
                 if !stays {
                     notes.add(wanted, None, None);
                     state.pending -= 1;
@@ -56,7 +58,7 @@ impl<B: Clone> Server<B> {
         }
         let mut freed = 0;
         state.to_write.retain(|ready| {
-            let stays = ready.wanted.list.set != set;
+            let stays = !older(&ready.wanted.list);
             if !stays {
                 notes.add(&ready.wanted, Some(ready.start_read), Some(ready.end_read));
                 freed += u64::from(ready.wanted.entry.length);
@@ -68,7 +70,7 @@ impl<B: Clone> Server<B> {
         for reading in self.reading.values_mut() {
             let started = reading.started;
             reading.wanted.retain(|(whose, wanted)| {
-                let stays = *whose != session || wanted.list.set != set;
+                let stays = *whose != session || !older(&wanted.list);
                 if !stays {
                     notes.add(wanted, Some(started), None);
                     state.pending -= 1;
@@ -77,7 +79,7 @@ impl<B: Clone> Server<B> {
                 stays
             });
         }
-        for writing in state.writing.iter_mut().filter(|writing| writing.ready.wanted.list.set == set) {
+        for writing in state.writing.iter_mut().filter(|writing| older(&writing.ready.wanted.list)) {
             writing.superseded.get_or_insert(now);
         }
         self.counts.flushed += discarded;

@@ -228,13 +228,16 @@ impl<B: Clone> Server<B> {
         }
         let mut woken = Woken::default();
         if list.supersedes {
-            self.flush(now, session, list.set, &mut woken);
+            self.flush(now, session, (list.set, list.serial), &mut woken);
         }
         let state = self.sessions.entry(session).or_default();
         if state.pending + list.entries.len() > limits::MOST_PENDING {
             return Err(Why::Limit);
         }
-        state.newest.insert(list.set, list.serial);
+        let newest = state.newest.entry(list.set).or_default();
+        if list.supersedes {
+            *newest = list.serial;
+        }
         self.counts.requested += list.entries.len() as u64;
         let head = Arc::new(ListHead {
             set: list.set,

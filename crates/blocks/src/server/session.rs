@@ -58,7 +58,7 @@ pub(crate) struct Written {
 pub(crate) struct Session<B> {
     /// The connection its blocks go over, and after what age they are dropped.
     pub(crate) attached: Option<(u64, Option<u64>)>,
-    /// The newest list of each set.
+    /// Of each set the newest list that superseded others; 0 where none did.
     pub(crate) newest: BTreeMap<u32, u64>,
     /// By disk.
     pub(crate) to_read: BTreeMap<u16, VecDeque<Wanted>>,

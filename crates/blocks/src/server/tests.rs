@@ -332,3 +332,24 @@ fn of_blocks_that_were_handed_over_together_the_last_is_told_of() {
     server.write_done(ms(24), 1, 102);
     assert_eq!(next(&mut server, 25), (103, 102, 24_000_000));
 }
+
+#[test]
+fn lists_that_overtake_one_another_on_two_ways_lose_nothing_that_is_wanted() {
+    // The master passes a list on; what the client asks for again comes directly, and may be here first.
+    let add = |serial, blocks: &[u64]| Requests { supersedes: false, ..list(SESSION, serial, blocks) };
+    let mut adding = server(0);
+    adding.requests(ms(0), ms(0), add(2, &[7])).unwrap();
+    adding.requests(ms(1), ms(1), add(1, &[1, 3])).unwrap();
+    let came: Vec<_> = (0..3).map(|at| read(&mut adding, 10 * at, 1)).collect();
+    assert_eq!(came, [Some(7), Some(1), Some(3)]);
+    // A list that supersedes discards what is older, not what is newer.
+    let mut late = server(0);
+    late.requests(ms(0), ms(0), list(SESSION, 1, &[1])).unwrap();
+    late.requests(ms(1), ms(1), add(3, &[7])).unwrap();
+    late.requests(ms(2), ms(2), list(SESSION, 2, &[3])).unwrap();
+    let came: Vec<_> = (0..3).map(|at| read(&mut late, 10 * at + 3, 1)).collect();
+    assert_eq!(came, [Some(7), Some(3), None]);
+    // And what was superseded before it came is not read.
+    late.requests(ms(40), ms(40), add(1, &[5])).unwrap();
+    assert_eq!(read(&mut late, 41, 1), None);
+}
