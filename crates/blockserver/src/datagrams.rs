@@ -2,7 +2,8 @@
 //!
 //! A block is its `BlockHead` and its data, cut into datagrams of the path's size. Each begins with the unit of the block,
 //! where its bytes belong and how many all are together. The kernel cuts them (UDP_SEGMENT), so that one system call sends
-//! whole blocks, and the data go from the block's memory straight to it.
+//! whole blocks, and the data go from the block's memory straight to it. Those of RTP it is given one by one, so that what is
+//! captured on the sender's host, or on loopback, is what a dissector expects.
 
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, MultiHeaders, sendmmsg, setsockopt, sockopt};
@@ -59,7 +60,9 @@ impl Datagrams {
         let header = PART + if rtp { RTP } else { 0 };
         let datagram = mtu.saturating_sub(HEADERS).clamp(header + 64, AT_ONCE.0 / 2);
         // The kernel cuts what it is given after so many bytes each.
-        setsockopt(&socket, sockopt::UdpGsoSegment, &(datagram as i32))?;
+        if !rtp {
+            setsockopt(&socket, sockopt::UdpGsoSegment, &(datagram as i32))?;
+        }
         let rtp = rtp.then_some(Rtp { sequence: session as u16, source: (session >> 32) as u32 });
         let carries = datagram - header;
         Ok(Self { socket, header, carries, rtp, heads: Vec::new(), headers: Vec::new() })
@@ -73,7 +76,9 @@ impl Datagrams {
         self.heads.clear();
         self.headers.clear();
         blocks.iter().for_each(|(head, _)| head.put(&mut self.heads));
-        let most = (AT_ONCE.0 / (self.carries + self.header)).clamp(1, AT_ONCE.1) * self.carries;
+        let datagrams =
+            if self.rtp.is_some() { 1 } else { (AT_ONCE.0 / (self.carries + self.header)).clamp(1, AT_ONCE.1) };
+        let most = datagrams * self.carries;
         let mut calls = Vec::with_capacity(blocks.len());
         for (number, (head, block)) in blocks.iter().enumerate() {
             let all = BLOCK_HEAD + data(block).len();

@@ -23,13 +23,21 @@ const NAME: &str = "stackline.blocks";
 /// A disk.
 #[derive(Debug)]
 pub struct Disk {
-    file: File,
-    /// What holds the lock: another server cannot have the same disk.
-    locked: File,
+    /// Nothing of a disk that was not there when its server started.
+    files: Option<Files>,
     path: PathBuf,
     file_path: PathBuf,
+    /// 0 of one that was not there.
     identity: u128,
     capacity: u64,
+}
+
+#[derive(Debug)]
+struct Files {
+    /// What is read and written.
+    data: File,
+    /// What holds the lock: another server cannot have the same disk.
+    locked: File,
 }
 
 impl Disk {
@@ -63,7 +71,7 @@ impl Disk {
             None if is_device => device_size(&plain).map_err(failed)?,
             None => free(path).map_err(failed)? + allocated(&plain).map_err(failed)?,
         };
-        let file = if direct {
+        let data = if direct {
             let opened =
                 OpenOptions::new().read(true).write(true).custom_flags(OFlag::O_DIRECT.bits()).open(&file_path);
             opened.map_err(|error| {
@@ -73,7 +81,14 @@ impl Disk {
         } else {
             plain.try_clone().map_err(failed)?
         };
-        Ok(Self { file, locked: plain, path: path.to_owned(), file_path, identity, capacity })
+        let files = Some(Files { data, locked: plain });
+        Ok(Self { files, path: path.to_owned(), file_path, identity, capacity })
+    }
+
+    /// One that is not there: it keeps its place among the disks of a server, which serves the others without it.
+    #[must_use]
+    pub fn missing(path: &Path) -> Self {
+        Self { files: None, path: path.to_owned(), file_path: path.to_owned(), identity: 0, capacity: 0 }
     }
 
     /// What the master is told of it.
@@ -81,7 +96,7 @@ impl Disk {
     pub fn about(&self) -> About {
         let mut path = self.path.display().to_string();
         path.truncate(path.floor_char_boundary(200));
-        About { identity: self.identity, path, capacity: self.capacity, used: 0, up: true }
+        About { identity: self.identity, path, capacity: self.capacity, used: 0, up: self.is_there() }
     }
 
     /// Whether a place may be there.
@@ -93,7 +108,8 @@ impl Disk {
     /// Whether it is still there, and the one that was opened.
     #[must_use]
     pub fn is_there(&self) -> bool {
-        let (now, then) = (fs::metadata(&self.file_path), self.locked.metadata());
+        let Some(files) = &self.files else { return false };
+        let (now, then) = (fs::metadata(&self.file_path), files.locked.metadata());
         matches!((now, then), (Ok(now), Ok(then)) if (now.dev(), now.ino()) == (then.dev(), then.ino()))
     }
 
@@ -102,6 +118,7 @@ impl Disk {
     /// # Errors
     /// [`Why::Disk`] when it cannot be read, [`Why::Corrupt`] when it is not what was written.
     pub fn read(&self, spot: &Spot, checksum: u32, buffer: &mut Buffer) -> Result<(), Why> {
+        let files = self.files.as_ref().ok_or(Why::Disk)?;
         if !self.holds(spot) {
             return Err(Why::NoBlock);
         }
@@ -109,7 +126,7 @@ impl Disk {
         let mut done = 0;
         let pages = buffer.pages(wanted);
         while done < wanted {
-            match self.file.read_at(&mut pages[done..], spot.offset + done as u64) {
+            match files.data.read_at(&mut pages[done..], spot.offset + done as u64) {
                 Ok(0) => return Err(Why::Corrupt),
                 Ok(count) => done += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -124,12 +141,13 @@ impl Disk {
     /// # Errors
     /// [`Why::Full`] or [`Why::Disk`].
     pub fn write(&self, spot: &Spot, buffer: &mut Buffer) -> Result<(), Why> {
+        let files = self.files.as_ref().ok_or(Why::Disk)?;
         if !self.holds(spot) {
             return Err(Why::NoBlock);
         }
         // Whole pages, as direct writes want them: the place is rounded up to pages too.
         let pages = buffer.pages(spot.length as usize);
-        self.file.write_all_at(pages, spot.offset).map_err(|error| match error.kind() {
+        files.data.write_all_at(pages, spot.offset).map_err(|error| match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Why::Full,
             _ => Why::Disk,
         })
@@ -138,9 +156,11 @@ impl Disk {
     /// What was written outlasts the machine when this returns.
     ///
     /// # Errors
-    /// [`Why::Disk`].
+    /// [`Why::Disk`], also where the disk's name is gone: a file that nobody can open again keeps nothing.
     pub fn sync(&self) -> Result<(), Why> {
-        self.file.sync_data().map_err(|_| Why::Disk)
+        let files = self.files.as_ref().ok_or(Why::Disk)?;
+        files.data.sync_data().map_err(|_| Why::Disk)?;
+        if self.is_there() { Ok(()) } else { Err(Why::Disk) }
     }
 }
 
@@ -243,6 +263,18 @@ mod tests {
         let second = Disk::open(&file, false, None).unwrap_err();
         assert!(second.message.contains("another server"), "{second:?}");
         assert_ne!(first.identity, 0);
+    }
+
+    #[test]
+    fn what_nobody_could_open_again_is_not_acknowledged() {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = Disk::open(directory.path(), false, Some(1 << 20)).unwrap();
+        disk.write(&spot(8192, 100), &mut buffer(&[1; 100])).unwrap();
+        assert_eq!(disk.sync(), Ok(()));
+        fs::remove_file(directory.path().join(NAME)).unwrap();
+        disk.write(&spot(8192, 100), &mut buffer(&[2; 100])).unwrap();
+        assert_eq!(disk.sync(), Err(Why::Disk));
+        assert!(!disk.about().up && !disk.is_there());
     }
 
     #[test]

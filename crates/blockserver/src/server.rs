@@ -90,7 +90,16 @@ struct State {
 
 struct Slot {
     disk: Disk,
+    /// Whether it was there when it was last looked at.
+    is_up: AtomicBool,
     wake: Condvar,
+}
+
+impl Slot {
+    const fn new(disk: Disk) -> Self {
+        // The machine takes a disk as there until it is told otherwise.
+        Self { disk, is_up: AtomicBool::new(true), wake: Condvar::new() }
+    }
 }
 
 struct Shared {
@@ -140,7 +149,7 @@ pub fn start(options: Options, disks: Vec<Disk>) -> Result<Running> {
     let own_threads = disks.len() * depth + 2;
     let shared = Arc::new(Shared {
         state: Mutex::new(State { machine, bells: BTreeMap::new() }),
-        disks: disks.into_iter().map(|disk| Slot { disk, wake: Condvar::new() }).collect(),
+        disks: disks.into_iter().map(Slot::new).collect(),
         pool: Arc::default(),
         id: AtomicU16::new(0),
         next: AtomicU64::new(1),
@@ -250,12 +259,11 @@ impl Shared {
     }
 
     /// Disks that are gone, or there again.
-    fn look_after_disks(&self, was_there: &mut [bool]) -> Vec<DiskChanged> {
+    fn look_after_disks(&self) -> Vec<DiskChanged> {
         let mut changed = Vec::new();
         for (at, slot) in self.disks.iter().enumerate() {
             let up = slot.disk.is_there();
-            if up != was_there[at] {
-                was_there[at] = up;
+            if up != slot.is_up.swap(up, Ordering::Relaxed) {
                 let mut state = self.state();
                 let woken = state.machine.set_disk(at as u16, up);
                 self.wake(&state, &woken);
@@ -305,6 +313,7 @@ impl Shared {
         address: SocketAddr,
         is_joined: &mut bool,
     ) -> Result<(), Ended> {
+        self.look_after_disks();
         let disks = self.disks.iter().map(|slot| slot.disk.about()).collect();
         let join = Join { name: self.options.name.clone(), address: address.to_string(), disks };
         sender.message(&join.into())?;
@@ -322,10 +331,9 @@ impl Shared {
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
             let looking = scope.spawn(|| {
-                let mut was_there = vec![true; self.disks.len()];
                 while !over.load(Ordering::Relaxed) && !self.is_stopped() {
                     thread::park_timeout(LOOK);
-                    for change in self.look_after_disks(&mut was_there) {
+                    for change in self.look_after_disks() {
                         let _ = sender.message(&change.into());
                     }
                 }

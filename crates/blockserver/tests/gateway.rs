@@ -166,6 +166,10 @@ fn what_a_client_has_is_not_sent_again_until_it_changes() {
         assert_eq!((answer.status, answer.header("etag")), (304, Some(tag.as_str())));
     }
     assert_eq!(ask(&mut http, "\"other\"").status, 200);
+    let insist = |http: &mut Http, path: &str, tag: &str| http.ask("GET", path, &format!("If-Match: {tag}\r\n")).status;
+    assert_eq!(insist(&mut http, "/map/3", &tag), 200);
+    assert_eq!(insist(&mut http, "/map/3", "\"other\""), 412);
+    assert_eq!((insist(&mut http, "/map", &tag), insist(&mut http, "/map", "*")), (412, 200));
     // The set is loaded anew with other blocks under the same name.
     site.loader().delete("map").unwrap();
     assert_eq!(ask(&mut http, &tag).status, 404);

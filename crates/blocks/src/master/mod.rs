@@ -267,26 +267,23 @@ impl Master {
             return;
         }
         let before = self.servers.get(&id).map(|server| server.disks.clone()).unwrap_or_default();
-        // A disk keeps its number wherever it is mounted; new ones come behind.
-        let identities: Vec<u128> = join.disks.iter().map(|disk| disk.identity).collect();
-        let same = before.iter().zip(&identities).all(|(space, identity)| space.about.identity == *identity);
-        if !same || identities.len() < before.len() {
+        let Some(identities) = identities(&before, &join.disks) else {
             let words = "its disks are not those it had: start it with the same ones, in the same order";
             actions.refuse(connection, 0, Why::Disk, words);
             actions.closes.push(connection);
             return;
-        }
+        };
         if known.is_none() || identities.len() > before.len() {
-            actions.changes.push(Change::Server { id, name: join.name.clone(), disks: identities });
+            actions.changes.push(Change::Server { id, name: join.name.clone(), disks: identities.clone() });
             for (disk, space) in before.iter().enumerate() {
                 let change = Change::Space { server: id, disk: disk as u16, up_to: space.remembered };
                 actions.changes.push(change);
             }
         }
         let mut disks: Vec<Space> = Vec::new();
-        for (at, about) in join.disks.into_iter().enumerate() {
+        for (at, (about, identity)) in join.disks.into_iter().zip(identities).enumerate() {
             let mut space = before.get(at).cloned().unwrap_or_else(|| Space::new(about.clone(), ALIGNMENT));
-            space.about = about;
+            space.about = Disk { identity, ..about };
             disks.push(space);
         }
         let (name, address) = (join.name, join.address);
@@ -424,3 +421,15 @@ impl Master {
 
 #[cfg(test)]
 mod tests;
+
+/// The identities of a server's disks, of those that it had and of new ones behind them: a disk keeps its number wherever it is
+/// mounted, and one that is not there now says 0. Nothing where they are others.
+fn identities(before: &[Space], disks: &[Disk]) -> Option<Vec<u128>> {
+    let of = |(at, disk): (usize, &Disk)| match (before.get(at), disk.identity) {
+        (Some(space), 0) => Some(space.about.identity),
+        (Some(space), now) => (space.about.identity == now).then_some(now),
+        (None, now) => (now != 0).then_some(now),
+    };
+    let identities = disks.iter().enumerate().map(of).collect::<Option<Vec<u128>>>()?;
+    (identities.len() >= before.len()).then_some(identities)
+}

@@ -233,3 +233,35 @@ fn a_server_that_comes_back_with_other_disks_is_refused() {
     let actions = master.handle(at(6), 21, join("a", 1 << 30));
     assert!(matches!(to(&actions, 21)[..], [Message::Joined(joined)] if joined.server == 0));
 }
+
+/// A disk of a server as it says when it starts: one that is not there has no identity.
+fn two(first: u128, second: u128) -> Message {
+    let disk = |identity| Disk { identity, path: "/d".into(), capacity: 1 << 30, used: 0, up: identity != 0 };
+    Join { name: "c".into(), address: "c:1".into(), disks: vec![disk(first), disk(second)] }.into()
+}
+
+#[test]
+fn a_server_without_one_of_its_disks_serves_the_others() {
+    let mut master = master(1 << 30);
+    for (connection, disks, joins) in [
+        (20, two(0, 8), false),
+        (21, two(7, 8), true),
+        (22, two(0, 8), true),
+        (23, two(8, 0), false),
+        (24, two(7, 8), true),
+    ] {
+        master.connected(connection, Role::Server, 0).unwrap();
+        let actions = master.handle(at(5), connection, disks);
+        assert_eq!(why(&actions, connection).is_none(), joins, "{connection}");
+        let server = master.infos().into_iter().find(|server| server.name == "c");
+        let known: Vec<(u128, bool)> =
+            server.iter().flat_map(|server| &server.disks).map(|disk| (disk.identity, disk.up)).collect();
+        match connection {
+            20 => assert_eq!(known, []),
+            22 => assert_eq!(known, [(7, false), (8, true)]),
+            23 => assert_eq!(known, [(7, false), (8, false)]),
+            _ => assert_eq!(known, [(7, true), (8, true)]),
+        }
+        master.disconnected(connection);
+    }
+}

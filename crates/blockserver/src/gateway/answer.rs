@@ -43,9 +43,13 @@ impl Asking {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// Whether the client has what has that tag.
-    fn has(&self, tag: &str) -> bool {
-        self.header(header::IF_NONE_MATCH).is_some_and(|header| tag::matches(header, tag))
+    /// The answer to a client that insists on another tag, or has this one.
+    fn judged(&self, tag: &str) -> Result<Option<Answer>, Fault> {
+        if self.header(header::IF_MATCH).is_some_and(|header| !tag::is_wanted(header, tag)) {
+            return Err(Fault::new(StatusCode::PRECONDITION_FAILED, "it is not what the client insists on (If-Match)"));
+        }
+        let has_it = self.header(header::IF_NONE_MATCH).is_some_and(|header| tag::matches(header, tag));
+        Ok(has_it.then(|| unchanged(tag)))
     }
 }
 
@@ -85,7 +89,10 @@ impl Gateway {
             let headers = answer.headers_mut();
             headers.insert(header::ALLOW, HeaderValue::from_static(METHODS));
             headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(METHODS));
-            headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("Range, If-None-Match"));
+            headers.insert(
+                header::ACCESS_CONTROL_ALLOW_HEADERS,
+                HeaderValue::from_static("Range, If-Match, If-None-Match"),
+            );
             headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400"));
             return Some(answer);
         }
@@ -152,8 +159,8 @@ impl Gateway {
         }
         let came = self.sessions.block(&mut open, number).await?;
         let tag = tag::of("block", came.head.checksum, came.head.length);
-        if asking.has(&tag) {
-            return Ok(unchanged(&tag));
+        if let Some(answer) = asking.judged(&tag)? {
+            return Ok(answer);
         }
         let mut answer = typed("application/octet-stream", Body::Whole(came.data.clone()));
         set(&mut answer, SERVER_TIMING, &timing::block(&came, asking.entered));
@@ -175,8 +182,8 @@ impl Gateway {
             }
         };
         let tag = tag::of("png", came.head.checksum, came.head.length);
-        if asking.has(&tag) {
-            return Ok(unchanged(&tag));
+        if let Some(answer) = asking.judged(&tag)? {
+            return Ok(answer);
         }
         let begun = now().0;
         let file = encoded(picture, came.data.clone()).await?;
@@ -190,15 +197,17 @@ impl Gateway {
     /// The answer that needs no block: to who has it already, or wants its head alone. Nothing where the master, which knows
     /// checksums, cannot be asked, or the picture would have to be made.
     async fn known(&self, open: &mut Open, number: u64, kind: &str, asking: &Asking) -> Result<Option<Answer>, Fault> {
-        let asks = asking.head_only || asking.header(header::IF_NONE_MATCH).is_some();
+        let asks_of_tag =
+            [header::IF_MATCH, header::IF_NONE_MATCH].into_iter().any(|name| asking.header(name).is_some());
+        let asks = asking.head_only || asks_of_tag;
         if !asks {
             return Ok(None);
         }
         let Some(checksum) = self.sessions.checksum(open, number).await? else { return Ok(None) };
         let length = open.set.about.length(number);
         let tag = tag::of(kind, checksum, length);
-        if asking.has(&tag) {
-            return Ok(Some(unchanged(&tag)));
+        if let Some(answer) = asking.judged(&tag)? {
+            return Ok(Some(answer));
         }
         if !asking.head_only || kind != "block" {
             return Ok(None);
@@ -209,6 +218,8 @@ impl Gateway {
     }
 
     async fn whole(&self, name: &str, asking: &Asking) -> Result<Answer, Fault> {
+        // A set has no tag: only `*` is what is there.
+        let _ = asking.header(header::IF_MATCH).map(|_| asking.judged("")).transpose()?;
         let mut open = match asking.head_only {
             true => self.sessions.open_now(name).await?,
             false => self.sessions.open(name).await?,

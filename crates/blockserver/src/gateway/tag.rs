@@ -1,4 +1,4 @@
-//! The headers ETag and If-None-Match (RFC 9110, sections 8.8.3 and 13.1.2): a block's tag is its checksum and length.
+//! The headers ETag, If-Match and If-None-Match (RFC 9110, sections 8.8.3, 13.1.1 and 13.1.2): a block's tag is its checksum and length.
 
 /// The tag of a block, or of a picture made of it.
 pub(super) fn of(kind: &str, checksum: u32, length: u32) -> String {
@@ -9,6 +9,11 @@ pub(super) fn of(kind: &str, checksum: u32, length: u32) -> String {
 pub(super) fn matches(if_none_match: &str, tag: &str) -> bool {
     let weak = |one: &str| one.trim().trim_start_matches("W/") == tag;
     if_none_match.trim() == "*" || if_none_match.split(',').any(weak)
+}
+
+/// Whether what a client insists on is what is there: the strong comparison, which no weak tag passes.
+pub(super) fn is_wanted(if_match: &str, tag: &str) -> bool {
+    if_match.trim() == "*" || if_match.split(',').any(|one| one.trim() == tag)
 }
 
 #[cfg(test)]
@@ -24,6 +29,17 @@ mod tests {
         }
         for header in ["", "block-0000001f-512", "\"a\"", &of("png", 0x1f, 512)] {
             assert!(!matches(header, &tag), "{header}");
+        }
+    }
+
+    #[test]
+    fn who_insists_on_a_tag_gets_that_one_only() {
+        let tag = of("block", 0x1f, 512);
+        for header in [tag.as_str(), "*", "\"a\", \"block-0000001f-512\""] {
+            assert!(is_wanted(header, &tag), "{header}");
+        }
+        for header in ["", "\"a\"", "W/\"block-0000001f-512\""] {
+            assert!(!is_wanted(header, &tag), "{header}");
         }
     }
 }

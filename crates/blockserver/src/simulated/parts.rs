@@ -385,7 +385,7 @@ fn set_up(scene: &Scene<'_>, master: &mut Master, client: &mut Client) -> Result
     };
     for (at, server) in scene.servers.iter().enumerate() {
         let disk = |number| Disk {
-            identity: (at as u128) << 16 | number as u128,
+            identity: (at as u128 + 1) << 16 | number as u128,
             path: String::new(),
             capacity: CAPACITY,
             used: 0,

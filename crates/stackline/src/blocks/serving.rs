@@ -51,8 +51,7 @@ pub(super) fn serve(flags: &flags::BlocksServe) -> Result {
     listen_for_ctrl_c([&interrupted])?;
     follow_stdin(&interrupted, flags.with_stdin);
     let key = key::find(flags.key.key.as_deref())?.ok_or_else(connection::no_key)?;
-    let disks = flags.disk.iter().map(|path| Disk::open(path, flags.direct, flags.size));
-    let disks = disks.collect::<Result<Vec<Disk>>>()?;
+    let disks = disks(flags)?;
     let send_buffer = usize::try_from(flags.send_buffer).unwrap_or(usize::MAX);
     let options = server::Options {
         name: flags.name.clone().unwrap_or_else(stackline_events::setting::host),
@@ -71,6 +70,19 @@ pub(super) fn serve(flags: &flags::BlocksServe) -> Result {
     wait(|| interrupted.load(Ordering::Relaxed));
     running.stop();
     Ok(Exit::Done)
+}
+
+/// The disks of a server: one that is not there keeps its place, as long as another is.
+fn disks(flags: &flags::BlocksServe) -> Result<Vec<Disk>> {
+    let is_any_there = flags.disk.iter().any(|path| path.exists());
+    let open = |path: &PathBuf| match is_any_there && !path.exists() {
+        true => {
+            output::say(&format!("note: the disk {} is not there; the others are served without it", path.display()));
+            Ok(Disk::missing(path))
+        }
+        false => Disk::open(path, flags.direct, flags.size),
+    };
+    flags.disk.iter().map(open).collect()
 }
 
 fn say_who_may_read(address: SocketAddr) {
