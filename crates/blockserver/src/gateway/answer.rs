@@ -89,10 +89,7 @@ impl Gateway {
             let headers = answer.headers_mut();
             headers.insert(header::ALLOW, HeaderValue::from_static(METHODS));
             headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(METHODS));
-            headers.insert(
-                header::ACCESS_CONTROL_ALLOW_HEADERS,
-                HeaderValue::from_static("Range, If-Match, If-None-Match"),
-            );
+            headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("Range, If-None-Match"));
             headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400"));
             return Some(answer);
         }
