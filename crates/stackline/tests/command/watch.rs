@@ -72,7 +72,8 @@ fn retransmissions_on_a_lossy_network_are_the_senders_alone() {
     }
     let place = Place::new();
     let name = format!("lossy_{}", std::process::id());
-    let text = format!("network {name} {{ host a, b; link a - b 50 Mbit/s 1 ms loss 1%; }}");
+    let text =
+        format!("network {name} {{ host a, b; link a -> b 50 Mbit/s 1 ms loss 1%; link b -> a 50 Mbit/s 1 ms; }}");
     place.write("net.stackline", text);
     let on = |host: &str, script: &str| {
         let mut command = place.command(&["net", "exec", "net.stackline", host, "--", "sh", "-c"]);
