@@ -140,7 +140,7 @@ impl History {
             let after = |us: u32| (us != NOT_READ).then(|| Instant(flushed.server_in + u64::from(us) * 1000));
             let [app_send, master_in, master_out] = flushed.stamps.map(|ns| Some(Instant(ns)));
             let server_in = Some(Instant(flushed.server_in));
-            let (start, end) = (after(block.start_read), after(block.end_read));
+            let [start, end, write] = [block.start_read, block.end_read, block.start_write].map(after);
             Self {
                 unit: flushed.first_unit + u64::from(block.index),
                 set: flushed.set,
@@ -149,7 +149,7 @@ impl History {
                 server: flushed.server,
                 bytes: 0,
                 cached: false,
-                at: [app_send, master_in, master_out, server_in, start, end, None, None, None],
+                at: [app_send, master_in, master_out, server_in, start, end, write, None, None],
                 flushed: Some(Instant(flushed.at)),
             }
         })

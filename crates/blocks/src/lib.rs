@@ -13,6 +13,7 @@
 //! | [`limits`] | what a peer may ask for at most |
 //! | [`master`] | sets, sessions, where blocks are |
 //! | [`server`] | read queues, cache, write queues, discarding |
+//! | [`flight`] | how much a connection may hold before another block begins |
 //! | [`client`] | what is outstanding, what came in time |
 //! | [`history`] | when a block passed which point |
 //! | [`score`] | what a session got |
@@ -26,6 +27,7 @@
 extern crate alloc;
 
 pub mod client;
+pub mod flight;
 pub mod history;
 pub mod limits;
 pub mod master;

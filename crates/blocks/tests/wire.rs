@@ -48,7 +48,7 @@ fn messages() -> Vec<Message> {
     let place = Place { server: 1, disk: 2, offset: 3 };
     let row = Row { checksum: 4, places: vec![place.clone(), place] };
     let entry = Entry { index: 1, number: 2, disk: 3, offset: 4, length: 5, checksum: 6 };
-    let discarded = Discarded { index: 1, start_read: 2, end_read: 3 };
+    let discarded = Discarded { index: 1, start_read: 2, end_read: 3, start_write: 4 };
     let placements = [Placement::RoundRobin, Placement::Random(9), Placement::Hash, Placement::Tiles, Placement::Given];
     let mut all: Vec<Message> = placements.map(|placement| Create { request: 1, about: set(placement) }.into()).into();
     all.extend([

@@ -100,6 +100,15 @@ impl Sender {
         Ok(())
     }
 
+    /// There is room only while fewer than so many bytes have not left.
+    ///
+    /// # Errors
+    /// Where the system knows no such bound.
+    pub fn wake_below(&self, unsent: u32) -> io::Result<()> {
+        // Linux wakes at half.
+        SockRef::from(&self.stream).set_tcp_notsent_lowat(2 * unsent)
+    }
+
     /// The connection itself.
     #[must_use]
     pub const fn stream(&self) -> &TcpStream {

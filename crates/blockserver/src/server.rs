@@ -48,16 +48,18 @@ pub struct Options {
     pub cache: u64,
     /// Reads at once at each disk.
     pub depth: usize,
-    /// Bytes of the send buffer of each client's connection.
-    pub send_buffer: usize,
+    /// Bytes of the send buffer of each client's connection; without them it grows as the system lets it, and no block begins
+    /// while [`UNSENT`] have not left.
+    pub send_buffer: Option<usize>,
     /// What a read takes at least, s: a slower disk than there is.
     pub read_time: Option<Distribution>,
     /// Hears what happens that somebody should know.
     pub say: fn(&str),
 }
 
-/// The least send buffer unless another one is asked for: what is in it can no longer be discarded.
-pub const SEND_BUFFER: usize = 64 << 10;
+/// No block begins while so many bytes have not left a client's connection: with the block that begins then they are what can
+/// no longer be discarded, 64 KiB with blocks of 48 KiB.
+pub const UNSENT: u32 = 16 << 10;
 
 /// A block in memory; its buffer goes back to the pool with the last who needs it.
 #[derive(Debug)]
@@ -385,10 +387,15 @@ impl Shared {
     }
 
     fn client(self: &Arc<Self>, stream: TcpStream) {
-        let accepted = connection::accept(stream, Some(&self.options.key), Some(self.options.send_buffer));
+        let accepted = connection::accept(stream, Some(&self.options.key), self.options.send_buffer);
         let Ok((role, (mut receiver, mut sender))) = accepted else { return };
         match role {
-            Role::Data => self.data(receiver, sender),
+            Role::Data => {
+                if self.options.send_buffer.is_none() && sender.wake_below(UNSENT).is_err() {
+                    return;
+                }
+                self.data(receiver, sender);
+            }
             Role::Writer => {
                 let _ = self.write_blocks(&mut receiver, &mut sender);
             }

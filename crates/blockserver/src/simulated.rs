@@ -197,6 +197,11 @@ impl<T: Tap<Datagram>> Site<'_, T> {
                 }
             }
             Happening::Arrived { connection, side, message } => self.arrived(now, connection, side, message),
+            Happening::Room { connection, .. } => {
+                if let Some(server) = self.parts.server_of(connection) {
+                    self.write(now, server);
+                }
+            }
             Happening::Sent { connection, side } => {
                 if side == Side::Responder
                     && let Some(server) = self.parts.server_of(connection)
@@ -272,6 +277,10 @@ impl<T: Tap<Datagram>> Site<'_, T> {
                 self.write(now, server);
             }
             Task::Reads { connection, side } => self.parts.read_on(now, connection, side),
+            Task::Room(server) => {
+                self.parts.looks(server);
+                self.write(now, server);
+            }
             Task::Look => {
                 self.look(now);
                 self.parts.at(now + EVERY, Task::Look);
@@ -323,7 +332,7 @@ impl<T: Tap<Datagram>> Site<'_, T> {
     }
 
     fn write(&mut self, now: Instant, server: usize) {
-        while !self.parts.is_writing(server) {
+        while self.parts.may_begin(now, server) {
             let mut woken = Woken::default();
             let write = self.parts.next_write(now, server, &mut woken);
             for disk in woken.disks {

@@ -113,7 +113,7 @@ const COLLAPSE: &str = "x>app (it holds 1500 B)";
 #[test]
 fn slow_disks_on_a_fast_network() {
     let one = Given { read_ms: 40.0, ..given(star(3, ";", "1 Gbit/s 50 us", "1 Gbit/s 50 us"), 3) };
-    all_right([first("disks", &Given { blocks: 120, ..one }, "stage_limited", &[DISKS, "s1, s2 and s3"])].into_iter());
+    all_right([first("disks", &Given { blocks: 120, ..one }, "stage_limited", &[DISKS, "s1", "s2", "s3"])].into_iter());
 }
 
 #[test]
@@ -270,7 +270,12 @@ fn twenty_others() {
         ),
         (
             "18 a long way, a send buffer of 64 KiB",
-            Given { blocks: 60, read_ms: 3.0, ..given(star(2, ";", "622 Mbit/s 50 us", "622 Mbit/s 40 ms"), 2) },
+            Given {
+                stack: "tcp(send_buffer = 64 KiB)",
+                blocks: 60,
+                read_ms: 3.0,
+                ..given(star(2, ";", "622 Mbit/s 50 us", "622 Mbit/s 40 ms"), 2)
+            },
             "socket_buffer",
             &[],
         ),

@@ -35,6 +35,8 @@ pub struct TcpInfo {
     pub received_bytes: Option<u64>,
     /// Bytes in the send buffer that were not sent; since Linux 4.6.
     pub unsent_bytes: Option<u32>,
+    /// The least round-trip time of the last minutes; since Linux 4.6.
+    pub least_rtt_us: Option<u32>,
     /// Time with data to send; since Linux 4.10, as are the next two.
     pub busy_us: Option<u64>,
     /// Time limited by the peer's receive window.
@@ -76,6 +78,7 @@ impl TcpInfo {
             acked_bytes: long(bytes, 120),
             received_bytes: long(bytes, 128),
             unsent_bytes: number(bytes, 144),
+            least_rtt_us: number(bytes, 148).filter(|us| *us != u32::MAX),
             busy_us: long(bytes, 168),
             receive_window_limited_us: long(bytes, 176),
             send_buffer_limited_us: long(bytes, 184),

@@ -48,6 +48,13 @@ pub enum Happening<M> {
         /// From which side of it.
         side: Side,
     },
+    /// There is room to begin another message, after [`Messages::wait_for_room`].
+    Room {
+        /// Of which connection.
+        connection: u32,
+        /// At which side of it.
+        side: Side,
+    },
     /// A timer came.
     Timer(u64),
     /// A connection is broken.
@@ -67,8 +74,9 @@ struct End<M> {
     coming: VecDeque<(u64, M)>,
     /// The application does not read.
     paused: bool,
-    /// The application waits for room in the send buffer.
+    /// The application waits for room in the send buffer: with the rest of a message, or before it begins one.
     waits: bool,
+    asks: bool,
     alarm: Option<Instant>,
 }
 
@@ -164,6 +172,7 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
             coming: VecDeque::new(),
             paused: false,
             waits: false,
+            asks: false,
             alarm: None,
         });
         if self.traced.is_some() {
@@ -185,6 +194,20 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
         pair.ends[own].unsent.push_back(bytes);
         pair.ends[other].coming.push_back((ends_at, message));
         self.hand_over(connection, own);
+    }
+
+    /// Whether that side's send buffer has enough room that a writer would be woken.
+    pub fn has_room(&self, connection: u32, side: Side) -> bool {
+        let pair = self.pairs.get(connection as usize);
+        pair.is_some_and(|pair| pair.ends[side.index()].unsent.is_empty() && pair.ends[side.index()].machine.has_room())
+    }
+
+    /// [`Happening::Room`] comes when there is room.
+    pub fn wait_for_room(&mut self, connection: u32, side: Side) {
+        if let Some(pair) = self.pairs.get_mut(connection as usize) {
+            pair.ends[side.index()].asks = true;
+            self.hand_over(connection, side.index());
+        }
     }
 
     /// Whether the application of that side reads.
@@ -271,7 +294,7 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
                 if let Some(pair) = self.pairs.get_mut(connection as usize) {
                     pair.ends[side].alarm = None;
                 }
-                self.flush(connection, side);
+                self.hand_over(connection, side);
             }
         }
     }
@@ -315,12 +338,15 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
     /// Hands over what there is room for.
     fn hand_over(&mut self, connection: u32, side: usize) {
         let now = self.now;
+        // As a kernel does, a writer that waits is woken when there is enough room, perhaps by what leaves now.
+        if !self.is_awake(connection, side) {
+            self.flush(connection, side);
+            if !self.is_awake(connection, side) {
+                return;
+            }
+        }
         let Some(pair) = self.pairs.get_mut(connection as usize) else { return };
         let end = &mut pair.ends[side];
-        // As a kernel does, a writer that waits is woken when a third of the buffer is free.
-        if end.waits && !end.machine.has_room() {
-            return self.flush(connection, side);
-        }
         end.waits = false;
         while let Some(left) = end.unsent.front_mut() {
             let Some(taken) = end.machine.send(now, *left) else { break };
@@ -333,7 +359,18 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
             let side = if side == 0 { Side::Initiator } else { Side::Responder };
             self.happened.push_back(Happening::Sent { connection, side });
         }
+        if end.asks && end.unsent.is_empty() {
+            end.asks = false;
+            let side = if side == 0 { Side::Initiator } else { Side::Responder };
+            self.happened.push_back(Happening::Room { connection, side });
+        }
         self.flush(connection, side);
+    }
+
+    /// Whether a writer of that end does not wait, or there is room for it.
+    fn is_awake(&self, connection: u32, side: usize) -> bool {
+        let end = self.pairs.get(connection as usize).map(|pair| &pair.ends[side]);
+        end.is_none_or(|end| !(end.waits || end.asks) || end.machine.has_room())
     }
 
     /// Sends what may leave.

@@ -16,7 +16,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("truth", &["core"]),
     ("proto", &["core"]),
     ("blocks", &["core"]),
-    ("blockserver", &["core", "blocks", "events", "net", "sim"]),
+    ("blockserver", &["core", "blocks", "events", "monitor", "net", "sim"]),
     ("dissect", &["proto", "events"]),
     ("endpoint", &["core"]),
     ("sim", &["core", "net", "proto", "endpoint", "events"]),

@@ -1,7 +1,7 @@
 //! A newer list discards what older ones of the same session and set left in the read and write queues. What is being read
 //! is still read and kept in memory; what a transport has is not recalled (Tierney et al. 1996, section 4.3.1).
 
-use super::session::{ListHead, Wanted, Writing};
+use super::session::{ListHead, Ready, Wanted, Writing};
 use super::{Server, Woken};
 use crate::wire::data::{Discarded, Flushed, NOT_READ};
 use crate::wire::message::Message;
@@ -16,14 +16,23 @@ use stackline_core::time::Instant;
 struct Notes(BTreeMap<u64, (Option<Arc<ListHead>>, Vec<Discarded>)>);
 
 impl Notes {
-    /// `start` and `end`: when it was read, as far as it was.
-    fn add(&mut self, wanted: &Wanted, start: Option<Instant>, end: Option<Instant>) {
+    /// What was to be read, or since `start` was being read.
+    fn unread(&mut self, wanted: &Wanted, start: Option<Instant>) {
+        self.add(wanted, [start, None, None]);
+    }
+
+    /// What was to be written; `since`: it was next, and waited for room.
+    fn unwritten<B>(&mut self, ready: &Ready<B>, since: Option<Instant>) {
+        self.add(&ready.wanted, [Some(ready.start_read), Some(ready.end_read), since]);
+    }
+
+    fn add(&mut self, wanted: &Wanted, passed: [Option<Instant>; 3]) {
         let list = &wanted.list;
         let after = |at: Instant| u32::try_from(at.since(list.server_in).0 / 1000).unwrap_or(NOT_READ - 1);
-        let (start_read, end_read) = (start.map_or(NOT_READ, after), end.map_or(NOT_READ, after));
+        let [start_read, end_read, start_write] = passed.map(|at| at.map_or(NOT_READ, after));
         let notes = self.0.entry(list.serial).or_default();
         notes.0 = Some(Arc::clone(list));
-        notes.1.push(Discarded { index: wanted.entry.index, start_read, end_read });
+        notes.1.push(Discarded { index: wanted.entry.index, start_read, end_read, start_write });
     }
 
     /// Tells of each list that is to be told of.
@@ -49,18 +58,19 @@ impl<B: Clone> Server<B> {
             queue.retain(|wanted| {
                 let stays = !older(&wanted.list);
                 if !stays {
-                    notes.add(wanted, None, None);
+                    notes.unread(wanted, None);
                     state.pending -= 1;
                     discarded += 1;
                 }
                 stays
             });
         }
-        let mut freed = 0;
+        let (mut freed, mut waits) = (0, state.waits);
         state.to_write.retain(|ready| {
             let stays = !older(&ready.wanted.list);
+            let since = waits.take().map(|since| since.max(ready.end_read));
             if !stays {
-                notes.add(&ready.wanted, Some(ready.start_read), Some(ready.end_read));
+                notes.unwritten(ready, since);
                 freed += u64::from(ready.wanted.entry.length);
                 discarded += 1;
             }
@@ -72,7 +82,7 @@ impl<B: Clone> Server<B> {
             reading.wanted.retain(|(whose, wanted)| {
                 let stays = *whose != session || !older(&wanted.list);
                 if !stays {
-                    notes.add(wanted, Some(started), None);
+                    notes.unread(wanted, Some(started));
                     state.pending -= 1;
                     discarded += 1;
                 }
@@ -121,7 +131,7 @@ impl<B: Clone> Server<B> {
             };
             self.counts.flushed += 1;
             let mut notes = Notes::default();
-            notes.add(&ready.wanted, Some(ready.start_read), Some(ready.end_read));
+            notes.unwritten(&ready, None);
             notes.tell(self.id, ready.wanted.list.set, at, &mut state.words);
         }
     }

@@ -399,7 +399,10 @@ impl<B: Clone> Server<B> {
         let age = state.attached.and_then(|(_, age)| age);
         let was_full = state.write_bytes >= limits::WRITE_QUEUE;
         let ready = loop {
-            let ready = state.pop()?;
+            let Some(ready) = state.pop() else {
+                state.waits = None;
+                return None;
+            };
             if age.is_none_or(|age| now.since(ready.wanted.list.server_in).0 <= age) {
                 break ready;
             }
@@ -418,10 +421,20 @@ impl<B: Clone> Server<B> {
         }
         self.counts.written += 1;
         let before = state.written.pop_front();
-        let head = head(self.id, &ready, now, before);
+        let start = state.waits.take().map_or(now, |since| since.max(ready.end_read));
+        let head = head(self.id, &ready, start, before);
         let block = ready.block.clone();
-        state.writing.push_back(Writing { ready, start: now, before, superseded: None });
+        state.writing.push_back(Writing { ready, start, before, superseded: None });
         Some(Write::Block(head, block))
+    }
+
+    /// The transport has no room to begin another block: the writing of the next starts now, though it can still be
+    /// discarded or overtaken until [`Server::next_write`] says it.
+    pub fn waits_for_room(&mut self, now: Instant, connection: u64) {
+        let session = self.by_connection.get(&connection).copied();
+        if let Some(state) = session.and_then(|session| self.sessions.get_mut(&session)) {
+            state.waits.get_or_insert(now);
+        }
     }
 
     /// The transport has taken a block that [`Server::next_write`] said; `unit` is the block's. Of blocks that it was given at
@@ -447,7 +460,7 @@ const fn spot(wanted: &Wanted) -> Spot {
     Spot { disk: entry.disk, offset: entry.offset, length: entry.length }
 }
 
-fn head<B>(server: u16, ready: &Ready<B>, now: Instant, before: Option<Written>) -> BlockHead {
+fn head<B>(server: u16, ready: &Ready<B>, start: Instant, before: Option<Written>) -> BlockHead {
     let (list, entry) = (&ready.wanted.list, &ready.wanted.entry);
     let (before, before_end_write) = before.map_or((0, 0), |before| (before.unit, before.end.0));
     BlockHead {
@@ -466,7 +479,7 @@ fn head<B>(server: u16, ready: &Ready<B>, now: Instant, before: Option<Written>)
         server_in: list.server_in.0,
         start_read: ready.start_read.0,
         end_read: ready.end_read.0,
-        start_write: now.0,
+        start_write: start.0,
         before,
         before_end_write,
     }

@@ -71,6 +71,8 @@ pub(crate) struct Session<B> {
     pub(crate) pending: usize,
     /// What a transport was given and has not taken yet.
     pub(crate) writing: VecDeque<Writing<B>>,
+    /// Since when what is next waits for room in the transport.
+    pub(crate) waits: Option<Instant>,
     /// What was written, as far as nobody was told.
     pub(crate) written: VecDeque<Written>,
 }
@@ -86,6 +88,7 @@ impl<B> Default for Session<B> {
             words: VecDeque::new(),
             pending: 0,
             writing: VecDeque::new(),
+            waits: None,
             written: VecDeque::new(),
         }
     }

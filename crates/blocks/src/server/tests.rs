@@ -353,3 +353,23 @@ fn lists_that_overtake_one_another_on_two_ways_lose_nothing_that_is_wanted() {
     late.requests(ms(40), ms(40), add(1, &[5])).unwrap();
     assert_eq!(read(&mut late, 41, 1), None);
 }
+
+#[test]
+fn a_block_that_waits_for_room_is_being_written_and_can_be_discarded() {
+    let mut server = server(0);
+    let mut woken = Woken::default();
+    server.requests(ms(0), ms(0), list(SESSION, 1, &[0, 2])).unwrap();
+    while read(&mut server, 1, 0).is_some() {}
+    server.waits_for_room(ms(12), 1);
+    server.waits_for_room(ms(15), 1);
+    server.requests(ms(20), ms(20), list(SESSION, 2, &[4])).unwrap();
+    let Some(Write::Words(Message::Flushed(flushed))) = server.next_write(ms(21), 1, &mut woken) else {
+        panic!("words")
+    };
+    let starts: Vec<u32> = flushed.blocks.iter().map(|block| block.start_write).collect();
+    assert_eq!(starts, [12_000, NOT_READ]);
+    // The next has waited since it was there.
+    read(&mut server, 22, 0);
+    let Some(Write::Block(head, _)) = server.next_write(ms(40), 1, &mut woken) else { panic!("a block") };
+    assert_eq!((head.end_read, head.start_write), (32_000_000, 32_000_000));
+}

@@ -164,6 +164,8 @@ record! {
         pub start_read: u32,
         /// When it was in memory, in us after the list came; see `start_read`.
         pub end_read: u32,
+        /// Since when it was next and waited for room in the transport, in us after the list came; see `start_read`.
+        pub start_write: u32,
     }
 }
 

@@ -1,12 +1,43 @@
 //! Wakes a thread that waits for a connection or for work, whichever comes first. Whoever has work for a thread that is
 //! awake makes no system call.
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::time::TimeSpec;
 use std::io;
 use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// What a thread waits for, beside what comes over the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Until {
+    /// That somebody rings.
+    Work,
+    /// That the transport has room.
+    Room,
+    /// That so much time has passed, or that somebody rings.
+    Later(Duration),
+    /// Nothing: it only looks.
+    Now,
+}
+
+impl Until {
+    /// Whether it is the transport that is waited for.
+    pub(super) const fn is_for_the_transport(self) -> bool {
+        matches!(self, Self::Room | Self::Later(_))
+    }
+}
+
+/// What there is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ready {
+    /// Something has come over the connection, or it is gone.
+    pub(super) come: bool,
+    /// The transport has room, where that was asked.
+    pub(super) room: bool,
+}
 
 /// What a thread is woken by.
 #[derive(Debug)]
@@ -40,21 +71,25 @@ impl Bell {
         self.asleep.store(true, Ordering::SeqCst);
     }
 
-    /// Waits until something comes over the connection, somebody rings, or, where something is left to be sent, there is room.
-    /// Whether something came.
-    pub(super) fn wait(&self, stream: &TcpStream, to_send: bool) -> io::Result<bool> {
-        let wanted = if to_send { PollFlags::POLLIN | PollFlags::POLLOUT } else { PollFlags::POLLIN };
+    /// Waits as it is told, and says what there is.
+    pub(super) fn wait(&self, stream: &TcpStream, until: Until) -> io::Result<Ready> {
+        let (wanted, within) = match until {
+            Until::Work => (PollFlags::POLLIN, None),
+            Until::Room => (PollFlags::POLLIN | PollFlags::POLLOUT, None),
+            Until::Later(time) => (PollFlags::POLLIN, Some(time.into())),
+            Until::Now => (PollFlags::POLLIN, Some(TimeSpec::new(0, 0))),
+        };
         let mut waiting = [PollFd::new(stream.as_fd(), wanted), PollFd::new(self.event.as_fd(), PollFlags::POLLIN)];
-        match poll(&mut waiting, PollTimeout::NONE) {
+        match ppoll(&mut waiting, within, None) {
             Ok(_) => {}
-            Err(nix::errno::Errno::EINTR) => return Ok(true),
+            Err(nix::errno::Errno::EINTR) => return Ok(Ready { come: true, room: false }),
             Err(errno) => return Err(errno.into()),
         }
         if waiting[1].any() == Some(true) {
             let _ = self.event.read();
         }
         self.asleep.store(false, Ordering::SeqCst);
-        let room = waiting[0].revents() == Some(PollFlags::POLLOUT);
-        Ok(waiting[0].any() != Some(false) && !room)
+        let events = waiting[0].revents().unwrap_or(PollFlags::POLLERR);
+        Ok(Ready { come: events.intersects(!PollFlags::POLLOUT), room: events.contains(PollFlags::POLLOUT) })
     }
 }

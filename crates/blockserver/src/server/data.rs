@@ -2,18 +2,27 @@
 //! hands blocks to the transport, and takes back what the transport did not begin, so that what a list supersedes is not begun
 //! once the list is here.
 
-use super::bell::Bell;
+use super::bell::{Bell, Until};
 use super::outgoing::Outgoing;
 use super::{Block, Shared, now};
 use crate::connection::{Ended, Receiver, Sender};
 use crate::datagrams::Datagrams;
+use stackline_blocks::flight::Flight;
 use stackline_blocks::server::{Woken, Write};
 use stackline_blocks::wire::control::Refused;
 use stackline_blocks::wire::data::{Attach, Attached, BlockHead};
 use stackline_blocks::wire::message::{Message, Transport};
-use std::net::{Shutdown, SocketAddr};
+use stackline_monitor::tcp_info::TcpInfo;
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// What was asked of the transport and came so soon was there.
+const BRIEF: stackline_core::time::Duration = stackline_core::time::Duration(50_000);
+/// Blocks that begin within so many bytes are handed over with one system call.
+const TOGETHER: usize = 64 << 10;
 
 impl Shared {
     pub(super) fn data(&self, mut receiver: Receiver, mut sender: Sender) {
@@ -32,7 +41,10 @@ impl Shared {
             Err(why) => Refused { request: 0, why: why as u8, words: why.words().to_owned() }.into(),
         };
         if sender.message(&answer).is_ok() && attached.is_ok() {
-            let mut client = Client { shared: self, session: attach.session, connection, bell: &bell, datagrams };
+            let bounds = datagrams.is_none() && self.options.send_buffer.is_none();
+            let flight = bounds.then(|| Flight::new(acked(receiver.stream())));
+            let mut client =
+                Client { shared: self, session: attach.session, connection, bell: &bell, datagrams, flight };
             // However it ended: nobody is left to be told.
             let _ = client.serve(&mut receiver);
             let _ = receiver.stream().shutdown(Shutdown::Both);
@@ -53,6 +65,21 @@ fn datagrams(attach: &Attach, receiver: &Receiver) -> Result<Option<Datagrams>, 
     Ok(Some(Datagrams::open(to, transport == Transport::Rtp, attach.session)?))
 }
 
+/// Bytes that the other side has acknowledged so far.
+fn acked(stream: &TcpStream) -> u64 {
+    TcpInfo::of(stream.as_fd()).ok().and_then(|info| info.acked_bytes).unwrap_or(0)
+}
+
+/// What the transport knows of its path.
+fn look(flight: &mut Flight, stream: &TcpStream) {
+    let info = TcpInfo::of(stream.as_fd()).ok();
+    let time = |us: u32| stackline_core::time::Duration(u64::from(us) * 1000);
+    if let Some((info, acked)) = info.and_then(|info| Some((info, info.acked_bytes?))) {
+        let round_trip = time(info.rtt_us);
+        flight.look(now(), acked, round_trip, info.least_rtt_us.map_or(round_trip, time));
+    }
+}
+
 /// A client that is attached.
 struct Client<'s> {
     shared: &'s Shared,
@@ -60,6 +87,8 @@ struct Client<'s> {
     connection: u64,
     bell: &'s Bell,
     datagrams: Option<Datagrams>,
+    /// What the connection holds; none where blocks go as datagrams, or a send buffer of a fixed size bounds it.
+    flight: Option<Flight>,
 }
 
 /// What there is to do.
@@ -75,21 +104,34 @@ impl Client<'_> {
     /// Until the connection or the server is gone.
     fn serve(&mut self, receiver: &mut Receiver) -> Result<(), Ended> {
         let (mut outgoing, mut sent) = (Outgoing::default(), Vec::new());
-        let mut may_have_come = true;
+        let (mut until, mut had_room) = (Until::Now, true);
         while !self.shared.is_stopped() {
-            if may_have_come {
+            let asked = now();
+            let ready = self.bell.wait(receiver.stream(), until)?;
+            if until.is_for_the_transport() && now().since(asked) > BRIEF {
+                self.shared.state().machine.waits_for_room(asked, self.connection);
+                had_room = false;
+            }
+            if ready.come {
                 self.lists(receiver)?;
             }
-            let next = if outgoing.is_empty() { self.next(&mut outgoing) } else { Next::Stream };
-            let mut has_room = true;
-            match next {
+            until = match until {
+                Until::Room if !ready.room => continue,
+                _ if outgoing.is_empty() => self.what_is_missing(receiver.stream(), ready.room),
+                _ => Until::Now,
+            };
+            if until != Until::Now {
+                continue;
+            }
+            match if outgoing.is_empty() { self.next(&mut outgoing, had_room) } else { Next::Stream } {
                 Next::Nothing => {
-                    may_have_come = self.bell.wait(receiver.stream(), false)?;
+                    self.flight.iter_mut().for_each(Flight::idle);
+                    until = Until::Work;
                     continue;
                 }
                 Next::Stream => {
-                    outgoing.send(receiver.stream(), &mut sent)?;
-                    has_room = outgoing.is_empty();
+                    let taken = outgoing.send(receiver.stream(), &mut sent)?;
+                    self.flight.iter_mut().for_each(|flight| flight.handed(taken));
                 }
                 Next::Datagrams(blocks) => {
                     sent.extend(blocks.iter().map(|(head, _)| head.unit));
@@ -98,10 +140,28 @@ impl Client<'_> {
                     }
                 }
             }
-            let is_idle = self.sent(&mut sent, &mut outgoing) && has_room;
-            may_have_come = if is_idle || !has_room { self.bell.wait(receiver.stream(), !has_room)? } else { true };
+            had_room = outgoing.is_empty();
+            let is_idle = self.sent(&mut sent, &mut outgoing);
+            until = match had_room {
+                true if is_idle => Until::Work,
+                true if self.flight.is_none() => Until::Now,
+                _ => Until::Room,
+            };
         }
         Ok(())
+    }
+
+    /// What has to happen before another block begins.
+    fn what_is_missing(&mut self, stream: &TcpStream, has_room: bool) -> Until {
+        let Some(flight) = &mut self.flight else { return Until::Now };
+        if !flight.may_begin() {
+            look(flight, stream);
+        }
+        match flight.may_begin() {
+            true if has_room => Until::Now,
+            true => Until::Room,
+            false => Until::Later(Duration::from_nanos(flight.look_again().0)),
+        }
     }
 
     /// Takes the lists that have come.
@@ -121,13 +181,15 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Takes what is to be written next: blocks that begin within the bytes that a send buffer is to hold.
-    fn next(&self, outgoing: &mut Outgoing) -> Next {
+    /// Takes what is to be written next: blocks that begin within the bytes that a send buffer is to hold, or only one where
+    /// the transport takes less than it is given.
+    fn next(&self, outgoing: &mut Outgoing, had_room: bool) -> Next {
+        let most = self.shared.options.send_buffer.unwrap_or(if had_room { TOGETHER } else { 1 });
         let (mut state, now) = (self.shared.state(), now());
         let mut woken = Woken::default();
         let (mut bytes, mut apart) = (0, Vec::new());
         // The last goes alone: it tells of those before it, and nothing else may follow for long.
-        while bytes == 0 || (bytes < self.shared.options.send_buffer && state.machine.to_write(self.connection) > 1) {
+        while bytes == 0 || (bytes < most && state.machine.to_write(self.connection) > 1) {
             match state.machine.next_write(now, self.connection, &mut woken) {
                 None => break,
                 Some(Write::Words(words)) => outgoing.add(&words, None),
@@ -154,7 +216,7 @@ impl Client<'_> {
 
     /// The transport has those blocks; what it had no room for, and what is not begun, waits at the machine again. Whether
     /// there is nothing else to do.
-    fn sent(&self, sent: &mut Vec<u64>, outgoing: &mut Outgoing) -> bool {
+    fn sent(&mut self, sent: &mut Vec<u64>, outgoing: &mut Outgoing) -> bool {
         let now = now();
         let mut state = self.shared.state();
         sent.drain(..).for_each(|unit| state.machine.write_done(now, self.connection, unit));
@@ -165,6 +227,7 @@ impl Client<'_> {
         let is_idle = outgoing.is_empty() && state.machine.to_write(self.connection) == 0;
         if is_idle {
             self.bell.nothing_to_do();
+            self.flight.iter_mut().for_each(Flight::idle);
         }
         is_idle
     }

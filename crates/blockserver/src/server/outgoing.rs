@@ -54,21 +54,26 @@ impl Outgoing {
         self.pieces.push(Piece { words: from..self.words.len(), block });
     }
 
-    /// Hands over as much as there is room for; `sent` gets the units of blocks that the transport now has.
+    /// Hands over as much as there is room for, and says how many bytes that was; `sent` gets the units of blocks that the
+    /// transport now has.
     ///
     /// # Errors
     /// When the connection is gone.
-    pub(super) fn send(&mut self, stream: &TcpStream, sent: &mut Vec<u64>) -> io::Result<()> {
+    pub(super) fn send(&mut self, stream: &TcpStream, sent: &mut Vec<u64>) -> io::Result<u64> {
+        let mut taken = 0;
         while !self.pieces.is_empty() {
             let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
             match sendmsg::<()>(stream.as_raw_fd(), &self.parts(), &[], flags, None) {
-                Ok(count) => self.advance(count, sent),
-                Err(Errno::EAGAIN) => return Ok(()),
+                Ok(count) => {
+                    taken += count as u64;
+                    self.advance(count, sent);
+                }
+                Err(Errno::EAGAIN) => return Ok(taken),
                 Err(Errno::EINTR) => {}
                 Err(errno) => return Err(errno.into()),
             }
         }
-        Ok(())
+        Ok(taken)
     }
 
     /// Takes back the blocks that were not begun; the unit of the one that was.

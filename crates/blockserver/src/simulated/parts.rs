@@ -2,8 +2,9 @@
 //! the same host as another is reached at once.
 
 use super::{Scene, ServerOutcome, SimulatedServer};
-use crate::server::SEND_BUFFER;
+use crate::server::UNSENT;
 use stackline_blocks::client::Client;
+use stackline_blocks::flight::Flight;
 use stackline_blocks::limits;
 use stackline_blocks::master::{Actions, Master, stamp_master_out};
 use stackline_blocks::placement::Placement;
@@ -65,6 +66,8 @@ pub(super) enum Task {
     Reads { connection: u32, side: Side },
     /// Counters are looked at.
     Look,
+    /// It is looked whether a server's connection has room.
+    Room(usize),
 }
 
 /// How two parts reach each other.
@@ -111,6 +114,8 @@ pub(super) struct Parts<T: Tap<Datagram>> {
     taking: BTreeMap<u32, Instant>,
     disks_free: Vec<Vec<bool>>,
     writing: Vec<Option<Writing>>,
+    /// What servers' connections hold, and whether it is looked again; none where they have buffers of a fixed size.
+    flights: Option<Vec<(Flight, bool)>>,
     generator: Generator,
     tasks: BTreeMap<u64, Task>,
     next_task: u64,
@@ -167,6 +172,7 @@ impl<T: Tap<Datagram>> Parts<T> {
             taking: BTreeMap::new(),
             disks_free: scene.servers.iter().map(|server| vec![true; server.disks.len()]).collect(),
             writing: scene.servers.iter().map(|_| None).collect(),
+            flights: looks_for_room(scene.stack).then(|| vec![(Flight::new(0), false); scene.servers.len()]),
             generator: scene.seed.child("disks").generator(),
             tasks: BTreeMap::new(),
             next_task: 0,
@@ -244,6 +250,9 @@ impl<T: Tap<Datagram>> Parts<T> {
     /// Sends the client a block or words of a server; `unit` is the block's.
     pub(super) fn tell_client(&mut self, server: usize, unit: Option<u64>, travels: Travels) {
         let way = self.client_server[server];
+        if let Some((flight, _)) = self.flights.as_mut().and_then(|flights| flights.get_mut(server)) {
+            flight.handed(travels.bytes());
+        }
         self.writing[server] = matches!(way, Way::Connection(_)).then_some(Writing { unit });
         self.send(way, Side::Responder, travels);
     }
@@ -313,8 +322,44 @@ impl<T: Tap<Datagram>> Parts<T> {
         Duration::from_seconds(scene.servers[server].disks[at].draw(&mut self.generator))
     }
 
-    pub(super) fn is_writing(&self, server: usize) -> bool {
-        self.writing[server].is_some()
+    /// Whether a server's connection takes another block now. If not, it is told when one does, or when it is to look again.
+    pub(super) fn may_begin(&mut self, now: Instant, server: usize) -> bool {
+        if self.writing[server].is_some() {
+            return false;
+        }
+        let (Some(flights), Way::Connection(connection)) = (&mut self.flights, self.client_server[server]) else {
+            return true;
+        };
+        if self.servers[server].to_write(server as u64) == 0 {
+            flights[server].0.idle();
+            return true;
+        }
+        let (flight, looks_again) = &mut flights[server];
+        if !flight.may_begin()
+            && let Some(facts) = self.world.facts(connection, Side::Responder)
+        {
+            flight.look(now, facts.bytes_acked, facts.rtt, facts.least_rtt);
+        }
+        let may_begin = flight.may_begin();
+        let look_at = (!may_begin && !*looks_again).then(|| now + flight.look_again());
+        *looks_again |= !may_begin;
+        if may_begin && self.world.has_room(connection, Side::Responder) {
+            return true;
+        }
+        self.servers[server].waits_for_room(now, server as u64);
+        match look_at {
+            Some(at) => self.at(at, Task::Room(server)),
+            None if may_begin => self.world.wait_for_room(connection, Side::Responder),
+            None => {}
+        }
+        false
+    }
+
+    /// It was looked whether there is room.
+    pub(super) fn looks(&mut self, server: usize) {
+        if let Some((_, looks_again)) = self.flights.as_mut().and_then(|flights| flights.get_mut(server)) {
+            *looks_again = false;
+        }
     }
 
     /// Nothing else of the server is written until the transport has taken this block.
@@ -365,11 +410,18 @@ fn places(given: &[u32], blocks: &[u64]) -> Vec<u32> {
     blocks.iter().map(place).collect()
 }
 
-/// What the live parts ask of their sockets: messages leave at once, and send buffers hold 64 KiB unless told otherwise.
+/// Whether a block begins only where little waits to leave; a send buffer of a fixed size is tried instead.
+fn looks_for_room(stack: &Stack) -> bool {
+    stack.number("send_buffer").is_none()
+}
+
+/// What the live parts ask of their sockets: messages leave at once, and little waits to leave unless a send buffer is given.
 fn as_live(stack: &Stack) -> Stack {
     let mut stack = stack.clone();
     stack.options.insert("nodelay".into(), OptionValue::Set);
-    stack.options.entry("send_buffer".into()).or_insert(OptionValue::Number(SEND_BUFFER as u64));
+    if looks_for_room(&stack) {
+        stack.options.insert("notsent_lowat".into(), OptionValue::Number(2 * u64::from(UNSENT)));
+    }
     stack
 }
 

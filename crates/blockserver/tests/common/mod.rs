@@ -69,7 +69,7 @@ impl Site {
             key: self.key.clone(),
             cache: 64 << 20,
             depth: 1,
-            send_buffer: server::SEND_BUFFER,
+            send_buffer: None,
             read_time: None,
             say: |_| {},
         }

@@ -59,6 +59,12 @@ pub(super) const OPTIONS: &[OptionTable] = &[
         "SO_SNDBUF in bytes (the kernel doubles it)",
     ),
     OptionTable::new(
+        "notsent_lowat",
+        OptionKind::BUFFER,
+        "the host's, usually none",
+        "TCP_NOTSENT_LOWAT: a writer waits while so many bytes have not left",
+    ),
+    OptionTable::new(
         "receive_buffer",
         OptionKind::BUFFER,
         "the kernel tunes it",
@@ -276,6 +282,9 @@ fn configure(socket: &Socket, stack: &Stack) -> Result<()> {
     }
     if let Some(bytes) = stack.number("send_buffer") {
         socket.set_send_buffer_size(bytes as usize).map_err(|e| failed("send_buffer", e))?;
+    }
+    if let Some(bytes) = stack.number("notsent_lowat") {
+        socket.set_tcp_notsent_lowat(bytes as u32).map_err(|e| failed("notsent_lowat", e))?;
     }
     if let Some(bytes) = stack.number("receive_buffer") {
         socket.set_recv_buffer_size(bytes as usize).map_err(|e| failed("receive_buffer", e))?;

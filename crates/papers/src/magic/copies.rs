@@ -136,7 +136,7 @@ fn site(directory: &Path) -> Result<Served> {
             key: key.clone(),
             cache,
             depth: 1,
-            send_buffer: server::SEND_BUFFER,
+            send_buffer: None,
             read_time: None,
             say: |_| {},
         };

@@ -87,6 +87,8 @@ pub struct Facts {
     pub rtt: Duration,
     /// See `rtt`.
     pub rtt_deviation: Duration,
+    /// The least of the last minutes.
+    pub least_rtt: Duration,
     /// Congestion window in segments.
     pub window: u32,
     /// Slow start ends here, in segments.
@@ -225,7 +227,7 @@ impl Connection {
     /// Whether there is enough room to wake the writer: a third of the send buffer, as in Linux.
     #[must_use]
     pub fn has_room(&self) -> bool {
-        match self.fixed_buffer() {
+        match self.bounded_buffer() {
             Some(buffer) => buffer.has_room(),
             None => self.room() > 0 && self.room() * 3 >= self.send_buffer(),
         }
@@ -246,9 +248,14 @@ impl Connection {
         )
     }
 
-    /// A send buffer of a fixed size.
-    fn fixed_buffer(&self) -> Option<SendBuffer> {
-        let limit = socket_memory::send(self.options.send_buffer?);
+    /// A send buffer of a fixed size, or one that takes little that has not left.
+    fn bounded_buffer(&self) -> Option<SendBuffer> {
+        let (limit, description, lowat) = match (self.options.send_buffer, self.options.notsent_lowat) {
+            (None, None) => return None,
+            (Some(bytes), lowat) => (socket_memory::send(bytes), send_buffer::DESCRIPTION, lowat),
+            // One that grows with the window has room for the descriptions of all of it.
+            (None, lowat) => (self.send_buffer(), 0, lowat),
+        };
         let sender = &self.sender;
         let (segment, window) = (u64::from(sender.mss), u64::from(sender.congestion.window));
         let (smoothed, least) = (sender.rtt.smoothed(), sender.rtt.minimum().unwrap_or(Duration::ZERO));
@@ -257,6 +264,8 @@ impl Connection {
         let unsent = sender.queued.saturating_sub(sender.next.max(1));
         Some(SendBuffer {
             limit,
+            description,
+            lowat: lowat.unwrap_or(u64::MAX),
             segment,
             piece: send_buffer::piece(window, segment, opens, smoothed, least),
             may_leave: allowed.min(sender.edge().saturating_sub(sender.next)).saturating_sub(unsent),
@@ -268,7 +277,7 @@ impl Connection {
 
     /// How many of so many bytes the send buffer takes.
     fn take(&mut self, wanted: u64) -> u64 {
-        let Some(buffer) = self.fixed_buffer() else { return wanted.min(self.room()) };
+        let Some(buffer) = self.bounded_buffer() else { return wanted.min(self.room()) };
         let (taken, last) = buffer.take(wanted);
         self.sender.last_block = last;
         taken
@@ -398,6 +407,7 @@ impl Connection {
             retransmits: sender.retransmits,
             rtt: sender.rtt.smoothed(),
             rtt_deviation: sender.rtt.deviation(),
+            least_rtt: sender.rtt.minimum().unwrap_or(Duration::ZERO),
             window: sender.congestion.window,
             threshold: sender.congestion.threshold,
             mss: sender.mss,

@@ -29,6 +29,8 @@ pub struct Options {
     pub mtu: u32,
     /// Bytes asked for what is not acknowledged ([`stackline_core::socket_memory::send`]); by default as many as two windows hold, up to 4 MiB.
     pub send_buffer: Option<u64>,
+    /// No more is taken while so many bytes have not left (TCP_NOTSENT_LOWAT); a writer that waits is woken at half of them.
+    pub notsent_lowat: Option<u64>,
     /// Bytes asked for what has arrived, of which a part is offered ([`stackline_core::socket_memory::window`]); without it the window is as
     /// large as the reader needs, from 64 KiB up to 6 MiB.
     pub receive_buffer: Option<u64>,
@@ -62,6 +64,7 @@ impl Default for Options {
             ecn: false,
             mtu: 1500,
             send_buffer: None,
+            notsent_lowat: None,
             receive_buffer: None,
             delayed_ack: Duration(40_000_000),
             least_timeout: Duration(200_000_000),

@@ -1,15 +1,17 @@
-//! How much a send buffer of a fixed size takes, as Linux does: the memory is compared with the limit only where a new block of
-//! data begins, and a block that waits for the rest of it, or leaves piece by piece, takes more without a look. So one end may
-//! have far more on its way than was asked for, until it is waiting with a whole block.
+//! How much a send buffer takes whose size, or whose bytes that have not left, are bounded, as Linux does: memory and unsent
+//! bytes are compared with their limits only where a new block of data begins, and a block that waits for the rest of it, or
+//! leaves piece by piece, takes more without a look. So one end may have far more on its way than was asked for, until it is
+//! waiting with a whole block.
 //!
-//! It computes; it changes nothing. Source: Linux 6.18, `tcp_sendmsg_locked`, `tcp_tso_autosize`, `sk_stream_write_space`.
+//! It computes; it changes nothing. Source: Linux 6.18, `tcp_sendmsg_locked`, `tcp_tso_autosize`, `sk_stream_write_space`,
+//! `tcp_stream_memory_free`.
 
 use stackline_core::time::Duration;
 
 /// Most bytes of a block with its head.
 const BLOCK: u64 = 65_215;
 /// Memory that the description of a block takes.
-const DESCRIPTION: u64 = 1536;
+pub(super) const DESCRIPTION: u64 = 1536;
 /// A piece is what leaves in 2^-10 s, at least two segments.
 const PIECE_SHIFT: u32 = 10;
 const LEAST_SEGMENTS: u64 = 2;
@@ -19,8 +21,11 @@ const ROUND_TRIP_SHIFT: u32 = 9;
 /// What of a sender matters to its buffer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SendBuffer {
-    /// Memory in bytes.
+    /// Memory in bytes, of which a description takes so many.
     pub(super) limit: u64,
+    pub(super) description: u64,
+    /// No block begins while so many bytes have not left.
+    pub(super) lowat: u64,
     /// Bytes of data in a full segment.
     pub(super) segment: u64,
     /// Bytes that leave at once.
@@ -43,12 +48,12 @@ impl SendBuffer {
 
     /// Memory that is taken.
     pub(super) const fn memory(&self) -> u64 {
-        self.held + self.held.div_ceil(self.piece) * DESCRIPTION
+        self.held + self.held.div_ceil(self.piece) * self.description
     }
 
-    /// Whether enough is free to wake a writer: a third.
+    /// Whether enough is free to wake a writer: a third of the memory, and half of what may wait to leave.
     pub(super) const fn has_room(&self) -> bool {
-        self.memory() <= self.limit / 3 * 2
+        self.memory() <= self.limit / 3 * 2 && self.unsent.saturating_mul(2) < self.lowat
     }
 
     /// How many of `wanted` bytes are taken, and the bytes in the last block then.
@@ -57,16 +62,18 @@ impl SendBuffer {
         self.last = self.last.min(self.unsent);
         while taken < wanted {
             if self.last == 0 || self.last >= block {
-                if self.memory() >= self.limit {
+                if self.memory() >= self.limit || self.unsent >= self.lowat {
                     break;
                 }
                 self.last = 0;
             }
             let more = (block - self.last).min(wanted - taken);
-            (self.last, self.held, taken) = (self.last + more, self.held + more, taken + more);
+            (self.last, self.held, self.unsent) = (self.last + more, self.held + more, self.unsent + more);
+            taken += more;
             if self.last == block {
                 let leaves = self.piece.min(self.may_leave).min(self.last) / self.segment * self.segment;
                 (self.last, self.may_leave) = (self.last - leaves, self.may_leave - leaves);
+                self.unsent -= leaves;
             }
         }
         (taken, self.last)
@@ -91,7 +98,18 @@ mod tests {
     const FULL: u64 = 65_160;
 
     fn buffer(limit: u64, held: u64, unsent: u64, last: u64) -> SendBuffer {
-        SendBuffer { limit, segment: 1448, piece: 7 * 1448, may_leave: 0, held, unsent, last }
+        let (description, lowat) = (DESCRIPTION, u64::MAX);
+        SendBuffer { limit, description, lowat, segment: 1448, piece: 7 * 1448, may_leave: 0, held, unsent, last }
+    }
+
+    #[test]
+    fn no_block_begins_while_too_much_has_not_left() {
+        let at = |unsent, last| SendBuffer { lowat: 32_768, ..buffer(4 << 20, 500_000, unsent, last) };
+        assert_eq!(at(32_767, 0).take(100_000), (FULL, FULL));
+        assert_eq!(at(32_768, 0).take(100_000), (0, 0));
+        // What has begun is filled.
+        assert_eq!(at(60_000, 60_000).take(100_000), (FULL - 60_000, FULL));
+        assert_eq!([16_383, 16_384].map(|unsent| at(unsent, 0).has_room()), [true, false]);
     }
 
     #[test]

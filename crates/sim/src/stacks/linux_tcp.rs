@@ -47,6 +47,12 @@ pub(super) const TABLE: StackTable = StackTable {
             "SO_SNDBUF in bytes (twice as many of memory)",
         ),
         OptionTable::new(
+            "notsent_lowat",
+            OptionKind::BUFFER,
+            "none: as much as the send buffer holds",
+            "TCP_NOTSENT_LOWAT: a writer waits while so many bytes have not left",
+        ),
+        OptionTable::new(
             "receive_buffer",
             OptionKind::BUFFER,
             "what the reader needs, from 64 KiB to 6 MiB",
@@ -125,6 +131,7 @@ pub(super) fn options(stack: &Stack, mtu: u32, ecn: bool) -> Options {
         ecn,
         mtu,
         send_buffer: stack.number("send_buffer"),
+        notsent_lowat: stack.number("notsent_lowat"),
         receive_buffer: stack.number("receive_buffer"),
         delayed_ack: time("delayed_ack", usual.delayed_ack),
         timeout: stack.seconds("timeout").map(Duration::from_seconds),

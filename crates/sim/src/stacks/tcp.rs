@@ -306,6 +306,14 @@ impl End {
         both!(&*self.machine.borrow(), machine => machine.state())
     }
 
+    /// Whether there is enough room to wake a writer.
+    fn has_room(&self) -> bool {
+        match &*self.machine.borrow() {
+            Machine::Linux(machine) => machine.has_room(),
+            Machine::Smoltcp(_) => true,
+        }
+    }
+
     /// There may be something to send.
     fn touch(self: &Rc<Self>, executor: &Executor) {
         if !self.touched.replace(true) {
@@ -340,12 +348,9 @@ impl End {
             // Nobody will take it: a kernel resets.
             both!(&mut *machine, machine => machine.abort());
         }
-        let has_room = || match &*machine {
-            Machine::Linux(machine) => machine.has_room(),
-            Machine::Smoltcp(_) => true,
-        };
         let changed = both!(&*machine, machine => machine.state()) != state;
-        let useful = readable || changed || (self.wants_room.get() && has_room());
+        drop(machine);
+        let useful = readable || changed || (self.wants_room.get() && self.has_room());
         self.touch(executor);
         if useful {
             executor.wake(self.endpoint);
@@ -378,10 +383,10 @@ impl ConnectionEnd for End {
     }
 
     fn flush(&self, executor: &Executor) {
-        let state = self.state();
+        let (state, waits) = (self.state(), self.wants_room.get() && !self.has_room());
         let next = both!(&mut *self.machine.borrow_mut(), machine => machine.flush(&self.wire, executor));
-        if self.state() != state {
-            // A timer that came has given the connection up: whoever waits for it has to know.
+        if self.state() != state || (waits && self.has_room()) {
+            // A timer that came has given the connection up, or what left has made room: whoever waits for it has to know.
             executor.wake(self.endpoint);
         }
         if let Some(next) = next

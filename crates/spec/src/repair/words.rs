@@ -88,6 +88,7 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
     ("no_delay", &["nodelay"]),
     ("sndbuf", &["send_buffer"]),
     ("so_sndbuf", &["send_buffer"]),
+    ("tcp_notsent_lowat", &["notsent_lowat"]),
     ("rcvbuf", &["receive_buffer"]),
     ("recvbuf", &["receive_buffer"]),
     ("so_rcvbuf", &["receive_buffer"]),

@@ -52,7 +52,7 @@ pub(super) fn serve(flags: &flags::BlocksServe) -> Result {
     follow_stdin(&interrupted, flags.with_stdin);
     let key = key::find(flags.key.key.as_deref())?.ok_or_else(connection::no_key)?;
     let disks = disks(flags)?;
-    let send_buffer = usize::try_from(flags.send_buffer).unwrap_or(usize::MAX);
+    let send_buffer = flags.send_buffer.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
     let options = server::Options {
         name: flags.name.clone().unwrap_or_else(stackline_events::setting::host),
         listen: flags.listen,

@@ -142,9 +142,10 @@ pub(crate) struct BlocksServe {
     /// End when standard input does
     #[arg(long, hide = true)]
     pub(crate) with_stdin: bool,
-    /// The send buffer of each client's connection: what is in it can no longer be superseded
-    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "64KiB")]
-    pub(crate) send_buffer: u64,
+    /// The send buffer of each client's connection; without it no block begins while 16 KiB wait to leave, and the system
+    /// keeps what is on its way
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) send_buffer: Option<u64>,
     #[command(flatten)]
     pub(crate) key: KeyFile,
 }

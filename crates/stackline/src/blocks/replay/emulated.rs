@@ -136,7 +136,7 @@ fn fill(flags: &Replay, roles: &Roles, scratch: &Scratch, made: &Key) -> Result<
             key: made.clone(),
             cache: 0,
             depth: 1,
-            send_buffer: server::SEND_BUFFER,
+            send_buffer: None,
             read_time: None,
             say,
         };

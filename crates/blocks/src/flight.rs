@@ -1,0 +1,182 @@
+//! How many bytes a connection may hold before another block begins: what its path carries in two round trips and a millisecond,
+//! and a little that waits to leave. What is held can no longer be discarded, and more of it only waits in queues of the network.
+//!
+//! It knows no transport: whoever does says what was handed over and acknowledged. Source: as BBR's bound of what is in flight
+//! (Cardwell et al. 2016), over whole blocks.
+
+use stackline_core::time::{Duration, Instant};
+
+/// Bytes that may wait to leave beside those on their way.
+const WAITING: u64 = 16 << 10;
+/// Bytes at first, before a rate is known.
+const FIRST: u64 = 64 << 10;
+/// What the path carries in so many quarters of its least round trip is held: two of them while round trips are about as short
+/// as they can be, so that a higher rate is found, and hardly more than one where packets wait in queues already.
+const QUARTERS: (u64, u64) = (8, 5);
+/// Beside them, what it carries in this time: neither end is always there at once.
+const SCHEDULING: Duration = Duration(1_000_000);
+/// A rate is measured over so long at least, or a round trip, and the largest of so many counts.
+const LEAST: Duration = Duration(5_000_000);
+const RATES: usize = 3;
+/// It is looked again so soon, and so late.
+const LOOKS: (Duration, Duration) = (Duration(100_000), Duration(10_000_000));
+
+/// What one connection may hold.
+#[derive(Clone, Debug)]
+pub struct Flight {
+    /// Bytes handed over, and of them those that are known to be acknowledged.
+    handed: u64,
+    acked: u64,
+    /// What the transport had counted as acknowledged before anything was handed over.
+    first_acked: u64,
+    /// Since when a rate is measured, and what was acknowledged then.
+    measured: Option<(Instant, u64)>,
+    /// Bytes a second.
+    rates: [u64; RATES],
+    next_rate: usize,
+    bound: u64,
+}
+
+impl Flight {
+    /// Of a transport that counts so many bytes as acknowledged before anything is handed over.
+    #[must_use]
+    pub const fn new(first_acked: u64) -> Self {
+        let (rates, next_rate) = ([0; RATES], 0);
+        Self { handed: 0, acked: 0, first_acked, measured: None, rates, next_rate, bound: FIRST }
+    }
+
+    /// So many bytes were handed to the transport.
+    pub const fn handed(&mut self, bytes: u64) {
+        self.handed += bytes;
+    }
+
+    /// Whether another block may begin, by what is known.
+    #[must_use]
+    pub const fn may_begin(&self) -> bool {
+        self.held() < self.bound
+    }
+
+    /// There was nothing to hand over: what is acknowledged until there is tells nothing of the path.
+    pub const fn idle(&mut self) {
+        self.measured = None;
+    }
+
+    /// The transport counts so many bytes as acknowledged, and its least round trip is that.
+    pub fn look(&mut self, now: Instant, acked: u64, round_trip: Duration, least: Duration) {
+        self.acked = acked.saturating_sub(self.first_acked).min(self.handed);
+        let (since, before) = *self.measured.get_or_insert((now, self.acked));
+        let span = now.since(since);
+        if span < LEAST.max(least) {
+            return;
+        }
+        self.rates[self.next_rate] = carried(self.acked - before, span);
+        self.next_rate = (self.next_rate + 1) % RATES;
+        self.measured = Some((now, self.acked));
+        // Half of what is held beyond one round trip: so what is held then keeps it so.
+        let waits = round_trip.0 > least.0 + least.0 / 8 + SCHEDULING.0;
+        let quarters = if waits { QUARTERS.1 } else { QUARTERS.0 };
+        let span = u128::from(quarters * least.0 / 4 + SCHEDULING.0);
+        let bytes = u128::from(self.rate()) * span / 1_000_000_000;
+        self.bound = WAITING + u64::try_from(bytes).unwrap_or(u64::MAX - WAITING);
+    }
+
+    /// When enough will have been acknowledged for another block, if the path stays as fast.
+    #[must_use]
+    pub fn look_again(&self) -> Duration {
+        let over = self.held().saturating_sub(self.bound) + 1;
+        let ns = u128::from(over) * 1_000_000_000 / u128::from(self.rate().max(1));
+        Duration(u64::try_from(ns).unwrap_or(u64::MAX)).clamp(LOOKS.0, LOOKS.1)
+    }
+
+    const fn held(&self) -> u64 {
+        self.handed - self.acked
+    }
+
+    fn rate(&self) -> u64 {
+        self.rates.iter().copied().max().unwrap_or(0)
+    }
+}
+
+/// Bytes a second.
+fn carried(bytes: u64, span: Duration) -> u64 {
+    let rate = u128::from(bytes) * 1_000_000_000 / u128::from(span.0.max(1));
+    u64::try_from(rate).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCK: u64 = 48 << 10;
+
+    fn ms(ms: u64) -> Duration {
+        Duration(ms * 1_000_000)
+    }
+
+    /// A path that carries so many bytes a millisecond and answers after `least`: how long it takes blocks at last, in ms, when
+    /// `seconds` of them were handed over as the bound allows.
+    fn waits(a_ms: u64, least: u64, seconds: u64) -> u64 {
+        let mut flight = Flight::new(1);
+        let (mut handed, mut carried, mut acked) = (0_u64, 0_u64, alloc::collections::VecDeque::new());
+        for now in 0..seconds * 1000 {
+            carried = (carried + a_ms).min(handed);
+            acked.push_back(carried);
+            let known = if acked.len() as u64 > least { acked.pop_front().unwrap_or(0) } else { 0 };
+            let queued = (handed - carried) / a_ms;
+            flight.look(Instant(0) + ms(now), 1 + known, ms(least + queued), ms(least));
+            while flight.may_begin() {
+                flight.handed(BLOCK);
+                handed += BLOCK;
+            }
+        }
+        (handed - carried) / a_ms
+    }
+
+    #[test]
+    fn a_path_is_used_and_its_queues_stay_short() {
+        // 50 Mbit/s and 1 Gbit/s; 5 and 40 ms. In the queues are two blocks at most, or a quarter of a round trip.
+        for (a_ms, least) in [(6250, 5), (6250, 40), (125_000, 5), (125_000, 40)] {
+            let queued = waits(a_ms, least, 5);
+            let most = 2 * BLOCK / a_ms + least / 4 + 2;
+            assert!((1..=most).contains(&queued), "{a_ms} bytes a ms, {least} ms: {queued} of {most} ms in queues");
+        }
+    }
+
+    #[test]
+    fn what_is_held_bounds_what_begins() {
+        let mut flight = Flight::new(500);
+        flight.look(Instant(0), 500, ms(10), ms(10));
+        assert!(flight.may_begin());
+        flight.handed(FIRST);
+        assert!(!flight.may_begin());
+        // 40,000 bytes in 10 ms: bound is 16 KiB, those of 20 ms and of one.
+        flight.look(Instant(0) + ms(10), 500 + 40_000, ms(10), ms(10));
+        assert_eq!((flight.bound, flight.held()), (WAITING + 84_000, FIRST - 40_000));
+        // What comes from before it is no more than was handed over.
+        flight.look(Instant(0) + ms(20), 1 << 40, ms(10), ms(10));
+        assert_eq!(flight.held(), 0);
+    }
+
+    #[test]
+    fn pauses_say_nothing_of_the_path() {
+        let mut flight = Flight::new(0);
+        flight.handed(BLOCK);
+        flight.look(Instant(0), 0, ms(1), ms(1));
+        flight.look(Instant(0) + ms(5), 40_000, ms(1), ms(1));
+        let bound = flight.bound;
+        flight.idle();
+        flight.handed(BLOCK);
+        flight.look(Instant(0) + ms(1000), BLOCK, ms(1), ms(1));
+        assert_eq!(flight.bound, bound);
+    }
+
+    #[test]
+    fn it_looks_again_when_there_may_be_room() {
+        let mut flight = Flight::new(0);
+        flight.look(Instant(0), 0, ms(5), ms(5));
+        flight.handed(100_000);
+        flight.look(Instant(0) + ms(5), 20_000, ms(20), ms(5));
+        // 4 MB a second: 16 KiB, 25,000 of a path that is queued up, 4000 of a millisecond; 80,000 are held.
+        assert_eq!(flight.look_again(), Duration((80_000 - 45_384 + 1) * 250));
+    }
+}
