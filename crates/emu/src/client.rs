@@ -84,7 +84,7 @@ impl Emulation {
         }
     }
 
-    /// A network that is up, by its socket; `None` when it has just ended or is being made.
+    /// A network that is up, by its socket, to look at; `None` when it has just ended or is being made.
     pub fn join(network: &UpNetwork) -> Result<Option<Self>> {
         let Ok(stream) = UnixStream::connect_addr(&network.address) else { return Ok(None) };
         let owner = getsockopt(&stream, sockopt::PeerCredentials).map_err(|e| error::call("reading credentials", e))?;
@@ -96,6 +96,11 @@ impl Emulation {
             Ok(_) | Err(RequestError::Lost) => Ok(None),
             Err(refused) => Err(refused.refusal()),
         }
+    }
+
+    /// Counts as one that uses a network it joined.
+    pub fn uses(&mut self) -> Result<()> {
+        self.done(&Request::Use)
     }
 
     /// The network as it is now.

@@ -39,7 +39,7 @@ pub struct Description {
     pub set: Vec<(usize, Link)>,
     /// Whether it stays without programs.
     pub kept: bool,
-    /// Others that hold a lease of it.
+    /// Others that hold a lease of it, but for those that only look at it.
     pub leases: usize,
     /// Since it was made.
     pub up: Duration,
@@ -56,8 +56,10 @@ pub(crate) enum Request {
     Restart(Seed, Option<serde_json::Value>),
     /// Report everything since the last restart.
     Report,
-    /// Join the network that is there, whatever it was opened with.
+    /// Join the network that is there, whatever it was opened with, to look at it.
     Join,
+    /// Count as one that uses it, after `Join`.
+    Use,
     /// Describe the network as it is now.
     Describe,
     /// Keep the network without clients, or no longer.

@@ -29,13 +29,15 @@ struct Client {
     from: File,
     to: File,
     read: Vec<u8>,
+    /// Whether it uses the network, beyond looking at it.
+    uses: bool,
     ended: bool,
 }
 
 impl Clients {
     /// One client behind a pair of pipes.
     pub(super) fn piped(from: OwnedFd, to: OwnedFd) -> Self {
-        let client = Client { id: 0, from: from.into(), to: to.into(), read: Vec::new(), ended: false };
+        let client = Client { id: 0, from: from.into(), to: to.into(), read: Vec::new(), uses: false, ended: false };
         Self { listener: None, clients: vec![client], next: 1, kept: false }
     }
 
@@ -63,9 +65,14 @@ impl Clients {
         }
     }
 
-    /// Clients other than that one.
+    /// Clients other than that one that use the network.
     pub(super) fn others(&self, id: u64) -> usize {
-        self.clients.iter().filter(|client| client.id != id && !client.ended).count()
+        self.clients.iter().filter(|client| client.id != id && client.uses && !client.ended).count()
+    }
+
+    /// From now on the client counts as one that uses the network.
+    pub(super) fn uses(&mut self, id: u64) {
+        self.clients.iter_mut().filter(|client| client.id == id).for_each(|client| client.uses = true);
     }
 
     /// Answers a client; does nothing if it has gone.
@@ -83,7 +90,7 @@ impl Clients {
     fn accept(&mut self) {
         while let Some(Ok((stream, _))) = self.listener.as_ref().map(UnixListener::accept) {
             let Ok(Some((from, to))) = own(stream) else { continue };
-            self.clients.push(Client { id: self.next, from, to, read: Vec::new(), ended: false });
+            self.clients.push(Client { id: self.next, from, to, read: Vec::new(), uses: false, ended: false });
             self.next += 1;
         }
     }

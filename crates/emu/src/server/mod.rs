@@ -124,6 +124,7 @@ impl RequestHandler {
         if !self.handle.started() {
             return;
         }
+        self.clients.uses(first);
         self.clients.answer(first, &Answer::Open(self.host_handles.clone()));
         while let Some((id, request)) = self.clients.next() {
             let answer = self.answer(id, request).unwrap_or_else(Answer::Refused);
@@ -144,7 +145,10 @@ impl RequestHandler {
 
     fn answer(&mut self, id: u64, request: Request) -> Result<Answer> {
         match request {
-            Request::Open(opening) if *opening == self.opening => Ok(Answer::Open(self.host_handles.clone())),
+            Request::Open(opening) if *opening == self.opening => {
+                self.clients.uses(id);
+                Ok(Answer::Open(self.host_handles.clone()))
+            }
             Request::Open(opening) if self.differs_only_in_seed(&opening) => {
                 let message = format!("the network {} is there already, with another seed", self.opening.network.name);
                 let hint =
@@ -159,6 +163,10 @@ impl RequestHandler {
                 Ok(Answer::Restarted)
             }
             Request::Join => Ok(Answer::Open(self.host_handles.clone())),
+            Request::Use => {
+                self.clients.uses(id);
+                Ok(Answer::Done)
+            }
             Request::Describe => Ok(Answer::Description(Box::new(self.description(id)))),
             Request::Keep(kept) => {
                 self.clients.kept = kept;

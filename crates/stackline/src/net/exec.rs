@@ -19,6 +19,7 @@ pub(super) fn exec(flags: &flags::NetExec) -> Result {
         None => declared(flags, &text, host)?,
     };
     let network = &network;
+    emulation.uses()?;
     let entered = emulation.host(host).ok_or_else(|| unknown(host, &[network]))?;
     let guest =
         HostProgram { host: entered, hosts: emulation.hosts(), command: &flags.command, lease: emulation.lease() };
