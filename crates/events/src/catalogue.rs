@@ -282,6 +282,7 @@ pub const ENTRIES: &[Entry] = &[
         ],
         "what the kernel counted",
     ),
+    entry("VMSTAT_SYS_CALLS", Layer::Monitor, &["interval_ns", "calls"], "system calls of the machine"),
     entry("MEMORY", Layer::Monitor, &["interval_ns", "available_bytes", "free_bytes", "dirty_bytes"], "memory"),
     entry(
         "PRESSURE",

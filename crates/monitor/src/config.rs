@@ -44,6 +44,8 @@ pub struct Config {
     pub interfaces: Vec<String>,
     /// Whether kernel trace events are used. Without them, and where the kernel refuses, connections are polled only.
     pub kernel: bool,
+    /// Whether all system calls of the machine are counted, which costs each of them a little.
+    pub system_calls: bool,
     /// Switches whose port counters are polled.
     pub switches: Vec<Switch>,
 }
@@ -58,6 +60,7 @@ impl Config {
             connections: Connections::Process,
             interfaces: Vec::new(),
             kernel: true,
+            system_calls: false,
             switches: Vec::new(),
         }
     }

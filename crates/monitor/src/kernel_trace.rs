@@ -33,6 +33,12 @@ const MOST_PAGES: usize = 2 * (RING_KIB as usize) / 4;
 /// Most sockets whose connection is kept; when there are more, all are cleared.
 const MOST_SOCKETS: usize = 1 << 16;
 
+/// The kernel's number of a trace event, such as `raw_syscalls/sys_enter`.
+pub(crate) fn tracepoint_id(name: &str) -> Result<u64, String> {
+    let text = instance::read_global(&format!("events/{name}/id"))?;
+    text.trim().parse().map_err(|_| format!("tracefs events/{name}/id is no number"))
+}
+
 /// An instance of the kernel's tracing with the TCP events switched on.
 pub(crate) struct KernelTrace {
     /// First, so that they are closed before the instance is removed.

@@ -573,6 +573,9 @@ pub(crate) struct Watch {
     /// Only TCP connections with one of these ports at either end
     #[arg(long, value_name = "PORT", num_args = 1..)]
     pub(crate) tcp: Vec<u16>,
+    /// Count the machine's system calls too (needs root; each call then takes a little longer)
+    #[arg(long)]
+    pub(crate) system_calls: bool,
     /// Only these interfaces
     #[arg(long, value_name = "NAME", num_args = 1..)]
     pub(crate) interface: Vec<String>,

@@ -71,6 +71,7 @@ fn config(flags: &flags::Watch) -> Result<Config> {
     let host = flags.host.clone().unwrap_or_else(host_name);
     let mut config = Config { interval: flags.interval, connections, ..Config::of(&host) };
     config.interfaces.clone_from(&flags.interface);
+    config.system_calls = flags.system_calls;
     if !flags.snmp.is_empty() {
         let access = secrets::access(flags)?;
         let switch = |address: &String| Switch { address: with_port(address), access: access.clone() };

@@ -90,6 +90,12 @@ impl Drop for Instance {
     }
 }
 
+/// The text of a file that no instance has of its own.
+pub(crate) fn read_global(file: &str) -> Result<String, String> {
+    let (root, _mount) = tracefs()?;
+    fs::read_to_string(root.join(file)).map_err(|error| reason(&format!("tracefs {file}"), &error))
+}
+
 /// Creates and locks one. Its name has the number of this process, for people; a process of another namespace may have the same.
 fn create_directory(instances: &Path) -> Result<(PathBuf, Flock<File>), String> {
     for count in 0..MOST {

@@ -10,6 +10,7 @@ mod processor;
 mod protocols;
 pub(crate) mod sample;
 mod softnet;
+mod system_calls;
 pub(crate) mod tcp;
 mod throttling;
 
@@ -22,6 +23,7 @@ type Start = fn(&Setup<'_>) -> Started;
 /// Every monitor by its name, in the order in which samples are taken.
 const ALL: &[(&str, Start)] = &[
     ("processor", processor::start),
+    (system_calls::NAME, system_calls::start),
     ("memory", memory::start),
     ("pressure/cpu", |_| pressure::start("cpu", "/proc/pressure/cpu")),
     ("pressure/memory", |_| pressure::start("memory", "/proc/pressure/memory")),
@@ -42,7 +44,8 @@ pub(crate) type Running = Vec<(&'static str, Box<dyn Monitor>)>;
 /// Starts every monitor; the second value says why some cannot be.
 pub(crate) fn start(setup: &Setup<'_>) -> (Running, BTreeMap<String, String>) {
     let (mut running, mut absent) = (Vec::new(), BTreeMap::new());
-    for &(name, start) in ALL {
+    let asked_for = |name| name != system_calls::NAME || setup.config.system_calls;
+    for &(name, start) in ALL.iter().filter(|(name, _)| asked_for(*name)) {
         match start(setup) {
             Ok(monitor) => running.push((name, monitor)),
             Err(reason) => drop(absent.insert(name.into(), reason)),

@@ -97,6 +97,7 @@ impl LiveTable {
         let at_ns = record.record.at_ns;
         let (section, name, line) = match record.record.keyword {
             "CPU_USE" => (Section::Cores, format!("{:>4}", record.number("core")), core(record)),
+            "VMSTAT_SYS_CALLS" => (Section::Machine, "system calls".into(), record.changed()),
             "VMSTAT" => (Section::Machine, "counts".into(), record.changed()),
             "MEMORY" => (Section::Machine, "memory".into(), memory(record)),
             "PRESSURE" => (Section::Machine, format!("pressure {}", record.text("resource")), pressure(record)),
