@@ -246,6 +246,11 @@ impl Client {
         self.shared.events.take(within)
     }
 
+    /// [`Client::next`] gives a block again that it has given.
+    pub fn give_back(&self, block: Box<Block>) {
+        self.shared.events.put_again(Event::Block(block));
+    }
+
     /// How many blocks of a set are wanted and have not come.
     #[must_use]
     pub fn waiting(&self, set: u32) -> usize {

@@ -22,10 +22,12 @@
 //! | [`simulated`] | master, servers and a client in virtual time |
 //! | [`connection`] | how connections begin and carry messages |
 //! | [`datagrams`] | blocks as UDP datagrams, also with RTP's headers |
+//! | `blasts` | blocks as blasts |
 //! | [`reassembly`] | blocks out of datagrams |
 //! | [`buffer`] | memory of blocks |
 //! | [`notes`] | what servers say while they run |
 
+mod blasts;
 pub mod buffer;
 pub mod client;
 pub mod connection;
@@ -38,6 +40,7 @@ pub mod list_trace;
 pub mod load;
 pub mod master;
 pub mod notes;
+pub mod play;
 pub mod ports;
 pub mod prediction;
 pub mod reassembly;

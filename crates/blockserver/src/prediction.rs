@@ -24,10 +24,9 @@ use std::time::{Duration, Instant};
 /// Most blocks that are asked for on suspicion in a list, and that are kept, unless told otherwise.
 const MOST: usize = 64;
 
-/// A client of one set with a prediction.
+/// What may be needed next of one set, and what of it came.
 #[derive(Debug)]
-pub struct Predicting<'c, P> {
-    client: &'c Client,
+pub struct Prediction<P> {
     set: OpenSet,
     predict: P,
     /// Most predicted blocks of a list, and most that are kept.
@@ -35,73 +34,54 @@ pub struct Predicting<'c, P> {
     wanted: BTreeSet<u64>,
     kept: BTreeMap<u64, Box<Block>>,
     order: VecDeque<u64>,
-    ready: VecDeque<Box<Block>>,
     /// Blocks that were there when they were asked for.
     hits: u64,
     /// Blocks that came and were not wanted at that moment: by prediction, or of an older list.
     unasked: u64,
 }
 
-impl<'c, P: FnMut(&[u64]) -> Vec<u64>> Predicting<'c, P> {
+impl<P: FnMut(&[u64]) -> Vec<u64>> Prediction<P> {
     /// `predict` gets each list, and names what may be needed next, the likeliest first.
-    pub fn new(client: &'c Client, set: &OpenSet, predict: P) -> Self {
+    pub fn new(set: &OpenSet, predict: P) -> Self {
         Self {
-            client,
             set: set.clone(),
             predict,
             most: MOST,
             wanted: BTreeSet::new(),
             kept: BTreeMap::new(),
             order: VecDeque::new(),
-            ready: VecDeque::new(),
             hits: 0,
             unasked: 0,
         }
     }
 
-    /// Asks for blocks, and behind them for what may be needed next. What is left of the list before is discarded.
-    ///
-    /// # Errors
-    /// As for [`Client::request`].
-    pub fn request(&mut self, blocks: Vec<u64>) -> Result<()> {
+    /// Blocks are wanted: the list to ask for, which supersedes, and what of them is there already.
+    pub fn list(&mut self, blocks: Vec<u64>) -> (Vec<u64>, Vec<Box<Block>>) {
         let guessed = (self.predict)(&blocks);
-        self.ready.clear();
         self.wanted.clear();
-        let mut list = Vec::with_capacity(blocks.len());
-        for number in blocks {
-            if let Some(block) = self.kept.remove(&number) {
-                self.order.retain(|kept| *kept != number);
-                self.hits += 1;
-                self.ready.push_back(block);
-            } else if self.wanted.insert(number) {
-                list.push(number);
+        let (mut list, mut there) = (Vec::with_capacity(blocks.len()), Vec::new());
+        for number in blocks.into_iter().filter(|number| self.wanted.insert(*number)) {
+            match self.kept.remove(&number) {
+                Some(block) => {
+                    self.order.retain(|kept| *kept != number);
+                    self.hits += 1;
+                    there.push(block);
+                }
+                None => list.push(number),
             }
         }
         let end = self.set.about.blocks();
         let new = |number: &u64| *number < end && !self.wanted.contains(number) && !self.kept.contains_key(number);
         list.extend(guessed.into_iter().filter(new).take(self.most));
-        self.client.request(self.set.id, list, true).map(|_| ())
+        (list, there)
     }
 
-    /// What happens next; nothing when the time is over. Blocks that came by prediction are kept, not given.
-    pub fn next(&mut self, within: Option<Duration>) -> Option<Event> {
-        if let Some(block) = self.ready.pop_front() {
-            return Some(Event::Block(block));
-        }
-        let until = within.map(|within| Instant::now() + within);
-        loop {
-            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            match self.client.next(left)? {
-                Event::Block(block) if block.head.set == self.set.id && !self.wanted.remove(&block.head.number) => {
-                    self.keep(block);
-                }
-                event => return Some(event),
-            }
-        }
-    }
-
-    fn keep(&mut self, block: Box<Block>) {
+    /// A block of the set came: it is given where it is wanted, and kept where not.
+    pub fn came(&mut self, block: Box<Block>) -> Option<Box<Block>> {
         let number = block.head.number;
+        if self.wanted.remove(&number) {
+            return Some(block);
+        }
         self.unasked += 1;
         if self.kept.insert(number, block).is_none() {
             self.order.push_back(number);
@@ -111,11 +91,59 @@ impl<'c, P: FnMut(&[u64]) -> Vec<u64>> Predicting<'c, P> {
                 self.kept.remove(&oldest);
             }
         }
+        None
     }
 
     /// Blocks that were there when they were asked for, and all that came without being wanted: by prediction, or of an older list.
     #[must_use]
     pub const fn counts(&self) -> (u64, u64) {
         (self.hits, self.unasked)
+    }
+}
+
+/// A client of one set with a prediction.
+#[derive(Debug)]
+pub struct Predicting<'c, P> {
+    client: &'c Client,
+    /// What it asks for beside what is wanted.
+    pub prediction: Prediction<P>,
+}
+
+impl<'c, P: FnMut(&[u64]) -> Vec<u64>> Predicting<'c, P> {
+    /// As [`Prediction::new`].
+    pub fn new(client: &'c Client, set: &OpenSet, predict: P) -> Self {
+        Self { client, prediction: Prediction::new(set, predict) }
+    }
+
+    /// Asks for blocks, and behind them for what may be needed next. What is left of the list before is discarded.
+    ///
+    /// # Errors
+    /// As for [`Client::request`].
+    pub fn request(&mut self, blocks: Vec<u64>) -> Result<()> {
+        let (list, there) = self.prediction.list(blocks);
+        there.into_iter().for_each(|block| self.client.give_back(block));
+        self.client.request(self.prediction.set.id, list, true).map(|_| ())
+    }
+
+    /// What happens next; nothing when the time is over. Blocks that came by prediction are kept, not given.
+    pub fn next(&mut self, within: Option<Duration>) -> Option<Event> {
+        let until = within.map(|within| Instant::now() + within);
+        loop {
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            match self.client.next(left)? {
+                Event::Block(block) if block.head.set == self.prediction.set.id => {
+                    if let Some(block) = self.prediction.came(block) {
+                        return Some(Event::Block(block));
+                    }
+                }
+                event => return Some(event),
+            }
+        }
+    }
+
+    /// As [`Prediction::counts`].
+    #[must_use]
+    pub const fn counts(&self) -> (u64, u64) {
+        self.prediction.counts()
     }
 }

@@ -110,7 +110,7 @@ struct Shared {
     pool: Arc<Pool>,
     id: AtomicU16,
     next: AtomicU64,
-    stopped: AtomicBool,
+    stopped: Arc<AtomicBool>,
     /// Threads that no client has.
     own_threads: usize,
     options: Options,
@@ -155,7 +155,7 @@ pub fn start(options: Options, disks: Vec<Disk>) -> Result<Running> {
         pool: Arc::default(),
         id: AtomicU16::new(0),
         next: AtomicU64::new(1),
-        stopped: AtomicBool::new(false),
+        stopped: Arc::default(),
         own_threads,
         options,
     });

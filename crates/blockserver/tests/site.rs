@@ -85,10 +85,10 @@ fn stamps_of_every_hop_come_with_the_block_in_order() {
 }
 
 #[test]
-fn blocks_come_as_datagrams_with_and_without_rtp() {
+fn blocks_come_by_every_transport() {
     let site = Site::new(2);
     site.load(&set("map", 100, 1)).unwrap();
-    for transport in [Transport::Udp, Transport::Rtp] {
+    for transport in [Transport::Udp, Transport::Rtp, Transport::Blast] {
         let client = site.client(Options { transport, ..Options::default() });
         let open = client.open("map").unwrap();
         client.request(open.id, (0..100).collect(), true).unwrap();

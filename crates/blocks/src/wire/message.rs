@@ -260,6 +260,8 @@ pub enum Transport {
     Udp,
     /// The same with RTP's headers (RFC 3550).
     Rtp,
+    /// Heads on the connection, data as blasts beside it (Zwaenepoel 1985).
+    Blast,
 }
 
 impl Transport {
@@ -272,6 +274,7 @@ impl Transport {
             0 => Ok(Self::Tcp),
             1 => Ok(Self::Udp),
             2 => Ok(Self::Rtp),
+            3 => Ok(Self::Blast),
             _ => Err(Fault::Field("transport")),
         }
     }

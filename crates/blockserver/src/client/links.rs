@@ -2,11 +2,12 @@
 
 use super::event::{Event, lock};
 use super::{STACK, Shared};
+use crate::blasts::Landing;
 use crate::connection::{self, Ended, Receiver, Sender};
 use crate::reassembly::Reassembly;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt};
 use stackline_blocks::wire::control::ServerInfo;
-use stackline_blocks::wire::data::Attach;
+use stackline_blocks::wire::data::{Attach, BlockHead};
 use stackline_blocks::wire::greeting::Role;
 use stackline_blocks::wire::message::{Message, Transport, Why};
 use stackline_core::error::{Error, Result};
@@ -14,12 +15,15 @@ use std::io::IoSliceMut;
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver as Heads, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
 /// How often a thread that receives datagrams looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(100);
+/// Blocks whose heads have come before their data, at most.
+const HEADS: usize = 64;
 /// Bytes asked for what has arrived and was not taken yet.
 const ROOM: usize = 4 << 20;
 
@@ -53,14 +57,14 @@ impl Shared {
         let failed = |error: std::io::Error| Error::environment(format!("{}: {error}", server.address));
         let local = receiver.stream().local_addr().map_err(failed)?;
         let peer = receiver.stream().peer_addr().map_err(failed)?;
-        let datagrams = match options.transport {
-            Transport::Tcp => None,
-            Transport::Udp | Transport::Rtp => Some(socket(local.ip(), options.receive_buffer).map_err(failed)?),
+        let apart = match options.transport {
+            Transport::Tcp => Apart::Nothing,
+            Transport::Udp | Transport::Rtp => {
+                Apart::Datagrams(socket(local.ip(), options.receive_buffer).map_err(failed)?)
+            }
+            Transport::Blast => Apart::Blasts(Landing::open(local.ip(), session).map_err(failed)?.into()),
         };
-        let port = match &datagrams {
-            Some(socket) => socket.local_addr().map_err(failed)?.port(),
-            None => 0,
-        };
+        let port = apart.port().map_err(failed)?;
         let (transport, age) = (options.transport as u8, options.age.unwrap_or(0));
         sender.message(&Attach { session, transport, port, age }.into()).map_err(failed)?;
         match receiver.message() {
@@ -75,18 +79,32 @@ impl Shared {
         let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
             thread::Builder::new().name(name.into()).stack_size(STACK).spawn(work).map_err(failed)
         };
-        spawn("blocks", Box::new(move || shared.hear_server(id, receiver)))?;
-        if let Some(socket) = datagrams {
-            let shared = Arc::clone(self);
-            spawn("datagrams", Box::new(move || shared.hear_datagrams(id, &socket, peer)))?;
-        }
-        Ok(())
+        let beside = Arc::clone(self);
+        let heads = match apart {
+            Apart::Nothing => None,
+            Apart::Datagrams(socket) => {
+                spawn("datagrams", Box::new(move || beside.hear_datagrams(id, &socket, peer)))?;
+                None
+            }
+            Apart::Blasts(landing) => {
+                let (heads, come) = sync_channel(HEADS);
+                spawn("blasts", Box::new(move || beside.hear_blasts(id, landing, &come)))?;
+                Some(heads)
+            }
+        };
+        spawn("blocks", Box::new(move || shared.hear_server(id, receiver, heads.as_ref()))).map(drop)
     }
 
-    fn hear_server(self: &Arc<Self>, id: u16, mut receiver: Receiver) {
+    /// `heads` gets the heads of blocks whose data come beside the connection.
+    fn hear_server(self: &Arc<Self>, id: u16, mut receiver: Receiver, heads: Option<&SyncSender<BlockHead>>) {
         let mut scratch = Vec::new();
         let ended = loop {
             match receiver.message() {
+                Ok(Message::BlockHead(head)) if let Some(heads) = heads => {
+                    if heads.send(head).is_err() {
+                        break Ended::Broken("its blasts broke off".into());
+                    }
+                }
                 Ok(Message::BlockHead(head)) => {
                     let length = head.length as usize;
                     let data = if self.options.discard {
@@ -151,6 +169,42 @@ impl Shared {
         }
     }
 
+    /// Whether a server is gone, or this client is.
+    fn is_over(&self, id: u16) -> bool {
+        self.closed.load(Ordering::Relaxed) || !lock(&self.links).contains_key(&id)
+    }
+
+    fn hear_blasts(self: &Arc<Self>, id: u16, landing: Box<Landing>, heads: &Heads<BlockHead>) {
+        let ended = self.take_blasts(id, *landing, heads);
+        if ended.is_err()
+            && let Some(link) = lock(&self.links).get(&id)
+        {
+            link.close();
+        }
+    }
+
+    fn take_blasts(self: &Arc<Self>, id: u16, landing: Landing, heads: &Heads<BlockHead>) -> std::io::Result<()> {
+        let shared = Arc::clone(self);
+        let mut blasts = landing.accept(move || shared.is_over(id))?;
+        let mut scratch = Vec::new();
+        loop {
+            match heads.recv_timeout(LOOK) {
+                Ok(head) if self.options.discard => {
+                    scratch.resize(head.length as usize, 0);
+                    blasts.block(&mut scratch)?;
+                    self.came(head, Vec::new());
+                }
+                Ok(head) => {
+                    let mut data = vec![0; head.length as usize];
+                    blasts.block(&mut data)?;
+                    self.came(head, data);
+                }
+                Err(RecvTimeoutError::Timeout) if !self.is_over(id) => {}
+                Err(_) => return Ok(()),
+            }
+        }
+    }
+
     fn hear_datagrams(self: &Arc<Self>, id: u16, socket: &UdpSocket, server: SocketAddr) {
         let mut reassembly = Reassembly::new(self.options.transport == Transport::Rtp);
         if self.options.discard {
@@ -184,6 +238,23 @@ impl Shared {
                     self.came(head, data);
                 }
             }
+        }
+    }
+}
+
+/// What data come over beside the connection.
+enum Apart {
+    Nothing,
+    Datagrams(UdpSocket),
+    Blasts(Box<Landing>),
+}
+
+impl Apart {
+    fn port(&self) -> std::io::Result<u16> {
+        match self {
+            Self::Nothing => Ok(0),
+            Self::Datagrams(socket) => Ok(socket.local_addr()?.port()),
+            Self::Blasts(landing) => landing.port(),
         }
     }
 }

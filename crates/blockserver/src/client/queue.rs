@@ -29,9 +29,18 @@ pub(super) struct Queue {
 impl Queue {
     /// Adds an event; a block waits until there is room, and is dropped when nobody takes any more.
     pub(super) fn put(&self, event: Event) {
+        self.add(event, BLOCKS);
+    }
+
+    /// Adds an event that was taken before; it waits for nothing.
+    pub(super) fn put_again(&self, event: Event) {
+        self.add(event, usize::MAX);
+    }
+
+    fn add(&self, event: Event, most: usize) {
         let mut waiting = lock(&self.waiting);
         if matches!(event, Event::Block(_)) {
-            while waiting.blocks >= BLOCKS && !waiting.closed {
+            while waiting.blocks >= most && !waiting.closed {
                 waiting.putters += 1;
                 waiting = self.taken.wait(waiting).unwrap_or_else(PoisonError::into_inner);
                 waiting.putters -= 1;

@@ -5,6 +5,7 @@
 use super::bell::{Bell, Until};
 use super::outgoing::Outgoing;
 use super::{Block, Shared, now};
+use crate::blasts::Blasts;
 use crate::connection::{Ended, Receiver, Sender};
 use crate::datagrams::Datagrams;
 use stackline_blocks::flight::Flight;
@@ -27,7 +28,6 @@ const TOGETHER: usize = 64 << 10;
 impl Shared {
     pub(super) fn data(&self, mut receiver: Receiver, mut sender: Sender) {
         let Ok(Message::Attach(attach)) = receiver.message() else { return };
-        let Ok(datagrams) = datagrams(&attach, &receiver) else { return };
         let Ok(bell) = Bell::new().map(Arc::new) else { return };
         let connection = self.next.fetch_add(1, Ordering::Relaxed);
         let age = (attach.age > 0).then_some(attach.age);
@@ -40,29 +40,56 @@ impl Shared {
             Ok(_) => Attached { server: self.id.load(Ordering::Relaxed) }.into(),
             Err(why) => Refused { request: 0, why: why as u8, words: why.words().to_owned() }.into(),
         };
-        if sender.message(&answer).is_ok() && attached.is_ok() {
-            let bounds = datagrams.is_none() && self.options.send_buffer.is_none();
+        if sender.message(&answer).is_ok()
+            && attached.is_ok()
+            && let Ok(apart) = self.apart(&attach, &receiver)
+        {
+            let bounds = apart.is_none() && self.options.send_buffer.is_none();
             let flight = bounds.then(|| Flight::new(acked(receiver.stream())));
-            let mut client =
-                Client { shared: self, session: attach.session, connection, bell: &bell, datagrams, flight };
+            let mut client = Client { shared: self, session: attach.session, connection, bell: &bell, apart, flight };
             // However it ended: nobody is left to be told.
             let _ = client.serve(&mut receiver);
-            let _ = receiver.stream().shutdown(Shutdown::Both);
         }
+        let _ = receiver.stream().shutdown(Shutdown::Both);
         let mut state = self.state();
         state.bells.remove(&connection);
         state.machine.detach(connection);
     }
+
+    /// What data go over, if not over the connection.
+    fn apart(&self, attach: &Attach, receiver: &Receiver) -> Result<Option<Apart>, Ended> {
+        let transport = Transport::of(attach.transport).map_err(|fault| Ended::Broken(fault.to_string()))?;
+        let to = SocketAddr::new(receiver.stream().peer_addr()?.ip(), attach.port);
+        Ok(match transport {
+            Transport::Tcp => None,
+            Transport::Udp | Transport::Rtp => {
+                Some(Apart::Datagrams(Datagrams::open(to, transport == Transport::Rtp, attach.session)?))
+            }
+            Transport::Blast => {
+                Some(Apart::Blasts(Blasts::open(to, attach.session, receiver.stream(), &self.stopped)?.into()))
+            }
+        })
+    }
 }
 
-/// Where blocks go as datagrams, if that was asked for.
-fn datagrams(attach: &Attach, receiver: &Receiver) -> Result<Option<Datagrams>, Ended> {
-    let transport = Transport::of(attach.transport).map_err(|fault| Ended::Broken(fault.to_string()))?;
-    if transport == Transport::Tcp {
-        return Ok(None);
+/// What data go over beside the connection.
+enum Apart {
+    Datagrams(Datagrams),
+    Blasts(Box<Blasts>),
+}
+
+impl Apart {
+    fn send(&mut self, connection: &TcpStream, blocks: &[(BlockHead, Block)]) -> Result<(), Ended> {
+        match self {
+            Self::Datagrams(datagrams) => datagrams.blocks(blocks, |block| block.data())?,
+            Self::Blasts(blasts) => {
+                for (head, block) in blocks {
+                    blasts.block(connection, head, block.data())?;
+                }
+            }
+        }
+        Ok(())
     }
-    let to = SocketAddr::new(receiver.stream().peer_addr()?.ip(), attach.port);
-    Ok(Some(Datagrams::open(to, transport == Transport::Rtp, attach.session)?))
 }
 
 /// Bytes that the other side has acknowledged so far.
@@ -86,8 +113,8 @@ struct Client<'s> {
     session: u128,
     connection: u64,
     bell: &'s Bell,
-    datagrams: Option<Datagrams>,
-    /// What the connection holds; none where blocks go as datagrams, or a send buffer of a fixed size bounds it.
+    apart: Option<Apart>,
+    /// What the connection holds; none where data go beside it, or a send buffer of a fixed size bounds it.
     flight: Option<Flight>,
 }
 
@@ -96,8 +123,8 @@ enum Next {
     Nothing,
     /// Something is on its way over the connection.
     Stream,
-    /// Blocks are to go as datagrams.
-    Datagrams(Vec<(BlockHead, Block)>),
+    /// Blocks whose data go beside it.
+    Apart(Vec<(BlockHead, Block)>),
 }
 
 impl Client<'_> {
@@ -133,10 +160,10 @@ impl Client<'_> {
                     let taken = outgoing.send(receiver.stream(), &mut sent)?;
                     self.flight.iter_mut().for_each(|flight| flight.handed(taken));
                 }
-                Next::Datagrams(blocks) => {
+                Next::Apart(blocks) => {
                     sent.extend(blocks.iter().map(|(head, _)| head.unit));
-                    if let Some(datagrams) = &mut self.datagrams {
-                        datagrams.blocks(&blocks, |block| block.data())?;
+                    if let Some(apart) = &mut self.apart {
+                        apart.send(receiver.stream(), &blocks)?;
                     }
                 }
             }
@@ -182,9 +209,10 @@ impl Client<'_> {
     }
 
     /// Takes what is to be written next: blocks that begin within the bytes that a send buffer is to hold, or only one where
-    /// the transport takes less than it is given.
+    /// the transport takes less than it is given, or each is waited for.
     fn next(&self, outgoing: &mut Outgoing, had_room: bool) -> Next {
-        let most = self.shared.options.send_buffer.unwrap_or(if had_room { TOGETHER } else { 1 });
+        let one_by_one = !had_room || matches!(self.apart, Some(Apart::Blasts(_)));
+        let most = self.shared.options.send_buffer.unwrap_or(if one_by_one { 1 } else { TOGETHER });
         let (mut state, now) = (self.shared.state(), now());
         let mut woken = Woken::default();
         let (mut bytes, mut apart) = (0, Vec::new());
@@ -196,7 +224,7 @@ impl Client<'_> {
                 Some(Write::Block(head, block)) => {
                     bytes += block.data().len();
                     let unit = head.unit;
-                    match &self.datagrams {
+                    match &self.apart {
                         Some(_) => apart.push((head, block)),
                         None => outgoing.add(&head.into(), Some((unit, block))),
                     }
@@ -205,7 +233,7 @@ impl Client<'_> {
         }
         self.shared.wake(&state, &woken);
         match (apart.is_empty(), outgoing.is_empty()) {
-            (false, _) => Next::Datagrams(apart),
+            (false, _) => Next::Apart(apart),
             (true, false) => Next::Stream,
             (true, true) => {
                 self.bell.nothing_to_do();

@@ -84,6 +84,7 @@ fn against(flags: &Replay) -> Result {
         BlockTransport::Tcp => Transport::Tcp,
         BlockTransport::Udp => Transport::Udp,
         BlockTransport::Rtp => Transport::Rtp,
+        BlockTransport::Blast => Transport::Blast,
     };
     let options = Options {
         transport,

@@ -243,6 +243,7 @@ impl Site<'_> {
             BlockTransport::Tcp => "tcp",
             BlockTransport::Udp => "udp",
             BlockTransport::Rtp => "rtp",
+            BlockTransport::Blast => "blast",
         };
         command.args(["--transport", transport]);
         command.args(flags.append.then_some("--append"));

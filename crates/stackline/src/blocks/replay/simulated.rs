@@ -118,7 +118,7 @@ fn stack(flags: &Replay, network: &Network) -> Result<Stack> {
 pub(super) fn replay(flags: &Replay) -> Result {
     if flags.transport != BlockTransport::Tcp || flags.age.is_some() {
         return Err(Error::input("in the simulated world blocks go over tcp")
-            .hint("datagrams are sent live and with --in emulated"));
+            .hint("datagrams and blasts are sent live and with --in emulated"));
     }
     let network = network(flags)?;
     stackline_sim::CAPABILITIES.accepts(&network)?;

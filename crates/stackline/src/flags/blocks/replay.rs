@@ -47,6 +47,8 @@ pub(crate) enum BlockTransport {
     Udp,
     /// The same with RTP's headers
     Rtp,
+    /// Each as a blast, sent again until it is there
+    Blast,
 }
 
 #[derive(Args, Clone, Debug)]
