@@ -1,0 +1,159 @@
+//! A client, the sets that it has open and their predictions. Sessions have numbers, so that one that is closed, or never was, is
+//! an error and no crash.
+
+use stackline_blockserver::client::{Block, Client, Event, OpenSet, Options};
+use stackline_blockserver::prediction::Prediction;
+use stackline_core::error::{Error, Result};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How often one that waits looks whether its session was closed.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Names what may be needed next.
+pub type Predict = Box<dyn FnMut(&[u64]) -> Vec<u64> + Send>;
+
+/// A client.
+pub struct Session {
+    client: Client,
+    sets: Mutex<BTreeMap<u32, OpenSet>>,
+    predictions: Mutex<BTreeMap<u32, Prediction<Predict>>>,
+    closed: AtomicBool,
+}
+
+static SESSIONS: Mutex<BTreeMap<u64, Arc<Session>>> = Mutex::new(BTreeMap::new());
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Connects; the session's number.
+///
+/// # Errors
+/// As [`Client::connect`].
+pub fn connect(master: &str, options: Options) -> Result<u64> {
+    let client = Client::connect(master, options)?;
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let (sets, predictions, closed) = (Mutex::default(), Mutex::default(), AtomicBool::new(false));
+    lock(&SESSIONS).insert(number, Arc::new(Session { client, sets, predictions, closed }));
+    Ok(number)
+}
+
+/// The session of that number.
+///
+/// # Errors
+/// When there is none.
+pub fn of(number: u64) -> Result<Arc<Session>> {
+    lock(&SESSIONS).get(&number).map(Arc::clone).ok_or_else(no_session)
+}
+
+/// Closes it. Whoever waits for its blocks gets an error.
+///
+/// # Errors
+/// When there is none.
+pub fn close(number: u64) -> Result<()> {
+    let session = lock(&SESSIONS).remove(&number).ok_or_else(no_session)?;
+    session.closed.store(true, Ordering::Relaxed);
+    Ok(())
+}
+
+fn no_session() -> Error {
+    Error::input("there is no such client, or it was closed").hint("a client is what blockclient_connect gave")
+}
+
+impl Session {
+    /// The client itself.
+    pub const fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Opens a set.
+    ///
+    /// # Errors
+    /// As [`Client::open`].
+    pub fn open(&self, name: &str) -> Result<OpenSet> {
+        let set = self.client.open(name)?;
+        lock(&self.sets).insert(set.id, set.clone());
+        Ok(set)
+    }
+
+    /// A set that is open.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub fn set(&self, id: u32) -> Result<OpenSet> {
+        let none = || Error::input(format!("the set {id} is not open")).hint("open it by its name first");
+        lock(&self.sets).get(&id).cloned().ok_or_else(none)
+    }
+
+    /// From now on what `predict` names is asked for behind each list of the set.
+    ///
+    /// # Errors
+    /// When the set is not open.
+    pub fn predict(&self, set: u32, most: Option<usize>, predict: Option<Predict>) -> Result<()> {
+        let open = self.set(set)?;
+        let mut predictions = lock(&self.predictions);
+        match predict {
+            None => drop(predictions.remove(&set)),
+            Some(predict) => {
+                let mut prediction = Prediction::new(&open, predict);
+                prediction.most = most.unwrap_or(prediction.most);
+                predictions.insert(set, prediction);
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks for blocks. A set with a prediction has lists that supersede.
+    ///
+    /// # Errors
+    /// As [`Client::request`].
+    pub fn request(&self, set: u32, blocks: Vec<u64>, supersedes: bool) -> Result<()> {
+        let mut predictions = lock(&self.predictions);
+        let Some(prediction) = predictions.get_mut(&set) else {
+            drop(predictions);
+            return self.client.request(set, blocks, supersedes).map(|_| ());
+        };
+        if !supersedes {
+            return Err(Error::input("a list of a set with a prediction supersedes the one before")
+                .hint("take the prediction away, or ask for more in one list"));
+        }
+        let (list, kept) = prediction.list(blocks);
+        drop(predictions);
+        kept.into_iter().for_each(|block| self.client.give_back(block));
+        self.client.request(set, list, true).map(|_| ())
+    }
+
+    /// What happens next; nothing when the time is over.
+    ///
+    /// # Errors
+    /// When it was closed meanwhile.
+    pub fn next(&self, within: Option<Duration>) -> Result<Option<Event>> {
+        let until = within.map(|within| Instant::now() + within);
+        loop {
+            let left = until.map_or(LOOK, |until| until.saturating_duration_since(Instant::now()).min(LOOK));
+            match self.client.next(Some(left)) {
+                Some(Event::Block(block)) => {
+                    if let Some(block) = self.wanted(block) {
+                        return Ok(Some(Event::Block(block)));
+                    }
+                }
+                Some(event) => return Ok(Some(event)),
+                None if self.closed.load(Ordering::Relaxed) => return Err(no_session()),
+                None if until.is_some_and(|until| until <= Instant::now()) => return Ok(None),
+                None => {}
+            }
+        }
+    }
+
+    /// A block that came by prediction is kept.
+    fn wanted(&self, block: Box<Block>) -> Option<Box<Block>> {
+        match lock(&self.predictions).get_mut(&block.head.set) {
+            Some(prediction) => prediction.came(block),
+            None => Some(block),
+        }
+    }
+}
