@@ -31,6 +31,8 @@ pub struct Flight {
     first_acked: u64,
     /// Since when a rate is measured, and what was acknowledged then.
     measured: Option<(Instant, u64)>,
+    /// Whether all was acknowledged before more was allowed, since then: the path carries more than was measured.
+    starved: bool,
     /// Bytes a second.
     rates: [u64; RATES],
     next_rate: usize,
@@ -42,7 +44,7 @@ impl Flight {
     #[must_use]
     pub const fn new(first_acked: u64) -> Self {
         let (rates, next_rate) = ([0; RATES], 0);
-        Self { handed: 0, acked: 0, first_acked, measured: None, rates, next_rate, bound: FIRST }
+        Self { handed: 0, acked: 0, first_acked, measured: None, starved: false, rates, next_rate, bound: FIRST }
     }
 
     /// So many bytes were handed to the transport.
@@ -58,18 +60,23 @@ impl Flight {
 
     /// There was nothing to hand over: what is acknowledged until there is tells nothing of the path.
     pub const fn idle(&mut self) {
-        self.measured = None;
+        (self.measured, self.starved) = (None, false);
     }
 
     /// The transport counts so many bytes as acknowledged, and its least round trip is that.
     pub fn look(&mut self, now: Instant, acked: u64, round_trip: Duration, least: Duration) {
+        let held_back = !self.may_begin();
         self.acked = acked.saturating_sub(self.first_acked).min(self.handed);
         let (since, before) = *self.measured.get_or_insert((now, self.acked));
+        self.starved |= held_back && self.held() == 0;
         let span = now.since(since);
         if span < LEAST.max(least) {
             return;
         }
-        self.rates[self.next_rate] = carried(self.acked - before, span);
+        // What was held up by this bound alone may be twice as fast, at least.
+        let carried = carried(self.acked - before, span);
+        self.rates[self.next_rate] = if self.starved { carried.saturating_mul(2) } else { carried };
+        self.starved = false;
         self.next_rate = (self.next_rate + 1) % RATES;
         self.measured = Some((now, self.acked));
         // Half of what is held beyond one round trip: so what is held then keeps it so.
@@ -178,5 +185,29 @@ mod tests {
         flight.look(Instant(0) + ms(5), 20_000, ms(20), ms(5));
         // 4 MB a second: 16 KiB, 25,000 of a path that is queued up, 4000 of a millisecond; 80,000 are held.
         assert_eq!(flight.look_again(), Duration((80_000 - 45_384 + 1) * 250));
+    }
+
+    #[test]
+    fn a_rate_that_was_low_for_a_while_does_not_hold_a_fast_path_back() {
+        let (least, fast) = (Duration(50_000), 2_000); // bytes a microsecond
+        let mut flight = Flight::new(0);
+        let (mut now, mut handed, mut done) = (Instant(0), 0_u64, [Instant(0); 2]);
+        let mut carry = |flight: &mut Flight, until: u64, rate: u64, done: &mut Instant| {
+            while handed < until {
+                while flight.may_begin() {
+                    flight.handed(BLOCK);
+                    handed += BLOCK;
+                    *done = (*done).max(now) + Duration(BLOCK * 1000 / rate);
+                }
+                now = now + flight.look_again();
+                let left = done.since(now).0 * rate / 1000;
+                flight.look(now, handed.saturating_sub(left), least, least);
+            }
+            now
+        };
+        let slow = carry(&mut flight, 10 << 20, 20, &mut done[0]);
+        let after = carry(&mut flight, 500 << 20, fast, &mut done[1]);
+        let seconds = after.since(slow).seconds();
+        assert!(seconds < 0.6, "490 MiB at 2 GB/s took {seconds} s");
     }
 }
