@@ -1,0 +1,137 @@
+//! What the two sides of a connection say to each other: requests and what answers them, by byte ranges of both streams.
+//!
+//! A dissector is a machine: bytes of both sides in, [`Found`] out. It knows no time and no packet, keeps nothing of contents
+//! but a head of bounded length, and never guesses: an exchange of which bytes were not seen is void.
+//!
+//! | module | one idea |
+//! | --- | --- |
+//! | [`connection`] | one connection: reassembled, recognised, told |
+//! | [`reassembly`] | segments in any order to bytes in theirs, gaps named |
+//! | [`protocols`] | the list of protocols, and which of them a connection speaks |
+//! | [`turns`] | the generic one: a request is what one side says until the other speaks |
+//! | [`http1`] | HTTP/1.0 and 1.1 |
+
+pub mod connection;
+pub mod http1;
+pub mod protocols;
+pub mod reassembly;
+pub mod turns;
+
+#[cfg(test)]
+pub(crate) mod testing;
+
+use stackline_events::unit::Direction;
+use std::fmt;
+
+/// Bytes of a message's head that are held until it is whole; of a longer one nothing is known.
+pub const LONGEST_HEAD: usize = 16 << 10;
+/// Bytes of a name; a longer one is cut.
+pub const LONGEST_NAME: usize = 256;
+/// Exchanges of one connection that wait for their answers; of further ones nothing is known.
+pub const MOST_WAITING: usize = 4096;
+
+/// Which message of an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// The one that begins it.
+    Request,
+    /// What answers it.
+    Response,
+}
+
+/// What kind of exchange it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A request and its response.
+    Call,
+    /// A set-up of security or of a session before any call: TLS, a login.
+    Handshake,
+    /// Something that is sent without a request, or not answered: a push, a notification.
+    OneWay,
+}
+
+/// What a dissector finds. Numbers of exchanges count from 0 on each connection, in the order in which they begin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// A message begins with the byte at that offset of its side's stream.
+    Begins {
+        /// Of which exchange.
+        exchange: u64,
+        /// Which message of it.
+        role: Role,
+        /// What kind of exchange.
+        kind: Kind,
+        /// Who sends it.
+        side: Direction,
+        /// The offset of its first byte.
+        at: u64,
+    },
+    /// What the message is: of a request a name (`GET /item/7`, `SELECT 1`), of a response its status (`200`, `ERROR 42P01`).
+    Named {
+        /// Of which exchange.
+        exchange: u64,
+        /// Which message of it.
+        role: Role,
+        /// At most [`LONGEST_NAME`] bytes.
+        name: String,
+    },
+    /// A part of a message that goes on is whole: an event of a stream, a message of a call.
+    Part {
+        /// Of which exchange.
+        exchange: u64,
+        /// Who sends it.
+        side: Direction,
+        /// Behind its last byte.
+        at: u64,
+    },
+    /// The message is whole.
+    Ends {
+        /// Of which exchange.
+        exchange: u64,
+        /// Which message of it.
+        role: Role,
+        /// Who sends it.
+        side: Direction,
+        /// Behind its last byte.
+        at: u64,
+    },
+    /// Of the exchange nothing more can be known: bytes of it were not seen, or are not of the protocol.
+    Void {
+        /// Which.
+        exchange: u64,
+        /// Why, in a few words.
+        why: &'static str,
+    },
+}
+
+/// Tells messages of one protocol.
+pub trait Dissector: fmt::Debug + Send {
+    /// Bytes of one side, which follow all that it said before. The beginning of `bytes` is that of a segment, or of what was held
+    /// back before one.
+    fn bytes(&mut self, side: Direction, at: u64, bytes: &[u8], found: &mut Vec<Found>);
+
+    /// So many bytes follow of which it is not known what they hold: a capture cut or lost them.
+    fn unseen(&mut self, side: Direction, at: u64, count: u64, found: &mut Vec<Found>);
+
+    /// The side says nothing more.
+    fn end(&mut self, side: Direction, at: u64, found: &mut Vec<Found>);
+
+    /// The protocol's name, such as `HTTP/1.1`; it may become another one while it goes on.
+    fn protocol(&self) -> &'static str;
+
+    /// Whether a message that is not whole yet is known to be one: then silence is not its end. [`turns`] is never sure.
+    fn is_exact(&self) -> bool {
+        true
+    }
+}
+
+/// The text of a name, with what steers a terminal left out, cut at its bound.
+#[must_use]
+pub fn name_of(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(LONGEST_NAME)]);
+    let mut name: String = text.chars().filter(|letter| !letter.is_control()).collect();
+    while name.len() > LONGEST_NAME {
+        name.pop();
+    }
+    name
+}

@@ -1,0 +1,125 @@
+//! One connection: both directions reassembled, its protocol recognised, its exchanges told. It knows no time.
+
+use super::protocols::{self, ENOUGH, Opening};
+use super::reassembly::{Piece, Reassembly};
+use super::{Dissector, Found};
+use stackline_events::unit::Direction;
+
+/// What came before the protocol was known.
+#[derive(Debug)]
+enum Early {
+    Bytes(Direction, u64, Vec<u8>),
+    Unseen(Direction, u64, u64),
+}
+
+/// One connection.
+#[derive(Debug)]
+pub struct Conversation {
+    sides: [Reassembly; 2],
+    speaks: Speaks,
+    port: u16,
+}
+
+#[derive(Debug)]
+enum Speaks {
+    /// It is not known yet: what came so far.
+    Unknown(Vec<Early>),
+    Known(Box<dyn Dissector>),
+}
+
+impl Conversation {
+    /// Of a connection to that port, from its first byte on.
+    #[must_use]
+    pub fn new(port: u16) -> Self {
+        Self { sides: Default::default(), speaks: Speaks::Unknown(Vec::new()), port }
+    }
+
+    /// A segment of `length` bytes of one side, of which `bytes` were captured.
+    pub fn segment(&mut self, side: Direction, at: u64, bytes: &[u8], length: u64, found: &mut Vec<Found>) {
+        let Self { sides, speaks, port } = self;
+        sides[side as usize].segment(at, bytes, length, &mut |piece| speaks.piece(side, &piece, *port, found));
+    }
+
+    /// The other side of `side` has all of it up to that offset.
+    pub fn acknowledged(&mut self, side: Direction, to: u64, found: &mut Vec<Found>) {
+        let Self { sides, speaks, port } = self;
+        sides[side as usize].acknowledged(to, &mut |piece| speaks.piece(side, &piece, *port, found));
+    }
+
+    /// One side ends behind that offset.
+    pub fn end(&mut self, side: Direction, at: u64, found: &mut Vec<Found>) {
+        let Self { sides, speaks, port } = self;
+        sides[side as usize].end(at, &mut |piece| speaks.piece(side, &piece, *port, found));
+        speaks.decide(*port, true, found);
+        if let Speaks::Known(dissector) = speaks {
+            dissector.end(side, sides[side as usize].next(), found);
+        }
+    }
+
+    /// The protocol's name, where it is known.
+    #[must_use]
+    pub fn protocol(&self) -> Option<&'static str> {
+        match &self.speaks {
+            Speaks::Unknown(_) => None,
+            Speaks::Known(dissector) => Some(dissector.protocol()),
+        }
+    }
+
+    /// Whether exchanges are told by what the protocol says, not by turns.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        matches!(&self.speaks, Speaks::Known(dissector) if dissector.is_exact())
+    }
+
+    /// Bytes of both sides that were never captured.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.sides.iter().map(Reassembly::lost).sum()
+    }
+}
+
+impl Speaks {
+    fn piece(&mut self, side: Direction, piece: &Piece<'_>, port: u16, found: &mut Vec<Found>) {
+        match (self, piece) {
+            (Self::Known(dissector), Piece::Bytes(at, bytes)) => dissector.bytes(side, *at, bytes, found),
+            (Self::Known(dissector), Piece::Unseen(at, count)) => dissector.unseen(side, *at, *count, found),
+            (unknown @ Self::Unknown(_), piece) => {
+                if let Self::Unknown(early) = unknown {
+                    early.push(match piece {
+                        Piece::Bytes(at, bytes) => Early::Bytes(side, *at, bytes.to_vec()),
+                        Piece::Unseen(at, count) => Early::Unseen(side, *at, *count),
+                    });
+                }
+                unknown.decide(port, matches!(piece, Piece::Unseen(..)), found);
+            }
+        }
+    }
+
+    /// Chooses a dissector where enough is known, or no more will be, and gives it all that came so far.
+    fn decide(&mut self, port: u16, last: bool, found: &mut Vec<Found>) {
+        let Self::Unknown(early) = self else { return };
+        let first = |side: Direction| {
+            let mut bytes = Vec::new();
+            for early in &*early {
+                match early {
+                    Early::Bytes(from, _, some) if *from == side && bytes.len() < ENOUGH => {
+                        bytes.extend_from_slice(some)
+                    }
+                    Early::Unseen(from, ..) if *from == side => break,
+                    _ => {}
+                }
+            }
+            bytes
+        };
+        let (there, back) = (first(Direction::There), first(Direction::Back));
+        let opening = Opening { there: &there, back: &back, port };
+        let Some(mut dissector) = protocols::recognise(&opening, last) else { return };
+        for early in early.drain(..) {
+            match early {
+                Early::Bytes(side, at, bytes) => dissector.bytes(side, at, &bytes, found),
+                Early::Unseen(side, at, count) => dissector.unseen(side, at, count, found),
+            }
+        }
+        *self = Self::Known(dissector);
+    }
+}

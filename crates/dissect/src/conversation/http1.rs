@@ -1,0 +1,430 @@
+//! HTTP/1.0 and 1.1 (RFC 9110, RFC 9112): heads by httparse, bodies by their length. Requests are answered in their order, also when
+//! they are pipelined; interim responses, HEAD, CONNECT and upgrades are told apart. What a body holds is not looked at, but for
+//! the events of an event stream.
+
+use super::{Dissector, Found, Kind, LONGEST_HEAD, MOST_WAITING, Role, name_of};
+use crate::conversation::protocols::{Opening, Verdict};
+use crate::conversation::turns::Turns;
+use stackline_events::unit::Direction;
+use std::collections::VecDeque;
+
+/// Header lines of a message, at most; of one with more nothing is known.
+const MOST_HEADERS: usize = 128;
+/// Bytes of a line that says how long a chunk is, at most.
+const LONGEST_CHUNK_LINE: usize = 4096;
+/// Methods that a connection is recognised by.
+const METHODS: [&str; 11] =
+    ["GET ", "POST ", "PUT ", "HEAD ", "DELETE ", "OPTIONS ", "PATCH ", "CONNECT ", "TRACE ", "PROPFIND ", "REPORT "];
+
+/// Whether a connection speaks it.
+pub(super) fn recognise(opening: &Opening<'_>) -> Verdict {
+    let verdicts = METHODS.map(|method| Verdict::begins(opening.there, method.as_bytes()));
+    match () {
+        () if verdicts.contains(&Verdict::Yes) => Verdict::Yes,
+        () if verdicts.contains(&Verdict::Perhaps) && opening.back.is_empty() => Verdict::Perhaps,
+        () => Verdict::No,
+    }
+}
+
+/// One connection.
+#[derive(Debug, Default)]
+pub struct Http1 {
+    sides: [Side; 2],
+    /// Requests that are not answered yet, in their order.
+    waiting: VecDeque<Waiting>,
+    next: u64,
+    /// What is spoken after an upgrade or a CONNECT.
+    tunnel: Option<Turns>,
+    /// Exchanges of the tunnel are numbered from here.
+    before_tunnel: u64,
+}
+
+/// A request that is not answered yet.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    exchange: u64,
+    is_head: bool,
+    is_connect: bool,
+    upgrades: bool,
+    answered: bool,
+}
+
+/// One direction.
+#[derive(Debug, Default)]
+struct Side {
+    state: State,
+    /// What is held of a head or of a chunk's line, and the offset of its first byte.
+    held: Vec<u8>,
+    held_at: u64,
+    /// The exchange whose message goes on.
+    exchange: u64,
+    /// Line ends in a row, where the body is a stream of events.
+    events: Option<u8>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// Before a head or within one.
+    #[default]
+    Head,
+    /// So many bytes of the body are to come.
+    Body(u64),
+    /// The body goes on until the side ends.
+    UntilEnd,
+    /// Before a line that says how long a chunk is.
+    ChunkLine,
+    /// So many bytes of a chunk and its line's end are to come.
+    Chunk(u64),
+    /// Behind the last chunk, before the end of the trailers.
+    Trailers,
+    /// Nothing is known until a head begins.
+    Lost,
+}
+
+/// What a head says of what follows.
+#[derive(Clone, Copy, Debug, Default)]
+struct Framing {
+    length: Option<u64>,
+    chunked: bool,
+    upgrades: bool,
+    events: bool,
+}
+
+impl Dissector for Http1 {
+    fn bytes(&mut self, side: Direction, at: u64, bytes: &[u8], found: &mut Vec<Found>) {
+        let (mut at, mut left) = (at, bytes);
+        while !left.is_empty() {
+            if self.tunnel.is_some() {
+                return self.tunnelled(|tunnel, found| tunnel.bytes(side, at, left, found), found);
+            }
+            let used = self.step(side, at, left, found).clamp(1, left.len());
+            at += used as u64;
+            left = &left[used..];
+        }
+    }
+
+    fn unseen(&mut self, side: Direction, at: u64, count: u64, found: &mut Vec<Found>) {
+        if self.tunnel.is_some() {
+            return self.tunnelled(|tunnel, found| tunnel.unseen(side, at, count, found), found);
+        }
+        let own = &mut self.sides[side as usize];
+        match own.state {
+            State::Body(left) if count < left => own.state = State::Body(left - count),
+            State::Body(left) if count == left => self.ends(side, at + count, found),
+            State::Chunk(left) if count <= left => {
+                own.state = if count == left { State::ChunkLine } else { State::Chunk(left - count) };
+            }
+            State::UntilEnd => {}
+            _ => self.lose(side, "bytes of it were not captured", found),
+        }
+    }
+
+    fn end(&mut self, side: Direction, at: u64, found: &mut Vec<Found>) {
+        if self.tunnel.is_some() {
+            return self.tunnelled(|tunnel, found| tunnel.end(side, at, found), found);
+        }
+        match self.sides[side as usize].state {
+            State::UntilEnd => self.ends(side, at, found),
+            State::Head if self.sides[side as usize].held.is_empty() => {}
+            State::Lost => {}
+            _ => self.lose(side, "the connection ended within it", found),
+        }
+    }
+
+    fn protocol(&self) -> &'static str {
+        if self.tunnel.is_some() { "HTTP/1.1, then by turns" } else { "HTTP/1.1" }
+    }
+
+    fn is_exact(&self) -> bool {
+        self.tunnel.is_none()
+    }
+}
+
+impl Http1 {
+    /// Takes some bytes; how many.
+    fn step(&mut self, side: Direction, at: u64, bytes: &[u8], found: &mut Vec<Found>) -> usize {
+        let own = &mut self.sides[side as usize];
+        match own.state {
+            State::Lost if !begins_head(side, bytes) => bytes.len(),
+            State::Lost => {
+                (own.state, own.held) = (State::Head, Vec::new());
+                self.step(side, at, bytes, found)
+            }
+            State::Head | State::Trailers => self.head(side, at, bytes, found),
+            State::ChunkLine => self.chunk_line(side, at, bytes, found),
+            State::UntilEnd => {
+                self.parts(side, at, bytes, found);
+                bytes.len()
+            }
+            State::Body(left) => {
+                let used = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
+                self.parts(side, at, &bytes[..used], found);
+                self.sides[side as usize].state = State::Body(left - used as u64);
+                if used as u64 == left {
+                    self.ends(side, at + left, found);
+                }
+                used
+            }
+            State::Chunk(left) => {
+                let used = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
+                self.parts(side, at, &bytes[..used], found);
+                let left = left - used as u64;
+                self.sides[side as usize].state = if left == 0 { State::ChunkLine } else { State::Chunk(left) };
+                used
+            }
+        }
+    }
+
+    /// Holds bytes of a head or of trailers until their end is there.
+    fn head(&mut self, side: Direction, at: u64, bytes: &[u8], found: &mut Vec<Found>) -> usize {
+        let own = &mut self.sides[side as usize];
+        if own.held.is_empty() {
+            // Empty lines before a head are nothing (RFC 9112, 2.2); of trailers they are the end.
+            if own.state == State::Head && matches!(bytes[0], b'\r' | b'\n') {
+                return 1;
+            }
+            own.held_at = at;
+            if own.state == State::Head {
+                self.begins(side, at, found);
+            }
+        }
+        let own = &mut self.sides[side as usize];
+        let before = own.held.len();
+        own.held.extend_from_slice(&bytes[..bytes.len().min(LONGEST_HEAD + 1 - before.min(LONGEST_HEAD))]);
+        let Some(end) = end_of_head(&own.held, own.state == State::Trailers) else {
+            if own.held.len() > LONGEST_HEAD {
+                self.lose(side, "its head is longer than 16 KiB", found);
+            }
+            return bytes.len();
+        };
+        let held = std::mem::take(&mut own.held);
+        if own.state == State::Trailers {
+            let behind = own.held_at + end as u64;
+            self.ends(side, behind, found);
+        } else {
+            self.headed(side, &held[..end], found);
+        }
+        end - before
+    }
+
+    /// The first byte of a message is there.
+    fn begins(&mut self, side: Direction, at: u64, found: &mut Vec<Found>) {
+        let (exchange, role) = match side {
+            Direction::There => {
+                self.next += 1;
+                (self.next - 1, Role::Request)
+            }
+            Direction::Back => match self.waiting.front() {
+                Some(waiting) => (waiting.exchange, Role::Response),
+                None => return self.sides[1].exchange = u64::MAX,
+            },
+        };
+        self.sides[side as usize].exchange = exchange;
+        // An interim response and the final one are one response, which begins with the first.
+        if role == Role::Request || !std::mem::replace(&mut self.waiting[0].answered, true) {
+            found.push(Found::Begins { exchange, role, kind: Kind::Call, side, at });
+        }
+    }
+
+    /// A head is whole.
+    fn headed(&mut self, side: Direction, head: &[u8], found: &mut Vec<Found>) {
+        let end = self.sides[side as usize].held_at + head.len() as u64;
+        match side {
+            Direction::There => self.request(head, end, found),
+            Direction::Back => self.response(head, end, found),
+        }
+    }
+
+    fn request(&mut self, head: &[u8], end: u64, found: &mut Vec<Found>) {
+        let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+        let mut request = httparse::Request::new(&mut headers);
+        if request.parse(head).is_err() || self.waiting.len() >= MOST_WAITING {
+            return self.lose(Direction::There, "its head is not HTTP/1", found);
+        }
+        let (method, target) = (request.method.unwrap_or_default(), request.path.unwrap_or_default());
+        let framing = framing(request.headers);
+        let exchange = self.sides[0].exchange;
+        found.push(Found::Named {
+            exchange,
+            role: Role::Request,
+            name: name_of(format!("{method} {target}").as_bytes()),
+        });
+        let (is_head, is_connect) = (method == "HEAD", method == "CONNECT");
+        let (upgrades, answered) = (framing.upgrades, false);
+        self.waiting.push_back(Waiting { exchange, is_head, is_connect, upgrades, answered });
+        let length = if framing.chunked { None } else { Some(framing.length.unwrap_or(0)) };
+        self.body(Direction::There, length, end, found);
+    }
+
+    fn response(&mut self, head: &[u8], end: u64, found: &mut Vec<Found>) {
+        let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+        let mut response = httparse::Response::new(&mut headers);
+        if response.parse(head).is_err() {
+            return self.lose(Direction::Back, "its head is not HTTP/1", found);
+        }
+        let Some(waiting) = self.waiting.front().copied() else {
+            return self.lose(Direction::Back, "nothing asked for it", found);
+        };
+        let (status, framing) = (response.code.unwrap_or(0), framing(response.headers));
+        if (100..200).contains(&status) && status != 101 {
+            return; // An interim response: another head follows.
+        }
+        found.push(Found::Named { exchange: waiting.exchange, role: Role::Response, name: status.to_string() });
+        let becomes_tunnel =
+            (waiting.is_connect && (200..300).contains(&status)) || (waiting.upgrades && status == 101);
+        let is_empty = waiting.is_head || becomes_tunnel || matches!(status, 204 | 304);
+        self.sides[1].events = framing.events.then_some(0);
+        match (is_empty, framing.chunked, framing.length) {
+            (true, ..) => self.body(Direction::Back, Some(0), end, found),
+            (false, true, _) => self.body(Direction::Back, None, end, found),
+            (false, false, Some(length)) => self.body(Direction::Back, Some(length), end, found),
+            (false, false, None) => self.sides[1].state = State::UntilEnd,
+        }
+        if becomes_tunnel {
+            self.tunnel = Some(Turns::new("by turns", Direction::There));
+            self.before_tunnel = self.next;
+        }
+    }
+
+    /// A body of that length follows, or one in chunks.
+    fn body(&mut self, side: Direction, length: Option<u64>, end: u64, found: &mut Vec<Found>) {
+        self.sides[side as usize].state = match length {
+            None => State::ChunkLine,
+            Some(0) => return self.ends(side, end, found),
+            Some(length) => State::Body(length),
+        };
+    }
+
+    fn chunk_line(&mut self, side: Direction, at: u64, bytes: &[u8], found: &mut Vec<Found>) -> usize {
+        let own = &mut self.sides[side as usize];
+        // The end of the chunk before.
+        if own.held.is_empty() && matches!(bytes[0], b'\r' | b'\n') {
+            return 1;
+        }
+        if own.held.is_empty() {
+            own.held_at = at;
+        }
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        let used = end.map_or(bytes.len(), |end| end + 1);
+        own.held.extend_from_slice(&bytes[..used]);
+        if end.is_none() {
+            if own.held.len() > LONGEST_CHUNK_LINE {
+                self.lose(side, "its chunks have no length", found);
+            }
+            return used;
+        }
+        let line = std::mem::take(&mut own.held);
+        let digits = line.split(|byte| !byte.is_ascii_hexdigit()).next().unwrap_or_default();
+        let length = std::str::from_utf8(digits).ok().and_then(|digits| u64::from_str_radix(digits, 16).ok());
+        match length {
+            Some(0) => own.state = State::Trailers,
+            Some(length) => own.state = State::Chunk(length),
+            None => self.lose(side, "its chunks have no length", found),
+        }
+        used
+    }
+
+    /// Events of an event stream end with an empty line.
+    fn parts(&mut self, side: Direction, at: u64, bytes: &[u8], found: &mut Vec<Found>) {
+        let own = &mut self.sides[side as usize];
+        let Some(ends) = &mut own.events else { return };
+        for (index, byte) in bytes.iter().enumerate() {
+            match byte {
+                b'\n' if *ends == 1 => {
+                    *ends = 0;
+                    found.push(Found::Part { exchange: own.exchange, side, at: at + index as u64 + 1 });
+                }
+                b'\n' => *ends = 1,
+                b'\r' => {}
+                _ => *ends = 0,
+            }
+        }
+    }
+
+    /// A message is whole.
+    fn ends(&mut self, side: Direction, at: u64, found: &mut Vec<Found>) {
+        let own = &mut self.sides[side as usize];
+        (own.state, own.events) = (State::Head, None);
+        let role = if side == Direction::There { Role::Request } else { Role::Response };
+        found.push(Found::Ends { exchange: own.exchange, role, side, at });
+        if side == Direction::Back {
+            self.waiting.pop_front();
+        }
+    }
+
+    /// Nothing is known of this side until a head begins, and nothing of what waits for an answer.
+    fn lose(&mut self, side: Direction, why: &'static str, found: &mut Vec<Found>) {
+        let own = &mut self.sides[side as usize];
+        own.held = Vec::new();
+        let was_within = own.state != State::Lost && own.exchange != u64::MAX;
+        (own.state, own.events) = (State::Lost, None);
+        let waiting: Vec<u64> = self.waiting.drain(..).map(|waiting| waiting.exchange).collect();
+        if side == Direction::There && was_within && !waiting.contains(&own.exchange) {
+            found.push(Found::Void { exchange: own.exchange, why });
+        }
+        found.extend(waiting.into_iter().map(|exchange| Found::Void { exchange, why }));
+        self.sides[1].state = State::Lost;
+    }
+
+    /// What the tunnel finds, with numbers behind those of the requests before it.
+    fn tunnelled(&mut self, pass: impl FnOnce(&mut Turns, &mut Vec<Found>), found: &mut Vec<Found>) {
+        let from = found.len();
+        if let Some(tunnel) = &mut self.tunnel {
+            pass(tunnel, found);
+        }
+        for found in &mut found[from..] {
+            let (Found::Begins { exchange, .. }
+            | Found::Named { exchange, .. }
+            | Found::Part { exchange, .. }
+            | Found::Ends { exchange, .. }
+            | Found::Void { exchange, .. }) = found;
+            *exchange += self.before_tunnel;
+        }
+    }
+}
+
+/// Whether bytes begin as a head of that side does.
+fn begins_head(side: Direction, bytes: &[u8]) -> bool {
+    match side {
+        Direction::There => METHODS.iter().any(|method| bytes.starts_with(method.as_bytes())),
+        Direction::Back => bytes.starts_with(b"HTTP/1."),
+    }
+}
+
+/// Where a head ends, its empty line included; trailers may be that line alone.
+fn end_of_head(held: &[u8], trailers: bool) -> Option<usize> {
+    if trailers && held.starts_with(b"\r\n") {
+        return Some(2);
+    }
+    let mut ends = 0;
+    for (at, byte) in held.iter().enumerate() {
+        match byte {
+            b'\n' if ends == 1 => return Some(at + 1),
+            b'\n' => ends = 1,
+            b'\r' => {}
+            _ => ends = 0,
+        }
+    }
+    None
+}
+
+fn framing(headers: &[httparse::Header<'_>]) -> Framing {
+    let mut framing = Framing::default();
+    for header in headers {
+        let value = || std::str::from_utf8(header.value).unwrap_or_default().trim();
+        let has = |word: &str| value().split(',').any(|part| part.trim().eq_ignore_ascii_case(word));
+        match header.name {
+            name if name.eq_ignore_ascii_case("content-length") => framing.length = value().parse().ok(),
+            name if name.eq_ignore_ascii_case("transfer-encoding") => framing.chunked |= has("chunked"),
+            name if name.eq_ignore_ascii_case("upgrade") => framing.upgrades = true,
+            name if name.eq_ignore_ascii_case("content-type") => {
+                framing.events |= value().to_ascii_lowercase().starts_with("text/event-stream");
+            }
+            _ => {}
+        }
+    }
+    framing
+}
+
+#[cfg(test)]
+mod tests;
