@@ -9,11 +9,11 @@
 //! | [`connections`] | streams and offsets of all connections of a capture, and what came again |
 //! | [`conversation`] | what two sides say to each other: requests and responses by byte ranges, protocol by protocol |
 //! | [`frames`] | IPv4 packets of flows that are known beforehand, ours over UDP among them, to streams, offsets and units |
-//! | `position` | sequence numbers of one way of a connection to offsets |
+//! | [`position`] | sequence numbers of one way of a connection to offsets |
 
 pub mod connections;
 pub mod conversation;
 pub mod frames;
 pub mod pcapng;
-mod position;
+pub mod position;
 pub mod segment;

@@ -3,7 +3,7 @@
 
 /// How far one way of a connection has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Position {
+pub struct Position {
     /// The sequence number of offset 0.
     first: u32,
     /// The farthest offset.
@@ -12,29 +12,33 @@ pub(crate) struct Position {
 
 impl Position {
     /// At the beginning of a stream, whose first byte has that sequence number.
-    pub(crate) const fn new(first: u32) -> Self {
+    #[must_use]
+    pub const fn new(first: u32) -> Self {
         Self { first, farthest: 0 }
     }
 
     /// Whether the stream's first byte has that sequence number.
-    pub(crate) const fn begins_at(&self, first: u32) -> bool {
+    #[must_use]
+    pub const fn begins_at(&self, first: u32) -> bool {
         self.first == first
     }
 
     /// The farthest offset so far.
-    pub(crate) const fn farthest(&self) -> u64 {
+    #[must_use]
+    pub const fn farthest(&self) -> u64 {
         self.farthest
     }
 
     /// The offset of a sequence number; `None` before the stream.
     #[expect(clippy::cast_possible_truncation, reason = "sequence numbers go round")]
-    pub(crate) fn offset(&self, sequence: u32) -> Option<u64> {
+    #[must_use]
+    pub fn offset(&self, sequence: u32) -> Option<u64> {
         let expected = self.first.wrapping_add(self.farthest as u32);
         self.farthest.checked_add_signed(i64::from(sequence.wrapping_sub(expected).cast_signed()))
     }
 
     /// Bytes up to that offset are there.
-    pub(crate) fn advance(&mut self, to: u64) {
+    pub fn advance(&mut self, to: u64) {
         self.farthest = self.farthest.max(to);
     }
 }

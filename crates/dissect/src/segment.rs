@@ -1,4 +1,4 @@
-//! A captured packet of any kind of link to its TCP segment.
+//! A captured packet of any kind of link to its TCP segment or UDP datagram.
 
 use etherparse::{LaxNetSlice, LaxSlicedPacket, TcpOptionElement, TransportSlice};
 use pcap_parser::Linktype;
@@ -34,8 +34,41 @@ pub struct Segment {
     pub length: u64,
 }
 
-/// That of a packet of which those bytes were captured, and which had that length.
+/// A UDP datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Datagram {
+    /// Who sends and who receives.
+    pub ends: (SocketAddr, SocketAddr),
+    /// Of data, also where the capture cut the packet.
+    pub bytes: u64,
+}
+
+/// What a packet carries, beside the bytes of it that were captured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carried<'p> {
+    /// Part of a stream.
+    Tcp(Segment, &'p [u8]),
+    /// A message by itself.
+    Udp(Datagram, &'p [u8]),
+}
+
+/// What a packet carries of which those bytes were captured from the network layer's header on, and which had that length from
+/// there on.
+#[must_use]
+pub fn of_ip(data: &[u8], length: u64) -> Option<Carried<'_>> {
+    carried(&LaxSlicedPacket::from_ip(data).ok()?, data, length)
+}
+
+/// The TCP segment of a packet of which those bytes were captured, and which had that length.
 pub(crate) fn of_packet(link: Linktype, data: &[u8], length: u64) -> Option<Segment> {
+    match carried_by(link, data, length)? {
+        Carried::Tcp(segment, _) => Some(segment),
+        Carried::Udp(..) => None,
+    }
+}
+
+/// What a packet carries of which those bytes were captured, and which had that length.
+pub(crate) fn carried_by(link: Linktype, data: &[u8], length: u64) -> Option<Carried<'_>> {
     let packet = match link {
         Linktype::ETHERNET => LaxSlicedPacket::from_ethernet(data).ok()?,
         Linktype::LINUX_SLL => LaxSlicedPacket::from_ip(data.get(16..)?).ok()?,
@@ -44,7 +77,10 @@ pub(crate) fn of_packet(link: Linktype, data: &[u8], length: u64) -> Option<Segm
         Linktype::RAW | Linktype::IPV4 | Linktype::IPV6 => LaxSlicedPacket::from_ip(data).ok()?,
         _ => return None,
     };
-    let Some(TransportSlice::Tcp(tcp)) = &packet.transport else { return None };
+    carried(&packet, data, length)
+}
+
+fn carried<'p>(packet: &LaxSlicedPacket<'p>, data: &[u8], length: u64) -> Option<Carried<'p>> {
     let (from, to, ip_header, total) = match packet.net.as_ref()? {
         LaxNetSlice::Ipv4(ip) => {
             let header = ip.header();
@@ -58,6 +94,15 @@ pub(crate) fn of_packet(link: Linktype, data: &[u8], length: u64) -> Option<Segm
             (from, to, 40 + ip.extensions().slice().len(), if payload == 0 { 0 } else { 40 + payload })
         }
         LaxNetSlice::Arp(_) => return None,
+    };
+    let tcp = match packet.transport.as_ref()? {
+        TransportSlice::Tcp(tcp) => tcp,
+        TransportSlice::Udp(udp) => {
+            let ends = (SocketAddr::new(from, udp.source_port()), SocketAddr::new(to, udp.destination_port()));
+            let bytes = total.saturating_sub(ip_header as u64 + 8).max(udp.payload().len() as u64);
+            return Some(Carried::Udp(Datagram { ends, bytes }, udp.payload()));
+        }
+        _ => return None,
     };
     let headers = (ip_header + tcp.header_slice().len()) as u64;
     let bytes = if total == 0 {
@@ -79,7 +124,7 @@ pub(crate) fn of_packet(link: Linktype, data: &[u8], length: u64) -> Option<Segm
         TcpOptionElement::MaximumSegmentSize(bytes) => Some(*bytes),
         _ => None,
     };
-    Some(Segment {
+    let segment = Segment {
         ends,
         sequence: tcp.sequence_number(),
         bytes,
@@ -91,5 +136,6 @@ pub(crate) fn of_packet(link: Linktype, data: &[u8], length: u64) -> Option<Segm
         window_scale: option(scale).map(|bits| bits as u8),
         largest_segment: option(largest),
         length: headers + bytes,
-    })
+    };
+    Some(Carried::Tcp(segment, tcp.payload()))
 }

@@ -19,6 +19,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("blockserver", &["core", "blocks", "events", "monitor", "net", "sim", "transfer"]),
     ("blockclient", &["core", "blocks", "blockserver"]),
     ("dissect", &["proto", "events"]),
+    ("requests", &["dissect", "events"]),
     ("endpoint", &["core"]),
     ("sim", &["core", "net", "proto", "endpoint", "events"]),
     ("emu", &["core", "net"]),

@@ -1,6 +1,6 @@
 //! Packets of a capture, pcapng or pcap, however long it is, one at a time.
 
-use crate::segment::{self, Segment};
+use crate::segment::{self, Carried, Segment};
 use pcap_parser::traits::PcapReaderIterator;
 use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapError, create_reader};
 use std::io::Read;
@@ -25,6 +25,12 @@ pub struct Packet<'p> {
 }
 
 impl Packet<'_> {
+    /// What it carries, where that is TCP or UDP.
+    #[must_use]
+    pub fn carried(&self) -> Option<Carried<'_>> {
+        segment::carried_by(self.link, self.bytes, self.length)
+    }
+
     /// Its TCP segment, where it is one.
     #[must_use]
     pub fn segment(&self) -> Option<Segment> {

@@ -1,0 +1,89 @@
+//! Where an exchange's time went, as parts that add up to it: set-up, request, server, response. A part whose ends are not known is
+//! absent, and its time belongs to the part around it; nothing is below zero but where two clocks or sources disagree, which shows.
+
+use crate::exchange::Exchange;
+
+/// A part of an exchange's time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// The server's address is asked for.
+    Lookup,
+    /// The connection is set up.
+    Connect,
+    /// Security is, or a session.
+    Handshake,
+    /// Between set-up and request the client does something else.
+    Client,
+    /// The request is written and has not left whole.
+    Hold,
+    /// It is on its way.
+    There,
+    /// It lies at the server and nobody reads it.
+    Unread,
+    /// The server has it and has not begun to answer.
+    Work,
+    /// The answer has begun to leave and is not gone.
+    Sending,
+    /// Its end is on its way.
+    Back,
+    /// It lies at the client and nobody reads it.
+    ClientUnread,
+}
+
+impl Part {
+    /// All of them, in their order in time.
+    pub const ALL: [Self; 11] = [
+        Self::Lookup,
+        Self::Connect,
+        Self::Handshake,
+        Self::Client,
+        Self::Hold,
+        Self::There,
+        Self::Unread,
+        Self::Work,
+        Self::Sending,
+        Self::Back,
+        Self::ClientUnread,
+    ];
+}
+
+/// The time of each part, ns, in the order of [`Part::ALL`]; `None`: its ends are not known.
+pub type Account = [Option<i64>; Part::ALL.len()];
+
+/// The account of an exchange; `None` where its beginning or its end is not known.
+#[must_use]
+pub fn account(exchange: &Exchange) -> Option<Account> {
+    let (begin, end) = (exchange.begin_ns()?, exchange.end_ns()?);
+    let (request, response) = (&exchange.request, exchange.response.as_ref()?);
+    let last = |pair: Option<(u64, u64)>| pair.map(|(_, last)| last);
+    let first = |pair: Option<(u64, u64)>| pair.map(|(first, _)| first);
+    let answered = first(response.left).or(first(response.arrived));
+    // Each part ends here.
+    let ends: [Option<u64>; Part::ALL.len()] = [
+        last(exchange.lookup),
+        last(exchange.connect),
+        last(exchange.handshake),
+        exchange.asked_ns(),
+        last(request.left),
+        last(request.arrived),
+        // What is read after the answer began is no wait: the server does not need all of it.
+        request.read.filter(|read| answered.is_none_or(|answered| *read <= answered)),
+        answered,
+        last(response.left),
+        last(response.arrived),
+        response.read,
+    ];
+    let mut at = begin;
+    let mut account: Account = [None; Part::ALL.len()];
+    for (part, part_end) in account.iter_mut().zip(ends) {
+        if let Some(part_end) = part_end {
+            *part = Some(part_end as i64 - at as i64);
+            at = part_end;
+        }
+    }
+    // What remains behind the last point that is known.
+    if at != end {
+        account[Part::ALL.len() - 1] = Some(account[Part::ALL.len() - 1].unwrap_or(0) + end as i64 - at as i64);
+    }
+    Some(account)
+}

@@ -1,0 +1,469 @@
+//! Takes what was seen, source by source and in any order within a short time, and gives exchanges that are over.
+//!
+//! Sockets are known by the kernel's address and belong to a connection by their two ends; what a program wrote and read is counted
+//! from the connection's first byte, so sockets that were there before have no place in their streams.
+
+use crate::connection::{Connection, Passing};
+use crate::exchange::{Exchange, Message, Place};
+use stackline_dissect::conversation::{Kind, name_of};
+use stackline_dissect::segment::{Carried, Datagram, Segment, of_ip};
+use stackline_events::unit::Direction;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+
+/// Connections that are told apart; of more the oldest idle one goes first.
+const MOST_CONNECTIONS: usize = 1 << 16;
+/// Questions after names that wait for an answer, and answers that wait for a connection.
+const MOST_LOOKUPS: usize = 4096;
+/// A connection that is asked for so soon behind an answer was asked after.
+const LOOKUP_NS: u64 = 100_000_000;
+/// A connection whose sides have finished is forgotten after this.
+const LINGERS_NS: u64 = 2_000_000_000;
+
+/// A host that is watched.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Host {
+    /// Its name.
+    pub name: String,
+    /// Its addresses; none: it is the only one, and all local addresses are its.
+    pub addresses: Vec<IpAddr>,
+}
+
+/// What a socket did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SocketEvent {
+    /// It has those ends now: its own, and the other's.
+    Opened(SocketAddr, SocketAddr),
+    /// Its program wrote so many bytes.
+    Wrote(u64),
+    /// Its program read so many.
+    Read(u64),
+    /// It is closed.
+    Closed,
+}
+
+/// Why something is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unknown {
+    /// Connections that were there before anybody looked.
+    pub midway: u64,
+    /// Connections that were one more than are told apart.
+    pub forgotten: u64,
+    /// Bytes that no capture saw.
+    pub lost_bytes: u64,
+    /// Packets that carry neither TCP nor UDP.
+    pub others: u64,
+    /// Bytes of sockets that were there before anybody looked.
+    pub early_sockets: u64,
+}
+
+/// Who opened a connection and who was connected to.
+type Ends = (SocketAddr, SocketAddr);
+
+/// A connection: its ends, and whose loopback it is on, as every host has the same addresses there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Key {
+    within: Option<usize>,
+    ends: Ends,
+}
+
+impl Key {
+    fn new(host: usize, ends: Ends) -> Self {
+        Self { within: ends.0.ip().is_loopback().then_some(host), ends }
+    }
+}
+
+/// A question after a name.
+#[derive(Debug)]
+struct Lookup {
+    exchange: Exchange,
+    id: u16,
+    host: usize,
+}
+
+#[derive(Debug, Default)]
+struct Socket {
+    ends: Option<(SocketAddr, SocketAddr)>,
+    wrote: u64,
+    read: u64,
+    /// What was done before its connection was seen: it is counted, and given to it.
+    early: Vec<(bool, u64, u64, u32)>,
+}
+
+/// Takes what was seen.
+#[derive(Debug)]
+pub struct Builder {
+    hosts: Vec<Host>,
+    connections: HashMap<Key, Connection>,
+    sockets: HashMap<u64, Socket>,
+    lookups: VecDeque<Lookup>,
+    answered: VecDeque<(usize, u64, u64)>,
+    done: Vec<Exchange>,
+    next_flow: u32,
+    unknown: Unknown,
+}
+
+impl Builder {
+    /// Of those hosts.
+    #[must_use]
+    pub fn new(hosts: Vec<Host>) -> Self {
+        Self {
+            hosts,
+            connections: HashMap::new(),
+            sockets: HashMap::new(),
+            lookups: VecDeque::new(),
+            answered: VecDeque::new(),
+            done: Vec::new(),
+            next_flow: 0,
+            unknown: Unknown::default(),
+        }
+    }
+
+    /// The hosts.
+    #[must_use]
+    pub fn hosts(&self) -> &[Host] {
+        &self.hosts
+    }
+
+    /// A packet at a host's door, from its IP header on: one that leaves, or one that arrives; on a host's own loopback both.
+    pub fn packet(&mut self, host: usize, outgoing: bool, at_ns: u64, bytes: &[u8], length: u64) {
+        match of_ip(bytes, length) {
+            Some(Carried::Tcp(segment, data)) => self.segment(host, outgoing, at_ns, &segment, data),
+            Some(Carried::Udp(datagram, data)) => self.datagram(host, outgoing, at_ns, &datagram, data),
+            None => self.unknown.others += 1,
+        }
+    }
+
+    /// A segment at a host's door.
+    pub fn segment(&mut self, host: usize, outgoing: bool, at_ns: u64, segment: &Segment, data: &[u8]) {
+        let (from, to) = segment.ends;
+        let is_loop = self.is_own(host, from.ip()) && self.is_own(host, to.ip());
+        let Some((key, way)) = self.connection(host, outgoing, at_ns, segment) else { return };
+        let Some(connection) = self.connections.get_mut(&key) else { return };
+        let told_at = connection.ends[1].host.or(connection.ends[0].host).unwrap_or(0);
+        let (leaves, arrives) = (outgoing || is_loop, !outgoing || is_loop);
+        connection.segment(at_ns, way, Passing { leaves, arrives, is_told: told_at == host }, segment, data);
+    }
+
+    /// Whether an address is the host's: one that is listed, or any of its own loopback.
+    fn is_own(&self, host: usize, address: IpAddr) -> bool {
+        address.is_loopback() || self.hosts.get(host).is_some_and(|host| host.addresses.contains(&address))
+    }
+
+    /// The connection of a segment, and its direction.
+    fn connection(&mut self, host: usize, outgoing: bool, at_ns: u64, segment: &Segment) -> Option<(Key, Direction)> {
+        let (from, to) = segment.ends;
+        let opens = segment.syn && segment.acknowledged.is_none();
+        for (ends, way) in [((from, to), Direction::There), ((to, from), Direction::Back)] {
+            let key = Key::new(host, ends);
+            if let Some(known) = self.connections.get(&key)
+                && !(opens && way == Direction::There && known.is_over())
+                && !(opens && way == Direction::Back)
+            {
+                return Some((key, way));
+            }
+        }
+        if segment.reset || (segment.bytes == 0 && !segment.syn) {
+            return None; // What is left of a connection that nobody knows any more.
+        }
+        // Where the first packet was not seen, the answer to it tells who opened; else whoever serves at the lower port was
+        // connected to.
+        let is_back = !opens && (segment.syn || from.port() < to.port());
+        let (ends, way) = if is_back { ((to, from), Direction::Back) } else { ((from, to), Direction::There) };
+        let key = Key::new(host, ends);
+        if let Some(old) = self.connections.remove(&key) {
+            self.end_connection(old);
+        }
+        self.make_room();
+        let own = |address: SocketAddr, here: bool| Place { host: self.host_of(host, address.ip(), here), address };
+        let (from_here, to_here) = (outgoing, !outgoing);
+        let places = match way {
+            Direction::There => [own(ends.0, from_here), own(ends.1, to_here)],
+            Direction::Back => [own(ends.0, to_here), own(ends.1, from_here)],
+        };
+        let client_host = places[0].host;
+        let mut connection = Connection::new(self.next_flow, places, !segment.syn);
+        self.next_flow += 1;
+        self.unknown.midway += u64::from(!segment.syn);
+        connection.lookup = client_host.and_then(|host| self.take_lookup(host, at_ns));
+        self.adopt_sockets(ends, &mut connection);
+        self.connections.insert(key, connection);
+        Some((key, way))
+    }
+
+    /// The host of an address, seen at a host's door where `here` says that it is this host's side.
+    fn host_of(&self, host: usize, address: IpAddr, here: bool) -> Option<usize> {
+        if here || address.is_loopback() || self.is_own(host, address) {
+            return Some(host);
+        }
+        self.hosts.iter().position(|other| other.addresses.contains(&address))
+    }
+
+    fn make_room(&mut self) {
+        if self.connections.len() < MOST_CONNECTIONS {
+            return;
+        }
+        let age = |(key, known): &(&Key, &Connection)| (!known.is_over(), known.last_ns, **key);
+        let oldest = self.connections.iter().min_by_key(age).map(|(key, _)| *key);
+        if let Some(old) = oldest.and_then(|key| self.connections.remove(&key)) {
+            self.unknown.forgotten += u64::from(!old.is_over());
+            self.end_connection(old);
+        }
+    }
+
+    fn end_connection(&mut self, mut connection: Connection) {
+        connection.over(u64::MAX >> 1, true, &mut self.done);
+        self.unknown.lost_bytes += connection.lost();
+    }
+
+    // --- names ---
+
+    fn datagram(&mut self, host: usize, outgoing: bool, at_ns: u64, datagram: &Datagram, data: &[u8]) {
+        let (from, to) = datagram.ends;
+        if to.port() == 53 {
+            self.question(host, outgoing, at_ns, datagram, data);
+        } else if from.port() == 53 {
+            self.answer(host, outgoing, at_ns, datagram, data);
+        }
+    }
+
+    fn question(&mut self, host: usize, outgoing: bool, at_ns: u64, datagram: &Datagram, data: &[u8]) {
+        let Some((id, name)) = question(data) else { return };
+        let (from, to) = datagram.ends;
+        let is_loop = self.is_own(host, from.ip()) && self.is_own(host, to.ip());
+        if let Some(known) =
+            self.lookups.iter_mut().find(|known| known.id == id && known.exchange.client.address == from)
+        {
+            let request = &mut known.exchange.request;
+            match outgoing && !is_loop {
+                // The same question again.
+                true if request.left.is_some() => {
+                    request.again += 1;
+                    request.again_ns = at_ns.saturating_sub(request.left.map_or(at_ns, |(first, _)| first));
+                }
+                _ => request.arrived = Some((at_ns, at_ns)),
+            }
+            return;
+        }
+        if self.lookups.len() >= MOST_LOOKUPS {
+            self.lookups.pop_front();
+        }
+        let here = Some((at_ns, at_ns));
+        let (client_host, server_host) =
+            (self.host_of(host, from.ip(), outgoing), self.host_of(host, to.ip(), !outgoing));
+        let (leaves, arrives) = (outgoing || is_loop, !outgoing || is_loop);
+        let exchange = Exchange {
+            flow: self.next_flow,
+            number: 0,
+            kind: Kind::Call,
+            protocol: "DNS",
+            exact: true,
+            name,
+            status: String::new(),
+            client: Place { host: client_host, address: from },
+            server: Place { host: server_host, address: to },
+            reversed: false,
+            request: Message {
+                end: datagram.bytes,
+                left: here.filter(|_| leaves),
+                arrived: here.filter(|_| arrives),
+                ..Message::default()
+            },
+            response: None,
+            parts: 0,
+            lookup: None,
+            connect: None,
+            connect_again: 0,
+            handshake: None,
+            round_trip_ns: None,
+            void: None,
+        };
+        self.next_flow += 1;
+        self.lookups.push_back(Lookup { exchange, id, host: client_host.unwrap_or(host) });
+    }
+
+    fn answer(&mut self, host: usize, outgoing: bool, at_ns: u64, datagram: &Datagram, data: &[u8]) {
+        let Some(id) = data.first_chunk::<2>().map(|id| u16::from_be_bytes(*id)) else { return };
+        let (from, to) = datagram.ends;
+        let is_loop = self.is_own(host, from.ip()) && self.is_own(host, to.ip());
+        let Some(at) = self.lookups.iter().position(|known| known.id == id && known.exchange.client.address == to)
+        else {
+            return;
+        };
+        let known = &mut self.lookups[at];
+        let response =
+            known.exchange.response.get_or_insert_with(|| Message { end: datagram.bytes, ..Message::default() });
+        if outgoing || is_loop {
+            response.left = Some((at_ns, at_ns));
+        }
+        let at_client = !outgoing || is_loop || known.exchange.client.host.is_none();
+        if !at_client {
+            return;
+        }
+        response.arrived = Some((at_ns, at_ns));
+        known.exchange.status = data.get(3).map_or_else(String::new, |flags| code(flags & 15));
+        let Some(Lookup { exchange, host, .. }) = self.lookups.remove(at) else { return };
+        if let Some(begin) = exchange.begin_ns() {
+            if self.answered.len() >= MOST_LOOKUPS {
+                self.answered.pop_front();
+            }
+            self.answered.push_back((host, begin, at_ns));
+        }
+        self.done.push(exchange);
+    }
+
+    /// What a host asked after just before it opens a connection: from the first question to the last answer.
+    fn take_lookup(&mut self, host: usize, at_ns: u64) -> Option<(u64, u64)> {
+        let recent = |(of, _, end): &(usize, u64, u64)| *of == host && at_ns.saturating_sub(*end) <= LOOKUP_NS;
+        let last = self.answered.iter().filter(|lookup| recent(lookup)).map(|(_, _, end)| *end).max()?;
+        let first = self.answered.iter().filter(|lookup| recent(lookup)).map(|(_, begin, _)| *begin).min()?;
+        self.answered.retain(|(of, _, end)| *of != host || at_ns.saturating_sub(*end) > LOOKUP_NS);
+        Some((first, last))
+    }
+
+    // --- sockets ---
+
+    /// A socket did something, by a thread of the kernel's number.
+    pub fn socket(&mut self, at_ns: u64, socket: u64, thread: u32, event: SocketEvent) {
+        match event {
+            SocketEvent::Opened(own, other) => {
+                let known = self.sockets.entry(socket).or_default();
+                if known.ends != Some((own, other)) {
+                    *known = Socket { ends: Some((own, other)), ..Socket::default() };
+                }
+            }
+            SocketEvent::Closed => {
+                self.sockets.remove(&socket);
+            }
+            SocketEvent::Wrote(bytes) | SocketEvent::Read(bytes) => {
+                let wrote = matches!(event, SocketEvent::Wrote(_));
+                let Some(known) = self.sockets.get_mut(&socket) else {
+                    self.unknown.early_sockets += bytes;
+                    return;
+                };
+                let count = if wrote { &mut known.wrote } else { &mut known.read };
+                *count += bytes;
+                let up_to = *count;
+                let Some((own, other)) = known.ends else { return };
+                match self.of_socket(own, other) {
+                    Some((connection, end)) if !connection.midway => tell(connection, end, wrote, up_to, at_ns, thread),
+                    Some(_) => {}
+                    None => {
+                        let known = self.sockets.entry(socket).or_default();
+                        if known.early.len() < 1024 {
+                            known.early.push((wrote, up_to, at_ns, thread));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The connection of a socket with those ends, and which end of it that is.
+    fn of_socket(&mut self, own: SocketAddr, other: SocketAddr) -> Option<(&mut Connection, Direction)> {
+        let loopback = own.ip().is_loopback();
+        let hosts = (0..self.hosts.len().max(1)).filter(|host| loopback || *host == 0);
+        let mut keys = hosts.flat_map(|host| {
+            let key = |ends| Key::new(host, ends);
+            [(key((own, other)), Direction::There), (key((other, own)), Direction::Back)]
+        });
+        let (key, end) = keys.find(|(key, _)| self.connections.contains_key(key))?;
+        Some((self.connections.get_mut(&key)?, end))
+    }
+
+    /// What sockets of a connection did before its packets were seen.
+    fn adopt_sockets(&mut self, ends: Ends, connection: &mut Connection) {
+        if connection.midway {
+            return;
+        }
+        for socket in self.sockets.values_mut().filter(|socket| !socket.early.is_empty()) {
+            let end = match socket.ends {
+                Some(own) if own == ends => Direction::There,
+                Some((own, other)) if (other, own) == ends => Direction::Back,
+                _ => continue,
+            };
+            for (wrote, up_to, at_ns, thread) in socket.early.drain(..) {
+                tell(connection, end, wrote, up_to, at_ns, thread);
+            }
+        }
+    }
+
+    // --- what is over ---
+
+    /// Exchanges that are over by now. What sources report later than half a second after it happened is too late.
+    pub fn advance(&mut self, now_ns: u64) -> Vec<Exchange> {
+        let done = &mut self.done;
+        let mut gone = BTreeMap::new();
+        for (key, connection) in &mut self.connections {
+            connection.over(now_ns, false, done);
+            if connection.is_over() && connection.last_ns + LINGERS_NS <= now_ns {
+                gone.insert(connection.flow, *key);
+            }
+        }
+        for key in gone.into_values() {
+            if let Some(connection) = self.connections.remove(&key) {
+                self.end_connection(connection);
+            }
+        }
+        self.take_done()
+    }
+
+    /// Everything that is left, and what is not known.
+    pub fn finish(&mut self) -> (Vec<Exchange>, Unknown) {
+        let connections: BTreeMap<u32, Connection> =
+            self.connections.drain().map(|(_, connection)| (connection.flow, connection)).collect();
+        for connection in connections.into_values() {
+            self.end_connection(connection);
+        }
+        for mut lookup in self.lookups.drain(..) {
+            lookup.exchange.void = Some("nothing answered it");
+            self.done.push(lookup.exchange);
+        }
+        (self.take_done(), self.unknown)
+    }
+
+    fn take_done(&mut self) -> Vec<Exchange> {
+        let mut done = std::mem::take(&mut self.done);
+        done.sort_by_key(|exchange| (exchange.begin_ns(), exchange.flow, exchange.number));
+        done
+    }
+}
+
+fn tell(connection: &mut Connection, end: Direction, wrote: bool, up_to: u64, at_ns: u64, thread: u32) {
+    match wrote {
+        true => connection.wrote(end, up_to, at_ns, thread),
+        false => connection.has_read(end, up_to, at_ns, thread),
+    }
+}
+
+/// The id and the name of the first question of a DNS message (RFC 1035, 4.1).
+fn question(data: &[u8]) -> Option<(u16, String)> {
+    let id = u16::from_be_bytes(*data.first_chunk::<2>()?);
+    let (mut at, mut name) = (12, Vec::new());
+    loop {
+        let length = usize::from(*data.get(at)?);
+        if length == 0 || length >= 64 || name.len() > 255 {
+            break;
+        }
+        if !name.is_empty() {
+            name.push(b'.');
+        }
+        name.extend_from_slice(data.get(at + 1..at + 1 + length)?);
+        at += 1 + length;
+    }
+    Some((id, name_of(&name)))
+}
+
+/// The answer's code (RFC 1035, 4.1.1).
+fn code(code: u8) -> String {
+    match code {
+        0 => "NOERROR".into(),
+        2 => "SERVFAIL".into(),
+        3 => "NXDOMAIN".into(),
+        5 => "REFUSED".into(),
+        other => format!("RCODE {other}"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

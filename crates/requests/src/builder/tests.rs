@@ -1,0 +1,225 @@
+use super::*;
+use crate::account::{Part, account};
+
+const MS: u64 = 1_000_000;
+const CLIENT: &str = "10.0.0.1:50000";
+const SERVER: &str = "10.0.0.2:80";
+
+fn address(text: &str) -> SocketAddr {
+    text.parse().unwrap()
+}
+
+/// Two hosts, 5 ms apart.
+struct Path {
+    builder: Builder,
+    /// Of each direction, what was sent.
+    sent: [u64; 2],
+    acked: [u64; 2],
+}
+
+impl Path {
+    fn new() -> Self {
+        let host = |name: &str, address: &str| Host { name: name.into(), addresses: vec![address.parse().unwrap()] };
+        let builder = Builder::new(vec![host("a", "10.0.0.1"), host("b", "10.0.0.2")]);
+        Self { builder, sent: [0; 2], acked: [0; 2] }
+    }
+
+    fn segment(&self, way: usize, from: u64, bytes: u64, flags: &str) -> Segment {
+        let ends = [(address(CLIENT), address(SERVER)), (address(SERVER), address(CLIENT))][way];
+        let syn = flags.contains('S');
+        Segment {
+            ends,
+            sequence: if syn { 999 } else { 1000 + from as u32 },
+            bytes,
+            syn,
+            fin: flags.contains('F'),
+            reset: false,
+            acknowledged: (!syn || way == 1).then(|| 1000 + self.acked[way] as u32),
+            window: 60_000,
+            window_scale: syn.then_some(0),
+            largest_segment: None,
+            length: 40 + bytes,
+        }
+    }
+
+    /// A segment leaves at that moment and arrives 5 ms later, unless it is lost.
+    fn send(&mut self, at_ms: u64, way: usize, data: &[u8], flags: &str) {
+        let from = self.sent[way];
+        self.sent[way] += data.len() as u64;
+        self.pass(at_ms, way, from, data, flags);
+    }
+
+    fn pass(&mut self, at_ms: u64, way: usize, from: u64, data: &[u8], flags: &str) {
+        let segment = self.segment(way, from, data.len() as u64, flags);
+        self.builder.segment(way, true, at_ms * MS, &segment, data);
+        if !flags.contains('X') {
+            self.builder.segment(1 - way, false, (at_ms + 5) * MS, &segment, data);
+            self.acked[1 - way] = self.acked[1 - way].max(from + data.len() as u64);
+        }
+    }
+
+    fn connect(&mut self, at_ms: u64) {
+        self.send(at_ms, 0, b"", "S");
+        self.send(at_ms + 5, 1, b"", "S");
+        self.send(at_ms + 10, 0, b"", "");
+    }
+
+    fn finish(mut self) -> Vec<Exchange> {
+        self.builder.finish().0
+    }
+}
+
+/// The parts of an exchange's time that are there, in ms.
+fn parts(exchange: &Exchange) -> Vec<(Part, i64)> {
+    let account = account(exchange).unwrap();
+    let all: i64 = account.iter().flatten().sum();
+    let total = exchange.end_ns().unwrap() - exchange.begin_ns().unwrap();
+    assert_eq!(all, total as i64, "parts add up");
+    Part::ALL
+        .into_iter()
+        .zip(account)
+        .filter_map(|(part, ns)| Some((part, ns? / MS as i64)))
+        .filter(|(_, ms)| *ms != 0)
+        .collect()
+}
+
+const GET: &[u8] = b"GET /a HTTP/1.1\r\n\r\n";
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+
+#[test]
+fn the_time_of_a_request_is_where_it_was() {
+    let mut path = Path::new();
+    path.connect(0);
+    path.builder.socket(8 * MS, 1, 70, SocketEvent::Opened(address(SERVER), address(CLIENT)));
+    path.builder.socket(10 * MS, 2, 60, SocketEvent::Opened(address(CLIENT), address(SERVER)));
+    path.builder.socket(12 * MS, 2, 60, SocketEvent::Wrote(GET.len() as u64));
+    path.send(12, 0, GET, "");
+    path.builder.socket(40 * MS, 1, 70, SocketEvent::Read(GET.len() as u64));
+    path.builder.socket(61 * MS, 1, 71, SocketEvent::Wrote(ANSWER.len() as u64));
+    path.send(61, 1, ANSWER, "");
+    path.builder.socket(70 * MS, 2, 60, SocketEvent::Read(ANSWER.len() as u64));
+    let done = path.finish();
+    assert_eq!(done.len(), 1);
+    let exchange = &done[0];
+    assert_eq!((exchange.name.as_str(), exchange.status.as_str(), exchange.protocol), ("GET /a", "200", "HTTP/1.1"));
+    assert_eq!((exchange.client.host, exchange.server.host, exchange.void), (Some(0), Some(1), None));
+    assert_eq!(exchange.round_trip_ns, Some(10 * MS));
+    assert_eq!((exchange.request.threads.1, exchange.response.as_ref().unwrap().threads), (70, (71, 60)));
+    let expected = [
+        (Part::Connect, 10),
+        (Part::Client, 2),
+        (Part::There, 5),
+        (Part::Unread, 23),
+        (Part::Work, 21),
+        (Part::Back, 5),
+        (Part::ClientUnread, 4),
+    ];
+    assert_eq!(parts(exchange), expected);
+}
+
+#[test]
+fn packets_alone_tell_the_server_from_the_way() {
+    let mut path = Path::new();
+    path.connect(0);
+    path.send(10, 0, GET, "");
+    path.send(40, 1, ANSWER, "");
+    path.send(46, 0, GET, "");
+    path.send(60, 1, ANSWER, "");
+    let done = path.finish();
+    assert_eq!(parts(&done[0]), [(Part::Connect, 10), (Part::There, 5), (Part::Work, 25), (Part::Back, 5)]);
+    assert_eq!(parts(&done[1]), [(Part::There, 5), (Part::Work, 9), (Part::Back, 5)]);
+}
+
+#[test]
+fn what_is_sent_again_is_late_by_so_much() {
+    let mut path = Path::new();
+    path.connect(0);
+    path.send(10, 0, GET, "X");
+    path.pass(210, 0, 0, GET, "");
+    path.send(220, 1, ANSWER, "");
+    let done = path.finish();
+    assert_eq!((done[0].request.again, done[0].request.again_ns), (1, 200 * MS));
+    assert_eq!(parts(&done[0]), [(Part::Connect, 10), (Part::There, 205), (Part::Work, 5), (Part::Back, 5)]);
+}
+
+#[test]
+fn an_end_that_waits_for_an_acknowledgement_is_held() {
+    let mut path = Path::new();
+    path.connect(0);
+    let (head, body) = (b"POST /a HTTP/1.1\r\nContent-Length: 2\r\n\r\n", b"ab");
+    path.builder.socket(1, 2, 60, SocketEvent::Opened(address(CLIENT), address(SERVER)));
+    path.builder.socket(10 * MS, 2, 60, SocketEvent::Wrote(head.len() as u64));
+    path.builder.socket(10 * MS, 2, 60, SocketEvent::Wrote(2));
+    path.send(10, 0, head, "");
+    path.send(55, 1, b"", ""); // The delayed acknowledgement.
+    path.send(60, 0, body, "");
+    path.send(66, 1, ANSWER, "");
+    let done = path.finish();
+    assert_eq!(done[0].request.held_ns, 50 * MS);
+    assert_eq!(
+        parts(&done[0]),
+        [(Part::Connect, 10), (Part::Hold, 50), (Part::There, 5), (Part::Work, 1), (Part::Back, 5)]
+    );
+}
+
+#[test]
+fn a_connection_that_was_there_before_has_exchanges_but_no_set_up() {
+    let mut path = Path::new();
+    path.sent = [5000, 9000];
+    path.acked = [9000, 5000];
+    path.send(10, 0, GET, "");
+    path.send(16, 1, ANSWER, "");
+    let (done, unknown) = path.builder.finish();
+    assert_eq!((done[0].connect, done[0].name.as_str(), unknown.midway), (None, "GET /a", 1));
+    assert_eq!(parts(&done[0]), [(Part::There, 5), (Part::Work, 1), (Part::Back, 5)]);
+}
+
+#[test]
+fn what_nobody_answers_is_said_to_be_so() {
+    let mut path = Path::new();
+    path.connect(0);
+    path.send(10, 0, GET, "");
+    path.send(500, 0, b"", "F");
+    let done = path.finish();
+    assert_eq!((done[0].void, done[0].end_ns()), (Some("nothing answered it"), None));
+}
+
+#[test]
+fn a_question_after_a_name_belongs_to_the_connection_behind_it() {
+    let mut path = Path::new();
+    let datagram = |from: &str, to: &str| Datagram { ends: (address(from), address(to)), bytes: 30 };
+    let question = [&[0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 3][..], b"web", &[4], b"test", &[0, 0, 1, 0, 1]].concat();
+    let answer = [&[0, 7, 0x81, 0x80][..], &question[4..]].concat();
+    let (there, back) = (datagram("10.0.0.1:4000", "10.0.0.9:53"), datagram("10.0.0.9:53", "10.0.0.1:4000"));
+    path.builder.datagram(0, true, MS, &there, &question);
+    path.builder.datagram(0, true, 5001 * MS, &there, &question);
+    path.builder.datagram(0, false, 5031 * MS, &back, &answer);
+    path.connect(5032);
+    path.send(5042, 0, GET, "");
+    path.send(5048, 1, ANSWER, "");
+    let done = path.finish();
+    let dns = done.iter().find(|exchange| exchange.protocol == "DNS").unwrap();
+    assert_eq!((dns.name.as_str(), dns.status.as_str(), dns.request.again), ("web.test", "NOERROR", 1));
+    let get = done.iter().find(|exchange| exchange.name == "GET /a").unwrap();
+    assert_eq!(parts(get)[0], (Part::Lookup, 5030));
+}
+
+#[test]
+fn connections_on_the_loopbacks_of_two_hosts_are_two() {
+    let mut path = Path::new();
+    let ends = (address("127.0.0.1:5000"), address("127.0.0.1:80"));
+    for host in [0, 1] {
+        let segment = |ends, sequence, bytes, syn| Segment { ends, sequence, bytes, syn, ..path.segment(0, 0, 0, "") };
+        for (at, segment, data) in [
+            (1, Segment { acknowledged: None, ..segment(ends, 9, 0, true) }, &b""[..]),
+            (2, segment((ends.1, ends.0), 9, 0, true), b""),
+            (3, segment(ends, 10, GET.len() as u64, false), GET),
+            (4, segment((ends.1, ends.0), 10, ANSWER.len() as u64, false), ANSWER),
+        ] {
+            path.builder.segment(host, false, at * MS, &segment, data);
+        }
+    }
+    let done = path.finish();
+    let hosts: Vec<_> = done.iter().map(|exchange| (exchange.client.host, exchange.server.host)).collect();
+    assert_eq!(hosts, [(Some(0), Some(0)), (Some(1), Some(1))]);
+}

@@ -1,0 +1,446 @@
+//! One connection: its packets at the doors of its hosts and its bytes at their sockets, to exchanges and their times.
+//!
+//! It sees a packet perhaps twice, where it leaves and where it arrives. What is said is told at one of the two doors only, in the
+//! order in which it passed there.
+
+use crate::exchange::{Exchange, Message, Place};
+use crate::progress::{Arrivals, Progress};
+use stackline_dissect::conversation::connection::Conversation;
+use stackline_dissect::conversation::{Found, Kind, MOST_WAITING, Role};
+use stackline_dissect::position::Position;
+use stackline_dissect::segment::Segment;
+use stackline_events::unit::Direction;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Repetitions and waits of one direction that are remembered.
+const MOST_REMEMBERED: usize = 4096;
+/// An exchange is over so long after its last byte: what sockets did comes later than packets.
+const SETTLES_NS: u64 = 500_000_000;
+/// Data smaller than this share of the largest segment is an end that may be held back for its acknowledgement.
+const SMALL: u64 = 2;
+/// A hold shorter than this is none.
+const HELD_NS: u64 = 5_000_000;
+/// An acknowledgement lets data go that leaves within this.
+const LETS_GO_NS: u64 = 2_000_000;
+
+/// How a packet passes a door.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Passing {
+    /// It leaves the host of its sender.
+    pub(crate) leaves: bool,
+    /// It arrives at the host of its receiver; both, where they are one.
+    pub(crate) arrives: bool,
+    /// What is said is told here.
+    pub(crate) is_told: bool,
+}
+
+/// One direction.
+#[derive(Debug, Default)]
+struct Way {
+    position: Option<Position>,
+    left: Progress,
+    arrived: Arrivals,
+    /// What was sent again: where it begins and ends, when, and how long after the first time.
+    again: VecDeque<(u64, u64, u64, u64)>,
+    /// Where data ends whose sending was held back, when it left, and since when it waited.
+    held: VecDeque<(u64, u64, u64)>,
+    /// From when to when the receiver had no room.
+    full: VecDeque<(u64, u64)>,
+    full_since: Option<u64>,
+    /// Of data, so far.
+    largest: u64,
+    /// What its sender acknowledges of the other direction, and when that last grew.
+    acknowledged: Option<(u64, u64)>,
+    /// How what its sender is ready to receive is scaled.
+    scale: Option<u8>,
+    finished: bool,
+    /// Behind the farthest byte that was told.
+    told: u64,
+    /// What its sender's program wrote, and its receiver's read.
+    written: Progress,
+    read: Progress,
+}
+
+/// An exchange that goes on.
+#[derive(Debug)]
+struct Open {
+    kind: Kind,
+    asks: Direction,
+    begins: [Option<u64>; 2],
+    ends: [Option<u64>; 2],
+    name: String,
+    status: String,
+    parts: u64,
+    void: Option<&'static str>,
+    over_ns: u64,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) flow: u32,
+    /// Who opened it, and who was connected to.
+    pub(crate) ends: [Place; 2],
+    conversation: Conversation,
+    ways: [Way; 2],
+    open: BTreeMap<u64, Open>,
+    /// The first packet at its sender's door, and when it was sent again.
+    pub(crate) syn_ns: Option<u64>,
+    syn_again: u64,
+    established_ns: Option<u64>,
+    round_trip_ns: Option<u64>,
+    pub(crate) lookup: Option<(u64, u64)>,
+    handshake: Option<(u64, u64)>,
+    /// No exchange but set-ups has ended.
+    is_first: bool,
+    /// It was there before anybody looked.
+    pub(crate) midway: bool,
+    pub(crate) last_ns: u64,
+    pub(crate) reset: bool,
+    /// Sockets of both ends are watched.
+    pub(crate) sockets: [bool; 2],
+}
+
+impl Connection {
+    pub(crate) fn new(flow: u32, ends: [Place; 2], midway: bool) -> Self {
+        let port = ends[1].address.port();
+        Self {
+            flow,
+            ends,
+            conversation: Conversation::new(port),
+            ways: Default::default(),
+            open: BTreeMap::new(),
+            syn_ns: None,
+            syn_again: 0,
+            established_ns: None,
+            round_trip_ns: None,
+            lookup: None,
+            handshake: None,
+            is_first: true,
+            midway,
+            last_ns: 0,
+            reset: false,
+            sockets: [false; 2],
+        }
+    }
+
+    // --- packets ---
+
+    /// A segment of one direction passes a door.
+    pub(crate) fn segment(&mut self, at_ns: u64, way: Direction, passing: Passing, segment: &Segment, bytes: &[u8]) {
+        self.last_ns = self.last_ns.max(at_ns);
+        self.reset |= segment.reset;
+        if segment.syn {
+            self.syn(at_ns, way, passing, segment);
+        }
+        let first = segment.sequence.wrapping_add(u32::from(segment.syn));
+        let own = &mut self.ways[way as usize];
+        let position = own.position.get_or_insert_with(|| Position::new(first));
+        let from = position.offset(first).unwrap_or(0);
+        let end = from + segment.bytes;
+        position.advance(end);
+        if passing.leaves {
+            self.leaves(at_ns, way, from, end, segment);
+        }
+        if passing.arrives && segment.bytes > 0 {
+            self.ways[way as usize].arrived.segment(from, end, at_ns);
+        }
+        // Where the other host is not watched, its door is here.
+        if passing.arrives || (passing.is_told && self.ends[1 - way as usize].host.is_none()) {
+            self.acknowledged(at_ns, way, segment);
+        }
+        if passing.is_told {
+            self.told(way, (from, end), segment, bytes);
+        }
+    }
+
+    fn syn(&mut self, at_ns: u64, way: Direction, passing: Passing, segment: &Segment) {
+        self.ways[way as usize].scale = segment.window_scale;
+        match way {
+            Direction::There if passing.leaves => {
+                self.syn_again += u64::from(self.syn_ns.is_some());
+                self.syn_ns.get_or_insert(at_ns);
+            }
+            Direction::There if self.syn_ns.is_none() && self.ends[0].host.is_none() => self.syn_ns = Some(at_ns),
+            Direction::Back if passing.arrives && self.established_ns.is_none() => {
+                self.established_ns = Some(at_ns);
+                // Of one that was sent again it is not known which was answered (Karn and Partridge 1987).
+                self.round_trip_ns = self.syn_ns.filter(|_| self.syn_again == 0).map(|syn| at_ns.saturating_sub(syn));
+            }
+            _ => {}
+        }
+    }
+
+    fn leaves(&mut self, at_ns: u64, way: Direction, from: u64, end: u64, segment: &Segment) {
+        let other_ack = self.ways[1 - way as usize].acknowledged;
+        let own = &mut self.ways[way as usize];
+        if segment.bytes == 0 {
+            return;
+        }
+        if end <= own.left.end() {
+            let first = own.left.of(from).map_or(at_ns, |moment| moment.at_ns);
+            remember(&mut own.again, (from, end, at_ns, at_ns.saturating_sub(first)));
+            return;
+        }
+        own.largest = own.largest.max(segment.bytes);
+        // A small end that leaves right behind the acknowledgement of all before it was held back for it, if what was before
+        // left long ago (Nagle 1984, Minshall).
+        let before = own.left.whole(from).map(|moment| moment.at_ns);
+        if let (Some((acked, acked_ns)), Some(before)) = (other_ack, before)
+            && acked >= from
+            && segment.bytes * SMALL < own.largest.max(1460)
+            && at_ns.saturating_sub(acked_ns) <= LETS_GO_NS
+            && acked_ns.saturating_sub(before) >= HELD_NS
+        {
+            remember(&mut own.held, (end, at_ns, before));
+        }
+        own.left.pass(end, at_ns, 0);
+    }
+
+    fn told(&mut self, way: Direction, (from, end): (u64, u64), segment: &Segment, bytes: &[u8]) {
+        let mut found = Vec::new();
+        let own = &mut self.ways[way as usize];
+        own.told = own.told.max(end);
+        if segment.bytes > 0 {
+            let captured = &bytes[..bytes.len().min(segment.bytes as usize)];
+            self.conversation.segment(way, from, captured, segment.bytes, &mut found);
+        }
+        let behind = self.ways[1 - way as usize].position;
+        if let Some(up_to) = segment.acknowledged.and_then(|number| behind?.offset(number)) {
+            self.conversation.acknowledged(other(way), up_to, &mut found);
+        }
+        if segment.fin || segment.reset {
+            self.ways[way as usize].finished = true;
+            self.conversation.end(way, end, &mut found);
+            if segment.reset {
+                self.conversation.end(other(way), self.ways[1 - way as usize].left.end(), &mut found);
+            }
+        }
+        self.take(found);
+    }
+
+    /// A side says what it has of the other direction, and how much it has room for: here its sender hears it.
+    fn acknowledged(&mut self, at_ns: u64, way: Direction, segment: &Segment) {
+        let scaled = self.ways.iter().all(|way| way.scale.is_some());
+        let behind = self.ways[1 - way as usize].position;
+        let Some(up_to) = segment.acknowledged.and_then(|number| behind?.offset(number)) else { return };
+        let own = &mut self.ways[way as usize];
+        if own.acknowledged.is_none_or(|(known, _)| up_to > known) {
+            own.acknowledged = Some((up_to, at_ns));
+        }
+        let shift = if segment.syn || !scaled { 0 } else { own.scale.unwrap_or(0) };
+        let window = u64::from(segment.window) << shift;
+        let sent = &mut self.ways[1 - way as usize];
+        // No room for another segment beyond what has left.
+        let room = (up_to + window).saturating_sub(sent.left.end());
+        let is_full = !segment.syn && sent.left.end() > 0 && room < sent.largest.clamp(1, 1460);
+        match (is_full, sent.full_since) {
+            (true, None) => sent.full_since = Some(at_ns),
+            (false, Some(since)) => {
+                sent.full_since = None;
+                remember(&mut sent.full, (since, at_ns));
+            }
+            _ => {}
+        }
+    }
+
+    fn take(&mut self, found: Vec<Found>) {
+        for found in found {
+            match found {
+                Found::Begins { exchange, role, kind, side, at } => self.begins(exchange, role, kind, side, at),
+                Found::Named { exchange, role, name } => {
+                    if let Some(open) = self.open.get_mut(&exchange) {
+                        *if role == Role::Request { &mut open.name } else { &mut open.status } = name;
+                    }
+                }
+                Found::Part { exchange, .. } => {
+                    self.open.entry(exchange).and_modify(|open| open.parts += 1);
+                }
+                Found::Ends { exchange, role, at, .. } => {
+                    let last_ns = self.last_ns;
+                    self.open.entry(exchange).and_modify(|open| {
+                        open.ends[role as usize] = Some(at);
+                        open.over_ns = last_ns;
+                    });
+                }
+                Found::Void { exchange, why } => {
+                    let last_ns = self.last_ns;
+                    self.open.entry(exchange).and_modify(|open| {
+                        open.void = Some(why);
+                        open.over_ns = last_ns;
+                    });
+                }
+            }
+        }
+    }
+
+    fn begins(&mut self, exchange: u64, role: Role, kind: Kind, side: Direction, at: u64) {
+        let asks = if role == Role::Request { side } else { other(side) };
+        if self.open.len() >= 2 * MOST_WAITING {
+            self.open.pop_first();
+        }
+        let open = self.open.entry(exchange).or_insert_with(|| Open {
+            kind,
+            asks,
+            begins: [None; 2],
+            ends: [None; 2],
+            name: String::new(),
+            status: String::new(),
+            parts: 0,
+            void: None,
+            over_ns: self.last_ns,
+        });
+        open.begins[role as usize].get_or_insert(at);
+    }
+
+    // --- sockets ---
+
+    /// What was written up to an offset by the program of one end.
+    pub(crate) fn wrote(&mut self, end: Direction, up_to: u64, at_ns: u64, thread: u32) {
+        self.sockets[end as usize] = true;
+        self.ways[end as usize].written.pass(up_to, at_ns, thread);
+    }
+
+    /// What the program of one end has read of the other's direction.
+    pub(crate) fn has_read(&mut self, end: Direction, up_to: u64, at_ns: u64, thread: u32) {
+        self.sockets[end as usize] = true;
+        self.ways[1 - end as usize].read.pass(up_to, at_ns, thread);
+    }
+
+    // --- exchanges ---
+
+    /// Exchanges that are over by now; `all`: the others too, as far as they came.
+    pub(crate) fn over(&mut self, now_ns: u64, all: bool, done: &mut Vec<Exchange>) {
+        let settled = |open: &Open| {
+            let whole =
+                open.ends[1].is_some() || open.void.is_some() || open.kind == Kind::OneWay && open.ends[0].is_some();
+            whole && open.over_ns + SETTLES_NS <= now_ns
+        };
+        let over: Vec<u64> = self.open.iter().filter(|(_, open)| all || settled(open)).map(|(at, _)| *at).collect();
+        for number in over {
+            if let Some(open) = self.open.remove(&number) {
+                self.finish(number, open, done);
+            }
+        }
+        self.forget();
+    }
+
+    fn finish(&mut self, number: u64, open: Open, done: &mut Vec<Exchange>) {
+        let Open { kind, asks, begins, ends, name, status, parts, void, .. } = open;
+        let request = begins[0].map(|from| self.message(asks, from, ends[0]));
+        let response = begins[1].map(|from| self.message(other(asks), from, ends[1]));
+        let is_cut = ends[1].is_none() && kind != Kind::OneWay;
+        let void = void.or_else(|| {
+            is_cut.then_some(if begins[1].is_some() { "its answer was cut off" } else { "nothing answered it" })
+        });
+        let (client, server) = (self.ends[asks as usize].clone(), self.ends[1 - asks as usize].clone());
+        let connect = self.syn_ns.zip(self.established_ns).filter(|_| self.is_first);
+        let mut exchange = Exchange {
+            flow: self.flow,
+            number,
+            kind,
+            protocol: self.conversation.protocol().unwrap_or("by turns"),
+            exact: self.conversation.is_exact(),
+            name,
+            status,
+            client,
+            server,
+            reversed: asks == Direction::Back,
+            request: request.unwrap_or_default(),
+            response,
+            parts,
+            lookup: self.lookup.filter(|_| self.is_first),
+            connect,
+            connect_again: if self.is_first { self.syn_again } else { 0 },
+            handshake: None,
+            round_trip_ns: self.round_trip_ns,
+            void,
+        };
+        if kind == Kind::Handshake {
+            let span = exchange.asked_ns().zip(exchange.end_ns());
+            self.handshake = span
+                .map(|(from, to)| self.handshake.map_or((from, to), |(first, last)| (first.min(from), last.max(to))));
+        } else if kind == Kind::Call {
+            exchange.handshake = self.handshake.filter(|_| self.is_first);
+            self.is_first = false;
+        }
+        done.push(exchange);
+    }
+
+    /// When the bytes of a message passed which point.
+    fn message(&self, way: Direction, from: u64, end: Option<u64>) -> Message {
+        let own = &self.ways[way as usize];
+        let end = end.unwrap_or_else(|| own.left.end().max(own.arrived.progress().end())).max(from);
+        let pair = |progress: &Progress| Some((progress.of(from)?.at_ns, progress.whole(end)?.at_ns));
+        let arrived = pair(own.arrived.progress());
+        let read = own.read.whole(end);
+        let again = || own.again.iter().filter(|(begin, behind, ..)| *begin < end && *behind > from);
+        let held = own.held.iter().filter(|(behind, ..)| *behind > from && *behind <= end);
+        let left = pair(&own.left);
+        let (first_ns, last_ns) = left.or(arrived).unwrap_or_default();
+        let overlap = |since: u64, until: u64| until.min(last_ns).saturating_sub(since.max(first_ns));
+        let window_ns = own.full.iter().map(|(since, until)| overlap(*since, *until)).sum::<u64>()
+            + own.full_since.map_or(0, |since| overlap(since, last_ns));
+        Message {
+            from,
+            end,
+            written: pair(&own.written),
+            left,
+            arrived,
+            read: read.map(|moment| moment.at_ns),
+            threads: (own.written.of(from).map_or(0, |moment| moment.thread), read.map_or(0, |moment| moment.thread)),
+            again: again().count() as u64,
+            again_ns: again().map(|(.., late_ns)| *late_ns).max().unwrap_or(0),
+            held_ns: held.map(|(_, at_ns, since)| at_ns.saturating_sub(*since)).sum(),
+            window_ns,
+        }
+    }
+
+    /// What no exchange that goes on needs.
+    fn forget(&mut self) {
+        for way in [Direction::There, Direction::Back] {
+            let needed = self.open.values().filter_map(|open| {
+                let role = if open.asks == way { Role::Request } else { Role::Response };
+                open.begins[role as usize]
+            });
+            let own = &mut self.ways[way as usize];
+            // Of bytes that left, some may not have been told yet.
+            let needed = needed.min().unwrap_or(u64::MAX).min(own.told);
+            own.left.forget(needed);
+            own.arrived.forget(needed);
+            own.written.forget(needed);
+            own.read.forget(needed);
+            while own.again.front().is_some_and(|(_, end, ..)| *end <= needed) {
+                own.again.pop_front();
+            }
+            while own.held.front().is_some_and(|(end, ..)| *end <= needed) {
+                own.held.pop_front();
+            }
+        }
+    }
+
+    /// Whether both sides have said all they will.
+    pub(crate) fn is_over(&self) -> bool {
+        self.reset || self.ways.iter().all(|way| way.finished)
+    }
+
+    /// Bytes of it that no capture saw.
+    pub(crate) fn lost(&self) -> u64 {
+        self.conversation.lost()
+    }
+}
+
+/// The other direction.
+const fn other(way: Direction) -> Direction {
+    match way {
+        Direction::There => Direction::Back,
+        Direction::Back => Direction::There,
+    }
+}
+
+fn remember<T>(queue: &mut VecDeque<T>, what: T) {
+    if queue.len() >= MOST_REMEMBERED {
+        queue.pop_front();
+    }
+    queue.push_back(what);
+}

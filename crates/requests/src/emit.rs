@@ -1,0 +1,216 @@
+//! An exchange as events: points on the lifeline of its unit, as programs of our own emit them, and what is said of it beside
+//! (`REQUEST`, `REQUEST_TIME`, `REQUEST_NETWORK`, `REQUEST_WORK`). It decides nothing.
+
+use crate::account::account;
+use crate::exchange::{Exchange, Message, Place};
+use crate::names::masked;
+use stackline_dissect::conversation::Kind;
+use stackline_events::Value;
+use stackline_events::unit::{self, Direction};
+
+/// Takes an event: host, keyword, moment, data.
+pub type Emit<'e> = dyn FnMut(&str, &str, u64, &[Value<'_>]) + 'e;
+
+/// What the server's thread did between the request and the answer, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// The thread.
+    pub thread: u32,
+    /// It computed.
+    pub cpu_ns: u64,
+    /// It could have, and had no core.
+    pub runnable_ns: u64,
+    /// It waited for a lock.
+    pub lock_ns: u64,
+    /// For a disk.
+    pub disk_ns: u64,
+    /// It slept.
+    pub sleep_ns: u64,
+    /// It waited for a socket.
+    pub socket_ns: u64,
+    /// For a process that it had started.
+    pub child_ns: u64,
+    /// It was stopped.
+    pub stopped_ns: u64,
+    /// For something else.
+    pub other_ns: u64,
+}
+
+/// What is known of an exchange beside its packets and sockets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Known<'k> {
+    /// The programs of both ends, client's first.
+    pub programs: (&'k str, &'k str),
+    /// What the server did.
+    pub work: Option<Work>,
+    /// The unit of the request that it was made for, and how sure that is, parts of a million.
+    pub parent: Option<(i64, u32)>,
+    /// Whether names are kept with all their values.
+    pub contents: bool,
+}
+
+/// The unit of an exchange.
+#[must_use]
+pub fn unit_of(exchange: &Exchange) -> i64 {
+    unit::unit(exchange.flow & unit::LAST_FLOW, exchange.number)
+}
+
+/// The name of a place: its host, or its address where it is elsewhere.
+#[must_use]
+pub fn place_name(place: &Place, hosts: &[String]) -> String {
+    place.host.and_then(|host| hosts.get(host).cloned()).unwrap_or_else(|| place.address.ip().to_string())
+}
+
+/// Emits all events of an exchange. Hosts are those that are watched, by number.
+pub fn emit(exchange: &Exchange, known: &Known<'_>, hosts: &[String], emit: &mut Emit<'_>) {
+    let way = if exchange.reversed { [Direction::Back, Direction::There] } else { [Direction::There, Direction::Back] };
+    let names = [place_name(&exchange.client, hosts), place_name(&exchange.server, hosts)];
+    let one = Line { exchange, unit: unit_of(exchange), names: &names, way, hosts };
+    one.points(emit);
+    one.facts(known, emit);
+}
+
+struct Line<'l> {
+    exchange: &'l Exchange,
+    unit: i64,
+    names: &'l [String; 2],
+    /// Directions of request and response.
+    way: [Direction; 2],
+    hosts: &'l [String],
+}
+
+impl Line<'_> {
+    fn host(&self, place: &Place) -> Option<&str> {
+        place.host.and_then(|host| self.hosts.get(host)).map(String::as_str)
+    }
+
+    fn points(&self, emit: &mut Emit<'_>) {
+        let exchange = self.exchange;
+        let (client, server) = (self.host(&exchange.client), self.host(&exchange.server));
+        let flow = exchange.flow & unit::LAST_FLOW;
+        if let (Some(host), Some((asked, there))) = (client, exchange.connect) {
+            let connection = Value::from(unit::connection(flow, 0));
+            emit(host, "APP_CONNECT", asked, &[connection]);
+            emit(host, "APP_CONNECTED", there, &[connection]);
+        }
+        let request = &exchange.request;
+        let range = |message: &Message, way: Direction| {
+            let stream = Value::from(unit::stream(flow, way));
+            [self.unit.into(), stream, message.from.into(), (message.end - message.from).into()]
+        };
+        let ask = range(request, self.way[0]);
+        if let (Some(host), Some(at_ns)) = (client, exchange.asked_ns()) {
+            emit(host, "APP_CALL", at_ns, &ask);
+        }
+        self.crosses(request, ask, [client, server], emit);
+        if let (Some(host), Some(at_ns)) = (server, request.read) {
+            emit(host, "SOCK_RECEIVED", at_ns, &ask);
+            emit(host, "APP_INDICATION", at_ns, &ask);
+        }
+        let Some(response) = &exchange.response else { return };
+        let answer = range(response, self.way[1]);
+        if let (Some(host), Some((at_ns, _))) = (server, response.left) {
+            emit(host, "APP_REPLY", at_ns, &answer);
+        }
+        self.crosses(response, answer, [server, client], emit);
+        if let (Some(host), Some(at_ns)) = (client, response.read) {
+            emit(host, "SOCK_RECEIVED", at_ns, &answer);
+        }
+        if let (Some(host), Some(at_ns)) = (client, exchange.end_ns().filter(|_| exchange.void.is_none())) {
+            emit(host, "APP_RESPONSE", at_ns, &answer);
+        }
+    }
+
+    /// The last byte of a message at the doors of both hosts.
+    fn crosses(&self, message: &Message, range: [Value<'_>; 4], hosts: [Option<&str>; 2], emit: &mut Emit<'_>) {
+        for (host, passed) in hosts.into_iter().zip([message.left, message.arrived]) {
+            if let (Some(host), Some((_, at_ns))) = (host, passed) {
+                let [unit, stream, from, bytes] = range;
+                emit(host, "NET_SEEN", at_ns, &[unit, stream, from, bytes, host.into()]);
+            }
+        }
+    }
+
+    fn facts(&self, known: &Known<'_>, emit: &mut Emit<'_>) {
+        let exchange = self.exchange;
+        let host = self.host(&exchange.client).or_else(|| self.host(&exchange.server));
+        let Some(host) = host else { return };
+        let at_ns = exchange.end_ns().or(exchange.begin_ns()).unwrap_or(0);
+        let bytes = |message: &Message| message.end - message.from;
+        let kind = match exchange.kind {
+            Kind::Call => "call",
+            Kind::Handshake => "handshake",
+            Kind::OneWay => "one way",
+        };
+        let name = if known.contents { exchange.name.clone() } else { masked(exchange.protocol, &exchange.name) };
+        let parent = known.parent;
+        emit(
+            host,
+            "REQUEST",
+            at_ns,
+            &[
+                self.unit.into(),
+                kind.into(),
+                exchange.protocol.into(),
+                i64::from(exchange.exact).into(),
+                name.as_str().into(),
+                exchange.status.as_str().into(),
+                self.names[0].as_str().into(),
+                self.names[1].as_str().into(),
+                known.programs.0.into(),
+                known.programs.1.into(),
+                bytes(&exchange.request).into(),
+                exchange.response.as_ref().map(bytes).into(),
+                exchange.parts.into(),
+                parent.map(|(unit, _)| unit).into(),
+                parent.map(|(_, ppm)| i64::from(ppm)).into(),
+                exchange.void.map_or(Value::Absent, Value::Text),
+            ],
+        );
+        if let Some(account) = account(exchange) {
+            let begin = exchange.begin_ns().unwrap_or(at_ns);
+            let mut values = vec![Value::from(self.unit), Value::from(at_ns.saturating_sub(begin))];
+            values.extend(account.map(Value::from));
+            values.push(exchange.round_trip_ns.into());
+            emit(host, "REQUEST_TIME", at_ns, &values);
+        }
+        self.network(host, at_ns, emit);
+        if let Some(work) = &known.work {
+            let values = [
+                work.cpu_ns,
+                work.runnable_ns,
+                work.lock_ns,
+                work.disk_ns,
+                work.sleep_ns,
+                work.socket_ns,
+                work.child_ns,
+                work.stopped_ns,
+                work.other_ns,
+            ];
+            let mut row = vec![Value::from(self.unit), Value::from(work.thread)];
+            row.extend(values.map(Value::from));
+            emit(host, "REQUEST_WORK", at_ns, &row);
+        }
+    }
+
+    fn network(&self, host: &str, at_ns: u64, emit: &mut Emit<'_>) {
+        let nothing = Message::default();
+        let (request, response) = (&self.exchange.request, self.exchange.response.as_ref().unwrap_or(&nothing));
+        let values = [
+            request.again,
+            request.again_ns,
+            response.again,
+            response.again_ns,
+            request.held_ns,
+            response.held_ns,
+            request.window_ns,
+            response.window_ns,
+            self.exchange.connect_again,
+        ];
+        if values.iter().any(|value| *value > 0) {
+            let mut row = vec![Value::from(self.unit)];
+            row.extend(values.map(Value::from));
+            emit(host, "REQUEST_NETWORK", at_ns, &row);
+        }
+    }
+}

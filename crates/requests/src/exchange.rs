@@ -1,0 +1,107 @@
+//! One exchange that is over: what it was, between whom, and when it passed which point. Plain data; what is not known is absent.
+
+use stackline_dissect::conversation::Kind;
+use std::net::SocketAddr;
+
+/// One of its two ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The host, by its number among those that are watched; none where it is elsewhere.
+    pub host: Option<usize>,
+    /// Its address and port.
+    pub address: SocketAddr,
+}
+
+/// A message of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Message {
+    /// Where it begins in its stream.
+    pub from: u64,
+    /// Behind its last byte.
+    pub end: u64,
+    /// When a sending call that took its first byte returned, and its last one.
+    pub written: Option<(u64, u64)>,
+    /// When its first byte left its host for the first time, and its last one.
+    pub left: Option<(u64, u64)>,
+    /// When its first byte was at the other host, and when all of it was.
+    pub arrived: Option<(u64, u64)>,
+    /// When the receiving call that got its last byte returned.
+    pub read: Option<u64>,
+    /// The thread that wrote its first byte, and the one that read its last.
+    pub threads: (u32, u32),
+    /// Segments of it that were sent again, and how long after the first time the latest of them was.
+    pub again: u64,
+    /// See `again`.
+    pub again_ns: u64,
+    /// How long its end waited in its host for the acknowledgement of what was sent before it, ns.
+    pub held_ns: u64,
+    /// How long the sender had to wait for room in the receiver's window, ns.
+    pub window_ns: u64,
+}
+
+/// An exchange.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// The connection, by its number in the order in which they began.
+    pub flow: u32,
+    /// Its number on the connection.
+    pub number: u64,
+    /// What kind it is.
+    pub kind: Kind,
+    /// The protocol's name.
+    pub protocol: &'static str,
+    /// Whether it is told by what the protocol says, and not by turns.
+    pub exact: bool,
+    /// What was asked.
+    pub name: String,
+    /// What was answered.
+    pub status: String,
+    /// Who asks.
+    pub client: Place,
+    /// Who answers.
+    pub server: Place,
+    /// Whether the side that was connected to asks.
+    pub reversed: bool,
+    /// The request, and what answers it.
+    pub request: Message,
+    /// See `request`; none where nothing answers.
+    pub response: Option<Message>,
+    /// Whole parts of a response that is a stream.
+    pub parts: u64,
+    /// From the question after the server's address to its answer.
+    pub lookup: Option<(u64, u64)>,
+    /// From the first packet of the connection to its second, at the client; where the exchange is the first on it.
+    pub connect: Option<(u64, u64)>,
+    /// How often the first packet was sent again.
+    pub connect_again: u64,
+    /// The set-up of security or a login before it, where it is the first on the connection.
+    pub handshake: Option<(u64, u64)>,
+    /// Round trip of the connection's set-up, ns.
+    pub round_trip_ns: Option<u64>,
+    /// Whether nothing more is known, and why.
+    pub void: Option<&'static str>,
+}
+
+impl Exchange {
+    /// When it began: with the question after the server's address, the connection, or the request.
+    #[must_use]
+    pub fn begin_ns(&self) -> Option<u64> {
+        let first = [self.lookup, self.connect, self.handshake].into_iter().flatten().map(|(from, _)| from);
+        first.chain(self.asked_ns()).min()
+    }
+
+    /// When the request was handed over, as far as it is known: it cannot leave before.
+    #[must_use]
+    pub fn asked_ns(&self) -> Option<u64> {
+        let request = &self.request;
+        let handed = [request.written, request.left, request.arrived].into_iter().flatten().map(|(first, _)| first);
+        handed.min()
+    }
+
+    /// When the response was there: read, or at the client's host, or gone from the server's.
+    #[must_use]
+    pub fn end_ns(&self) -> Option<u64> {
+        let response = self.response.as_ref()?;
+        response.read.or(response.arrived.or(response.left).map(|(_, last)| last))
+    }
+}

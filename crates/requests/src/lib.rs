@@ -1,0 +1,24 @@
+//! Requests of programs that are not ours, out of what was seen of them: packets at the doors of hosts, bytes at sockets.
+//!
+//! It opens nothing and reads no clock: times are arguments. What was not seen is absent, never guessed.
+//!
+//! | module | one idea |
+//! | --- | --- |
+//! | [`builder`] | start here: takes what was seen, gives exchanges that are over |
+//! | [`exchange`] | an exchange: what it was, between whom, when it passed which point |
+//! | [`account`] | where its time went, as parts that add up to it |
+//! | [`emit`] | an exchange as events |
+//! | [`names`] | names of requests without their values |
+//! | [`progress`] | when bytes of a stream first passed a point |
+//! | `connection` | one connection: its two directions, and the exchanges on it |
+
+pub mod account;
+pub mod builder;
+mod connection;
+pub mod emit;
+pub mod exchange;
+pub mod names;
+pub mod progress;
+
+pub use builder::{Builder, Host, SocketEvent, Unknown};
+pub use exchange::Exchange;

@@ -1,0 +1,157 @@
+//! When bytes of a stream first passed a point: at which moment each of them was there. Offsets in, times out; no more than a bounded
+//! number of moments is kept.
+
+use std::collections::{BTreeMap, VecDeque};
+
+/// Moments that are kept; of more every second one goes.
+const MOST: usize = 1 << 18;
+/// Pieces that are ahead of a hole, at most; the farthest are forgotten.
+const MOST_AHEAD: usize = 4096;
+
+/// A moment: everything before `end` had passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// The offset behind the last byte.
+    pub end: u64,
+    /// When, ns.
+    pub at_ns: u64,
+    /// The thread that did it; 0 where none did, or it is not known.
+    pub thread: u32,
+}
+
+/// How a stream passed a point.
+#[derive(Clone, Debug, Default)]
+pub struct Progress {
+    moments: VecDeque<Moment>,
+    /// Behind the farthest byte that passed.
+    end: u64,
+}
+
+impl Progress {
+    /// Bytes up to `end` have passed.
+    pub fn pass(&mut self, end: u64, at_ns: u64, thread: u32) {
+        if end <= self.end {
+            return;
+        }
+        self.end = end;
+        self.moments.push_back(Moment { end, at_ns, thread });
+        if self.moments.len() > MOST {
+            let mut place = 0;
+            self.moments.retain(|_| {
+                place += 1;
+                place % 2 == 0
+            });
+        }
+    }
+
+    /// Behind the farthest byte.
+    #[must_use]
+    pub const fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// When the byte at that offset passed.
+    #[must_use]
+    pub fn of(&self, offset: u64) -> Option<Moment> {
+        let at = self.moments.partition_point(|moment| moment.end <= offset);
+        self.moments.get(at).copied()
+    }
+
+    /// When all bytes before that offset had passed.
+    #[must_use]
+    pub fn whole(&self, end: u64) -> Option<Moment> {
+        self.of(end.checked_sub(1)?)
+    }
+
+    /// Nobody asks for bytes before that offset any more.
+    pub fn forget(&mut self, offset: u64) {
+        while self.moments.front().is_some_and(|moment| moment.end <= offset) {
+            self.moments.pop_front();
+        }
+    }
+}
+
+/// How a stream arrived: a byte is there when all before it are.
+#[derive(Clone, Debug, Default)]
+pub struct Arrivals {
+    progress: Progress,
+    ahead: BTreeMap<u64, u64>,
+}
+
+impl Arrivals {
+    /// From that offset on.
+    #[must_use]
+    pub fn from(offset: u64) -> Self {
+        Self { progress: Progress { end: offset, ..Progress::default() }, ahead: BTreeMap::new() }
+    }
+
+    /// A segment arrived.
+    pub fn segment(&mut self, from: u64, end: u64, at_ns: u64) {
+        if from > self.progress.end {
+            if self.ahead.len() < MOST_AHEAD {
+                let known = self.ahead.entry(from).or_default();
+                *known = end.max(*known);
+            }
+            return;
+        }
+        let mut end = end;
+        while let Some(entry) = self.ahead.first_entry().filter(|entry| *entry.key() <= end) {
+            end = end.max(entry.remove());
+        }
+        self.progress.pass(end, at_ns, 0);
+    }
+
+    /// Everything before that offset is there, as its receiver says.
+    pub fn acknowledged(&mut self, end: u64, at_ns: u64) {
+        self.segment(self.progress.end, end, at_ns);
+    }
+
+    /// Whether something came behind a hole.
+    #[must_use]
+    pub fn has_hole(&self) -> bool {
+        !self.ahead.is_empty()
+    }
+
+    /// As the receiver has it.
+    #[must_use]
+    pub const fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    /// As [`Progress::forget`].
+    pub fn forget(&mut self, offset: u64) {
+        self.progress.forget(offset);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_byte_passes_when_it_first_does() {
+        let mut progress = Progress::default();
+        for (end, at_ns) in [(10, 1), (10, 2), (5, 3), (30, 4)] {
+            progress.pass(end, at_ns, 7);
+        }
+        let at = |moment: Option<Moment>| moment.map(|moment| moment.at_ns);
+        assert_eq!(
+            [0, 9, 10, 29, 30].map(|offset| at(progress.of(offset))),
+            [Some(1), Some(1), Some(4), Some(4), None]
+        );
+        assert_eq!([0, 10, 11].map(|end| at(progress.whole(end))), [None, Some(1), Some(4)]);
+        progress.forget(10);
+        assert_eq!((at(progress.of(9)), progress.end()), (Some(4), 30));
+    }
+
+    #[test]
+    fn what_comes_behind_a_hole_is_there_when_the_hole_is_filled() {
+        let mut arrivals = Arrivals::default();
+        for (from, end, at_ns) in [(0, 10, 1), (20, 30, 2), (30, 40, 3), (10, 20, 9), (5, 15, 10)] {
+            arrivals.segment(from, end, at_ns);
+        }
+        let at = |end| arrivals.progress().whole(end).map(|moment| moment.at_ns);
+        assert_eq!([10, 11, 40].map(at), [Some(1), Some(9), Some(9)]);
+        assert!(!arrivals.has_hole());
+    }
+}
