@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | `watch` | the thread that samples all monitors until it is stopped |
 //! | `config` | what to watch, and what was observed |
+//! | [`capture`] | packets of a network namespace, as the kernel sees them |
 //! | `event_buffer` | events that wait to be taken |
 //! | `monitors` | one file a monitor, and the list of them |
 //! | `kernel_trace` | trace events of TCP, through a trace instance of our own |
@@ -22,6 +23,7 @@
 //! It changes nothing on the machine but one trace instance of the kernel, and never decides what its events mean.
 
 mod address_pair;
+pub mod capture;
 pub mod clock;
 mod config;
 mod control_groups;

@@ -2,4 +2,6 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod adjtimex;
+pub(crate) mod foreign_socket;
+pub(crate) mod packet_ring;
 pub(crate) mod tcp_info;

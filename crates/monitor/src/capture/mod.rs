@@ -1,0 +1,212 @@
+//! The packets of a network namespace, as the kernel sees them.
+//!
+//! It hands each packet to its caller where it lies in memory shared with the kernel, with its time on the clock of events,
+//! and counts what the kernel had no room for. It never copies, keeps, orders or dissects a packet, sends none, and puts no
+//! interface into promiscuous mode.
+//!
+//! What is seen: IPv4 and IPv6, from the IP header on, whatever the link: loopback, Ethernet, tun. A packet is seen at each
+//! interface it passes, so one that is forwarded comes twice, in and out; on the loopback interface, where both would be the
+//! same packet, only the one that comes in is handed over. With offload (GSO, GRO) packets are as large as the kernel makes
+//! them, up to 64 KiB, not as they are on a wire; checksums may not be filled in yet, and a short packet received by
+//! Ethernet may have padding behind it. A VLAN's tag is not seen.
+
+mod filter;
+mod namespace;
+#[cfg(test)]
+mod tests;
+mod wall;
+
+use crate::sys::packet_ring::{self, Ring};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::socket::{getsockopt, sockopt::SocketError};
+use nix::sys::time::TimeSpec;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+use wall::Wall;
+
+/// What the kernel's timer may be late by.
+const LATE: Duration = Duration::from_millis(20);
+
+/// What is captured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Bytes that are kept of each packet, from its IP header on: at least 1.
+    pub snaplen: u32,
+    /// Kernel memory for packets that were not read yet, rounded up to blocks of 256 KiB, at least two.
+    pub ring_bytes: usize,
+    /// Longest time until a packet can be read, in ms: packets come in blocks, which are handed over when they are full or so old.
+    pub retire_ms: u32,
+    /// Names of interfaces, as they are when the capture is opened; none for all, also those that come later.
+    pub interfaces: Vec<String>,
+    /// Only TCP and UDP, in IPv6 behind at most one extension header; otherwise all of IP.
+    pub tcp_udp_only: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { snaplen: 65_535, ring_bytes: 16 << 20, retire_ms: 20, interfaces: Vec::new(), tcp_udp_only: true }
+    }
+}
+
+/// A packet, while its bytes are in the ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet<'a> {
+    /// When the kernel took it down, in ns of the clock of events. Packets of several cores may be some microseconds out of order.
+    pub at_ns: u64,
+    /// The number of its interface.
+    pub interface: u32,
+    /// Whether the machine sent it.
+    pub outgoing: bool,
+    /// Its bytes from the IP header on, also those that were not kept.
+    pub length: u32,
+    /// What was kept of them.
+    pub bytes: &'a [u8],
+}
+
+/// The packets of a network namespace from the moment it is opened. The namespace exists as long as this does.
+pub struct Capture {
+    /// First, so that the memory is given back before the socket is closed.
+    ring: Ring,
+    socket: OwnedFd,
+    wall: Wall,
+    retire: Duration,
+    seen: u64,
+}
+
+impl Capture {
+    /// Captures in the network namespace of the calling thread.
+    ///
+    /// # Errors
+    /// Without the right to (`CAP_NET_RAW` in the user namespace that owns the network), without an interface of that name, or
+    /// without memory for the ring.
+    pub fn open(options: &Options) -> io::Result<Self> {
+        Self::on(namespace::packet_socket()?, options)
+    }
+
+    /// Captures in another network namespace, such as `/proc/PID/ns/net`. A user namespace is joined first where the network's
+    /// owner is another than that of this process and the right to it comes from there. No thread of this process ever
+    /// changes its namespaces but one that lives for this call.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); without the right to join the namespaces; when the user namespace is that of this process.
+    pub fn open_in(net: BorrowedFd<'_>, user: Option<BorrowedFd<'_>>, options: &Options) -> io::Result<Self> {
+        Self::on(namespace::packet_socket_in(net, user)?, options)
+    }
+
+    fn on(socket: OwnedFd, options: &Options) -> io::Result<Self> {
+        let index = |name: &String| {
+            packet_ring::interface_index(socket.as_fd(), name)
+                .map_err(|error| named(&format!("interface {name}"), &error))
+        };
+        let interfaces = options.interfaces.iter().map(index).collect::<io::Result<Vec<u32>>>()?;
+        let program = filter::program(options, &interfaces)?;
+        packet_ring::attach_filter(socket.as_fd(), &program).map_err(|error| named("the filter of packets", &error))?;
+        let ring = Ring::open(socket.as_fd(), options.ring_bytes, options.retire_ms)
+            .map_err(|error| named("the ring of packets", &error))?;
+        // Last: what came before would be in no ring, and seen by no filter.
+        packet_ring::bind_everywhere(socket.as_fd()).map_err(|error| named("binding the packet socket", &error))?;
+        let retire = Duration::from_millis(options.retire_ms.max(1).into());
+        Ok(Self { ring, socket, wall: Wall::read(), retire, seen: 0 })
+    }
+
+    /// Hands over what is ready, at most what the ring holds at once, and returns how many packets that were. If none is ready
+    /// it waits so long for some, or less when a signal comes; `None` is not at all.
+    ///
+    /// Packets are stamped with the wall clock. If that was set since they came, their times are off by that step; later ones
+    /// are not.
+    ///
+    /// # Errors
+    /// When the kernel reports one for the socket.
+    pub fn read(&mut self, wait: Option<Duration>, mut packet: impl FnMut(Packet<'_>)) -> io::Result<usize> {
+        if let Some(wait) = wait.filter(|_| !self.ring.is_ready()) {
+            self.wait(wait)?;
+        }
+        if !self.ring.is_ready() {
+            return Ok(0);
+        }
+        self.wall = self.wall.renewed(Wall::read());
+        let wall = self.wall;
+        let mut count = 0;
+        for _ in 0..self.ring.blocks() {
+            let Some(of_block) = self.ring.read_block(|frame| {
+                packet(Packet {
+                    at_ns: wall.event_ns(frame.stamp_ns),
+                    interface: frame.interface,
+                    outgoing: frame.outgoing,
+                    length: frame.length,
+                    bytes: frame.bytes,
+                });
+            }) else {
+                break;
+            };
+            count += of_block;
+        }
+        self.seen += count as u64;
+        Ok(count)
+    }
+
+    fn wait(&self, wait: Duration) -> io::Result<()> {
+        let mut socket = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
+        match ppoll(&mut socket, Some(TimeSpec::from_duration(wait)), None) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let failed = socket[0].revents().is_some_and(|events| events.contains(PollFlags::POLLERR));
+        match if failed { getsockopt(&self.socket, SocketError)? } else { 0 } {
+            0 => Ok(()),
+            error => Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+
+    /// Hands over all that came before this call, when nothing more is to come: waits until blocks that are not full are handed
+    /// over too. Returns how many packets that were.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn drain_end(&mut self, mut packet: impl FnMut(Packet<'_>)) -> io::Result<usize> {
+        let end = Instant::now() + self.retire + LATE;
+        let mut count = 0;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            count += self.read(Some(left), &mut packet)?;
+            if left.is_zero() {
+                return Ok(count);
+            }
+        }
+    }
+
+    /// Packets for which the ring had no room, since the last call.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn lost(&mut self) -> io::Result<u64> {
+        let (_, lost) = packet_ring::take_statistics(self.socket.as_fd())?;
+        Ok(lost.into())
+    }
+
+    /// Packets that were handed over so far. With all that were lost they are all that came, once the end was drained.
+    #[must_use]
+    pub const fn seen(&self) -> u64 {
+        self.seen
+    }
+
+    /// The name an interface has now in the namespace of this capture; `None` when it is gone.
+    #[must_use]
+    pub fn name(&self, interface: u32) -> Option<String> {
+        packet_ring::interface_name(self.socket.as_fd(), interface).ok()
+    }
+}
+
+impl AsFd for Capture {
+    /// To wait for several at once: readable when a block is ready.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// The error with what it is about.
+fn named(what: &str, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{what}: {error}"))
+}
