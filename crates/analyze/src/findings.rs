@@ -25,6 +25,7 @@
 //! | `parallel_parts` | a kind over all parallel parts, each by itself |
 //! | `observed` | connections of any programs, where nothing was measured |
 //! | `session`, `session_network` | units that events follow over hosts, where nothing was measured |
+//! | `requests`, `request_costs`, `request_causes` | requests of programs that are not ours: their time, by cause, as findings |
 //! | `buffer` | how a larger buffer is requested |
 //! | the others | one kind of finding each: its file has its name |
 
@@ -63,6 +64,9 @@ mod queue_drop;
 mod queues;
 mod receive_backlog;
 mod receiver_limited;
+mod request_causes;
+mod request_costs;
+mod requests;
 mod retransmission_stall;
 mod sender_limited;
 mod serial_round_trips;
@@ -118,6 +122,28 @@ pub const KINDS: &[Kind] = &[
     serial_round_trips::KIND,
     window_below_bdp::KIND,
     slow_start::KIND,
+    request_causes::UNANSWERED,
+    request_causes::SLOW_LOOKUP,
+    request_causes::LOST_CONNECT,
+    request_causes::CONNECTION_EACH,
+    request_causes::HANDSHAKE_EACH,
+    request_causes::REQUEST_LOSS,
+    request_causes::REQUEST_WINDOW,
+    request_causes::REQUEST_RATE,
+    request_causes::REQUEST_QUEUE,
+    request_causes::ONE_AT_A_TIME,
+    request_causes::SERVER_AWAY,
+    request_causes::SERVER_COMPUTES,
+    request_causes::SERVER_NO_CORE,
+    request_causes::SERVER_LOCK,
+    request_causes::SERVER_DISK,
+    request_causes::SERVER_SLEEPS,
+    request_causes::SERVER_CHILD,
+    request_causes::SERVER_STOPPED,
+    request_causes::SERVER_TAKES,
+    request_causes::CHATTY,
+    request_causes::CLIENT_LATE,
+    request_causes::REQUEST_HELD,
     unexplained::KIND,
     healthy::KIND,
 ];

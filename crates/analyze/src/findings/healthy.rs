@@ -4,7 +4,7 @@ use super::context::Context;
 use super::finding::{Finding, HEALTHY};
 use super::kind::{Find, Kind};
 use super::log::Log;
-use super::session_network;
+use super::{request_causes, session_network};
 
 pub(super) const KIND: Kind = Kind {
     name: HEALTHY,
@@ -14,7 +14,7 @@ pub(super) const KIND: Kind = Kind {
 
 /// Of units that events follow, where nothing was measured.
 fn in_session(log: &Log<'_>) -> Option<Finding> {
-    session_network::healthy(&KIND, log)
+    request_causes::healthy(&KIND, log).or_else(|| session_network::healthy(&KIND, log))
 }
 
 /// The finding of a measurement in which no other kind was found.

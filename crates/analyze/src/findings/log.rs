@@ -2,6 +2,7 @@
 
 use super::finding::Evidence;
 use super::input::Input;
+use super::request_costs::Costs;
 use super::session::Session;
 use stackline_events::catalogue;
 use stackline_events::unit::stream_parts;
@@ -20,6 +21,8 @@ pub(crate) struct Log<'c> {
     by_keyword: BTreeMap<&'c str, Vec<u32>>,
     /// What is known of units that its events follow, where nothing was measured.
     session: OnceCell<Option<Box<Session>>>,
+    /// What requests of programs that are not ours cost, where there are any.
+    costs: OnceCell<Option<Box<Costs>>>,
 }
 
 /// Bytes of one direction of a flow.
@@ -63,7 +66,7 @@ impl<'c> Log<'c> {
             rows.sort_by_key(|row| times[*row as usize]);
             by_keyword.insert(table.names.text(keyword), rows);
         }
-        Self { input, times, places, by_keyword, session: OnceCell::new() }
+        Self { input, times, places, by_keyword, session: OnceCell::new(), costs: OnceCell::new() }
     }
 
     /// The rows of a keyword in the order of time.
@@ -74,6 +77,11 @@ impl<'c> Log<'c> {
     /// What is known of units that its events follow, where nothing was measured.
     pub(crate) fn session(&self) -> Option<&Session> {
         self.session.get_or_init(|| Session::of(self).map(Box::new)).as_deref()
+    }
+
+    /// What requests of programs that are not ours cost, where there are any.
+    pub(crate) fn costs(&self) -> Option<&Costs> {
+        self.costs.get_or_init(|| Costs::of(self).map(Box::new)).as_deref()
     }
 
     /// When, reference time, ns.

@@ -1,0 +1,308 @@
+//! What requests spend their time on: every part of a request that no other one was made for is given to one cause, and what its
+//! server's own requests to others take is given to their causes. The costs add up to the time of all such requests.
+
+use super::log::Log;
+use super::requests::{Request, Times, requests};
+use std::collections::BTreeMap;
+
+/// What a request's time is spent on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Cause {
+    Lookup,
+    ConnectLost,
+    Connect,
+    Handshake,
+    Client,
+    Held,
+    Loss,
+    Window,
+    Rate,
+    Queue,
+    Distance,
+    Queued,
+    Away,
+    Compute,
+    NoCore,
+    Lock,
+    Disk,
+    Sleep,
+    ChildProcess,
+    Stopped,
+    Server,
+    SlowReader,
+}
+
+/// What one cause takes at one place.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cost {
+    pub(crate) ns: i64,
+    /// How many requests have some of it.
+    pub(crate) requests: u64,
+    /// The rows of those that have most.
+    pub(crate) rows: Vec<(i64, u32)>,
+    /// How many of them are made by servers for other requests.
+    pub(crate) nested: u64,
+}
+
+/// All requests of a trace and what they cost.
+#[derive(Debug, Default)]
+pub(crate) struct Costs {
+    /// Requests, those that nobody is known to have made for another one first.
+    pub(crate) requests: Vec<Request>,
+    /// By cause, and by who is meant: a server, or a client and a server.
+    pub(crate) costs: BTreeMap<(Cause, String), Cost>,
+    /// Time of all requests that no other was made for, ns.
+    pub(crate) total_ns: i64,
+    /// How many those are.
+    pub(crate) roots: u64,
+    /// The rows of those that nothing answered.
+    pub(crate) unanswered: Vec<u32>,
+}
+
+/// How deep requests that are made for others are followed.
+const DEEPEST: u32 = 8;
+/// A response of at least so many bytes is limited by a rate, not by how it is made.
+const LARGE: i64 = 64 << 10;
+
+/// What is usual between a client and a server.
+#[derive(Clone, Copy, Debug)]
+struct Usual {
+    there: i64,
+    back: i64,
+}
+
+struct Spender<'r> {
+    all: &'r [Request],
+    children: BTreeMap<i64, Vec<usize>>,
+    usual: BTreeMap<(&'r str, &'r str), Usual>,
+    /// When each server worked: begin, end, of which request.
+    working: BTreeMap<&'r str, Vec<(u64, u64, i64)>>,
+    costs: BTreeMap<(Cause, String), Cost>,
+}
+
+impl Costs {
+    /// Of a trace; `None` where it has no requests.
+    pub(crate) fn of(log: &Log<'_>) -> Option<Self> {
+        let all = requests(log);
+        if all.is_empty() {
+            return None;
+        }
+        let mut spender = Spender::of(&all);
+        let (mut total_ns, mut roots) = (0, 0);
+        for request in all.iter().filter(|request| request.is_call && request.parent.is_none()) {
+            let Some(times) = request.times else { continue };
+            total_ns += times.total.max(0);
+            roots += 1;
+            spender.spend(request, times, times.total.max(0), 0);
+        }
+        let costs = spender.costs;
+        let unanswered =
+            |request: &&Request| request.is_call && request.unknown.as_deref() == Some("nothing answered it");
+        let unanswered = all.iter().filter(unanswered).map(|request| request.row).collect();
+        Some(Self { requests: all, costs, total_ns, roots, unanswered })
+    }
+
+    /// What a cause takes everywhere, ns.
+    pub(crate) fn of_cause(&self, cause: Cause) -> i64 {
+        self.costs.iter().filter(|((of, _), _)| *of == cause).map(|(_, cost)| cost.ns).sum()
+    }
+}
+
+impl<'r> Spender<'r> {
+    fn of(all: &'r [Request]) -> Self {
+        let mut children: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
+        let mut usual: BTreeMap<(&str, &str), Usual> = BTreeMap::new();
+        let mut working: BTreeMap<&str, Vec<(u64, u64, i64)>> = BTreeMap::new();
+        for (at, request) in all.iter().enumerate() {
+            if let Some(parent) = request.parent {
+                children.entry(parent).or_default().push(at);
+            }
+            if let Some(times) = request.times.filter(|times| times.is_way_known) {
+                let known = usual
+                    .entry((&request.client, &request.server))
+                    .or_insert(Usual { there: i64::MAX, back: i64::MAX });
+                known.there = known.there.min(times.there.max(0));
+                known.back = known.back.min(times.back.max(0));
+            }
+            if let Some((from, to)) = request.at_server() {
+                working.entry(&request.server).or_default().push((from, to, request.unit));
+            }
+        }
+        working.values_mut().for_each(|spans| spans.sort_unstable());
+        Self { all, children, usual, working, costs: BTreeMap::new() }
+    }
+
+    /// Gives a request's time to its causes, `ns` of it in all.
+    fn spend(&mut self, request: &'r Request, times: Times, ns: i64, depth: u32) {
+        let mut shares = self.shares(request, times, depth);
+        // Sources that disagree may make parts below zero; then the others are more than all of it.
+        shares.retain(|(_, _, part)| *part > 0);
+        let all: i64 = shares.iter().map(|(.., part)| *part).sum();
+        for (cause, who, part) in shares {
+            let part =
+                if all > ns { (i128::from(part) * i128::from(ns) / i128::from(all.max(1))) as i64 } else { part };
+            let cost = self.costs.entry((cause, who)).or_default();
+            cost.ns += part;
+            cost.requests += 1;
+            cost.nested += u64::from(depth > 0);
+            cost.rows.push((part, request.row));
+            if cost.rows.len() > 64 {
+                cost.rows.sort_unstable_by(|a, b| b.cmp(a));
+                cost.rows.truncate(16);
+            }
+        }
+    }
+
+    fn shares(&mut self, request: &'r Request, times: Times, depth: u32) -> Vec<(Cause, String, i64)> {
+        let pair = || format!("{} > {}", request.client, request.server);
+        let server = || server_name(request);
+        let net = request.network;
+        let mut shares = Vec::new();
+        let mut put = |cause, who: String, ns: i64| shares.push((cause, who, ns));
+        put(Cause::Lookup, request.client.clone(), times.lookup);
+        let lost = if net.connect_again > 0 { times.connect - times.round_trip.unwrap_or(0) } else { 0 };
+        put(Cause::ConnectLost, pair(), lost);
+        put(Cause::Connect, pair(), times.connect - lost);
+        put(Cause::Handshake, pair(), times.handshake);
+        put(Cause::Client, client_name(request), times.client);
+        let usual = self.usual.get(&(request.client.as_str(), request.server.as_str())).copied();
+        // The request leaves and travels.
+        let held = net.held_there_ns.min(times.hold);
+        let window = net.window_there_ns.min(times.hold - held);
+        let again = net.again_there_ns.min(times.hold + times.there - held - window);
+        put(Cause::Held, client_name(request), held);
+        put(Cause::Window, server(), window);
+        put(Cause::Loss, pair(), again);
+        let rest = times.hold + times.there - held - window - again;
+        let base = usual.map_or(rest, |usual| usual.there.min(rest));
+        put(Cause::Distance, pair(), base);
+        let over = rest - base;
+        put(if request.bytes.0 >= LARGE { Cause::Rate } else { Cause::Queue }, pair(), over);
+        // The server.
+        let (queued, away) = self.unread(request, times);
+        put(Cause::Queued, server(), queued);
+        put(Cause::Away, server(), away);
+        // The answer.
+        let held = net.held_back_ns.min(times.sending);
+        let window = net.window_back_ns.min(times.sending - held);
+        let again = net.again_back_ns.min(times.sending + times.back - held - window);
+        put(Cause::Held, server(), held);
+        put(Cause::Window, client_name(request), window);
+        put(Cause::Loss, pair(), again);
+        let rest = times.sending + times.back - held - window - again;
+        let base = usual.map_or(times.back, |usual| usual.back).clamp(0, rest.max(0));
+        put(Cause::Distance, pair(), base);
+        let is_large = request.bytes.1 >= LARGE;
+        let sending = (rest - base).min(times.sending - held - window).max(0);
+        put(if is_large { Cause::Rate } else { Cause::Server }, if is_large { pair() } else { server() }, sending);
+        put(if is_large { Cause::Rate } else { Cause::Queue }, pair(), rest - base - sending);
+        put(Cause::SlowReader, client_name(request), times.client_unread);
+        self.work(request, times.work, depth, &mut shares);
+        shares
+    }
+
+    /// A request that lies at the server: while it works on others, or while it does not.
+    fn unread(&self, request: &Request, times: Times) -> (i64, i64) {
+        let Some((read, _)) = request.at_server().filter(|_| times.unread > 0) else { return (0, times.unread) };
+        let from = read.saturating_sub(times.unread as u64);
+        let spans = self.working.get(request.server.as_str()).map_or(&[][..], Vec::as_slice);
+        let (mut busy, mut until) = (0, from);
+        for (begin, end, unit) in spans.iter().take_while(|(begin, ..)| *begin < read) {
+            if *unit != request.unit && *end > until {
+                busy += end.min(&read).saturating_sub(*begin.max(&until));
+                until = (*end).min(read);
+            }
+        }
+        let busy = i64::try_from(busy).unwrap_or(times.unread).min(times.unread);
+        (busy, times.unread - busy)
+    }
+
+    /// What the server did between the request and its answer.
+    fn work(&mut self, request: &'r Request, ns: i64, depth: u32, shares: &mut Vec<(Cause, String, i64)>) {
+        let server = server_name(request);
+        let children = self.children.get(&request.unit).cloned().unwrap_or_default();
+        let nested: i64 = covered(request, &children.iter().map(|at| &self.all[*at]).collect::<Vec<_>>()).min(ns);
+        let mut own = ns - nested;
+        if nested > 0 && depth < DEEPEST {
+            let sum: i64 = children.iter().filter_map(|at| self.all[*at].times).map(|times| times.total.max(0)).sum();
+            for at in children {
+                let child = &self.all[at];
+                if let Some(times) = child.times {
+                    // Side by side, each takes its share of the time that they take together.
+                    let part = i128::from(times.total.max(0)) * i128::from(nested) / i128::from(sum.max(1));
+                    self.spend(child, times, part as i64, depth + 1);
+                }
+            }
+        } else {
+            own = ns;
+        }
+        let Some(work) = request.work else {
+            shares.push((Cause::Server, server, own));
+            return;
+        };
+        let known = [
+            (Cause::Compute, work.cpu),
+            (Cause::NoCore, work.runnable),
+            (Cause::Lock, work.lock),
+            (Cause::Disk, work.disk),
+            (Cause::Sleep, work.sleep),
+            (Cause::ChildProcess, work.child),
+            (Cause::Stopped, work.stopped),
+        ];
+        for (cause, part) in known {
+            let part = part.min(own);
+            shares.push((cause, server.clone(), part));
+            own -= part;
+        }
+        shares.push((Cause::Server, server, own));
+    }
+}
+
+/// How much of a server's time its own requests to others take, none counted twice.
+fn covered(request: &Request, children: &[&Request]) -> i64 {
+    let Some((from, to)) = request.at_server() else { return 0 };
+    let mut spans: Vec<(u64, u64)> =
+        children.iter().map(|child| (child.begin_ns().max(from), child.end_ns.min(to))).collect();
+    spans.sort_unstable();
+    let (mut sum, mut until) = (0, from);
+    for (begin, end) in spans {
+        sum += end.saturating_sub(begin.max(until));
+        until = until.max(end);
+    }
+    i64::try_from(sum).unwrap_or(i64::MAX)
+}
+
+/// The program that serves, and where.
+pub(crate) fn server_name(request: &Request) -> String {
+    named(&request.programs.1, &request.server)
+}
+
+/// The program that asks, and where.
+pub(crate) fn client_name(request: &Request) -> String {
+    named(&request.programs.0, &request.client)
+}
+
+fn named(program: &str, host: &str) -> String {
+    if program.is_empty() { host.to_owned() } else { format!("{program} on {host}") }
+}
+
+/// Most requests that a server had at the same time.
+pub(crate) fn most_at_once(requests: &[Request], server: &str) -> usize {
+    let mut moments: Vec<(u64, i32)> = Vec::new();
+    for request in requests.iter().filter(|request| server_name(request) == server) {
+        if let Some((from, to)) = request.at_server() {
+            moments.extend([(from, 1), (to, -1)]);
+        }
+    }
+    moments.sort_unstable();
+    let mut count = 0;
+    moments
+        .into_iter()
+        .map(|(_, change)| {
+            count += change;
+            count
+        })
+        .max()
+        .unwrap_or(0)
+        .max(0) as usize
+}

@@ -1,0 +1,179 @@
+//! Requests of programs that are not ours, as a trace tells of them: what each was, and where its time went. It finds nothing.
+
+use super::log::Log;
+use std::collections::BTreeMap;
+
+/// A request. Times are ns.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Request {
+    pub(crate) unit: i64,
+    /// Its row in the log.
+    pub(crate) row: u32,
+    pub(crate) is_call: bool,
+    pub(crate) exact: bool,
+    pub(crate) protocol: String,
+    pub(crate) name: String,
+    pub(crate) client: String,
+    pub(crate) server: String,
+    pub(crate) programs: (String, String),
+    pub(crate) bytes: (i64, i64),
+    pub(crate) parent: Option<i64>,
+    pub(crate) unknown: Option<String>,
+    pub(crate) end_ns: u64,
+    pub(crate) times: Option<Times>,
+    pub(crate) network: Network,
+    pub(crate) work: Option<Work>,
+}
+
+/// Where its time went.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Times {
+    pub(crate) total: i64,
+    pub(crate) lookup: i64,
+    pub(crate) connect: i64,
+    pub(crate) handshake: i64,
+    pub(crate) client: i64,
+    pub(crate) hold: i64,
+    pub(crate) there: i64,
+    pub(crate) unread: i64,
+    pub(crate) work: i64,
+    pub(crate) sending: i64,
+    pub(crate) back: i64,
+    pub(crate) client_unread: i64,
+    /// Whether it is known when both messages were at both hosts.
+    pub(crate) is_way_known: bool,
+    pub(crate) round_trip: Option<i64>,
+    pub(crate) has_connect: bool,
+    pub(crate) has_handshake: bool,
+}
+
+/// What held it up on its way.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Network {
+    pub(crate) again_there: i64,
+    pub(crate) again_there_ns: i64,
+    pub(crate) again_back: i64,
+    pub(crate) again_back_ns: i64,
+    pub(crate) held_there_ns: i64,
+    pub(crate) held_back_ns: i64,
+    pub(crate) window_there_ns: i64,
+    pub(crate) window_back_ns: i64,
+    pub(crate) connect_again: i64,
+}
+
+/// What the server's thread did meanwhile.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Work {
+    pub(crate) cpu: i64,
+    pub(crate) runnable: i64,
+    pub(crate) lock: i64,
+    pub(crate) disk: i64,
+    pub(crate) sleep: i64,
+    pub(crate) child: i64,
+    pub(crate) stopped: i64,
+}
+
+impl Request {
+    /// When it began, ns.
+    pub(crate) fn begin_ns(&self) -> u64 {
+        self.times.map_or(self.end_ns, |times| self.end_ns.saturating_sub(times.total.max(0) as u64))
+    }
+
+    /// From when to when the server had it, ns.
+    pub(crate) fn at_server(&self) -> Option<(u64, u64)> {
+        let times = self.times?;
+        let after = times.sending + times.back + times.client_unread;
+        let end = self.end_ns.saturating_sub(after.max(0) as u64);
+        Some((end.saturating_sub(times.work.max(0) as u64), end))
+    }
+}
+
+/// All requests of a trace, in the order of their ends.
+pub(crate) fn requests(log: &Log<'_>) -> Vec<Request> {
+    let mut all: Vec<Request> = log.rows("REQUEST").iter().map(|row| request(log, *row)).collect();
+    let by_unit: BTreeMap<i64, usize> = all.iter().enumerate().map(|(at, request)| (request.unit, at)).collect();
+    let mut each = |keyword: &str, put: &dyn Fn(&mut Request, u32)| {
+        for row in log.rows(keyword) {
+            if let Some(at) = log.number(*row, "unit").and_then(|unit| by_unit.get(&unit)) {
+                put(&mut all[*at], *row);
+            }
+        }
+    };
+    each("REQUEST_TIME", &|request, row| request.times = Some(times(log, row)));
+    each("REQUEST_NETWORK", &|request, row| request.network = network(log, row));
+    each("REQUEST_WORK", &|request, row| request.work = Some(work(log, row)));
+    all
+}
+
+fn request(log: &Log<'_>, row: u32) -> Request {
+    let text = |field: &str| log.text(row, field).unwrap_or_default().to_owned();
+    let either = |field: &str| log.number(row, field).map_or_else(|| text(field), |number| number.to_string());
+    let number = |field: &str| log.number(row, field);
+    Request {
+        unit: number("unit").unwrap_or(-1),
+        row,
+        is_call: log.text(row, "kind") == Some("call"),
+        exact: number("exact") == Some(1),
+        protocol: text("protocol"),
+        name: either("name"),
+        client: either("client"),
+        server: either("server"),
+        programs: (either("client_program"), either("server_program")),
+        bytes: (number("request_bytes").unwrap_or(0), number("response_bytes").unwrap_or(0)),
+        parent: number("parent"),
+        unknown: log.text(row, "unknown").map(str::to_owned),
+        end_ns: log.at(row),
+        ..Request::default()
+    }
+}
+
+fn times(log: &Log<'_>, row: u32) -> Times {
+    let known = |field: &str| log.number(row, field);
+    let time = |field: &str| known(field).unwrap_or(0);
+    Times {
+        total: time("total_ns"),
+        lookup: time("lookup_ns"),
+        connect: time("connect_ns"),
+        handshake: time("handshake_ns"),
+        client: time("client_ns"),
+        hold: time("hold_ns"),
+        there: time("there_ns"),
+        unread: time("unread_ns"),
+        work: time("work_ns"),
+        sending: time("sending_ns"),
+        back: time("back_ns"),
+        client_unread: time("client_unread_ns"),
+        is_way_known: known("there_ns").is_some() && known("back_ns").is_some(),
+        round_trip: known("round_trip_ns"),
+        has_connect: known("connect_ns").is_some(),
+        has_handshake: known("handshake_ns").is_some(),
+    }
+}
+
+fn network(log: &Log<'_>, row: u32) -> Network {
+    let number = |field: &str| log.number(row, field).unwrap_or(0);
+    Network {
+        again_there: number("again_there"),
+        again_there_ns: number("again_there_ns"),
+        again_back: number("again_back"),
+        again_back_ns: number("again_back_ns"),
+        held_there_ns: number("held_there_ns"),
+        held_back_ns: number("held_back_ns"),
+        window_there_ns: number("window_there_ns"),
+        window_back_ns: number("window_back_ns"),
+        connect_again: number("connect_again"),
+    }
+}
+
+fn work(log: &Log<'_>, row: u32) -> Work {
+    let number = |field: &str| log.number(row, field).unwrap_or(0);
+    Work {
+        cpu: number("cpu_ns"),
+        runnable: number("runnable_ns"),
+        lock: number("lock_ns"),
+        disk: number("disk_ns"),
+        sleep: number("sleep_ns"),
+        child: number("child_ns"),
+        stopped: number("stopped_ns"),
+    }
+}
