@@ -8,28 +8,19 @@ mod decode;
 mod format;
 mod instance;
 mod pages;
+mod rings;
 
 use crate::address_pair::AddressPair;
-use crate::clock::monotonic_ns;
 use decode::Tracepoint;
-pub(crate) use decode::{TcpEvent, TraceEvent};
-use format::Format;
-use instance::Instance;
-use pages::{Layout, Records};
-use stackline_events::clock;
+pub(crate) use decode::{TcpEvent, TraceEvent, address_pair};
+pub(crate) use format::Format;
+pub(crate) use rings::{Drained, Rings};
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
-use std::io::{self, Read as _};
-use std::path::PathBuf;
-use std::time::Instant;
 
 /// Kernel memory for each core's records, KiB.
 const RING_KIB: u32 = 512;
 /// The longest filter that is set: the kernel takes less than a page.
 const LONGEST_FILTER: usize = 4_000;
-/// Most pages that are read from one core's ring at once, twice what it holds: drops are those of the whole machine, and may
-/// come as fast as they are read. The rest waits, or is lost and counted.
-const MOST_PAGES: usize = 2 * (RING_KIB as usize) / 4;
 /// Most sockets whose connection is kept; when there are more, all are cleared.
 const MOST_SOCKETS: usize = 1 << 16;
 
@@ -41,14 +32,8 @@ pub(crate) fn tracepoint_id(name: &str) -> Result<u64, String> {
 
 /// An instance of the kernel's tracing with the TCP events switched on.
 pub(crate) struct KernelTrace {
-    /// First, so that they are closed before the instance is removed.
-    rings: Vec<(File, PathBuf)>,
-    instance: Instance,
+    rings: Rings,
     events: HashMap<u16, (Tracepoint, &'static str, Format)>,
-    layout: Layout,
-    page: Vec<u8>,
-    /// Events the kernel has lost so far.
-    lost: u64,
     /// The connection of each socket.
     sockets: HashMap<u64, AddressPair>,
 }
@@ -57,15 +42,7 @@ impl KernelTrace {
     /// Switches the events on. With ports, the kernel leaves out other connections where an event has ports. The second value
     /// lists the events that this kernel lacks.
     pub(crate) fn start(ports: &[u16]) -> Result<(Self, BTreeMap<String, String>), String> {
-        let instance = Instance::create()?;
-        instance.write("trace_clock", "mono")?;
-        instance.write("buffer_size_kb", &RING_KIB.to_string())?;
-        let layout = instance.read("events/header_page")?;
-        let layout = Layout::parse(&layout).ok_or("tracefs header_page is not as expected")?;
-        let rings = instance.rings()?;
-        let page = vec![0; layout.page];
-        let mut trace =
-            Self { rings, instance, events: HashMap::new(), layout, page, lost: 0, sockets: HashMap::new() };
+        let mut trace = Self { rings: Rings::create(RING_KIB)?, events: HashMap::new(), sockets: HashMap::new() };
         let mut absent = BTreeMap::new();
         for (tracepoint, name) in Tracepoint::ALL {
             if let Err(reason) = trace.switch_on(tracepoint, name, ports) {
@@ -80,10 +57,9 @@ impl KernelTrace {
     }
 
     fn switch_on(&mut self, tracepoint: Tracepoint, name: &'static str, ports: &[u16]) -> Result<(), String> {
-        let format = self.instance.read(&format!("events/{name}/format"))?;
-        let format = Format::parse(&format).ok_or("its format is not as expected")?;
+        let format = self.rings.format(name)?;
         self.set_filter(tracepoint, name, &format, ports)?;
-        self.instance.write(&format!("events/{name}/enable"), "1")?;
+        self.rings.enable(name)?;
         self.events.insert(format.id, (tracepoint, name, format));
         Ok(())
     }
@@ -94,7 +70,7 @@ impl KernelTrace {
         if filter.len() > LONGEST_FILTER {
             filter = tracepoint.filter(format, &[]).ok_or(no_reasons)?;
         }
-        self.instance.write(&format!("events/{name}/filter"), &filter)
+        self.rings.filter(name, &filter)
     }
 
     /// Sets other ports from now on.
@@ -106,27 +82,14 @@ impl KernelTrace {
 
     /// Reads the events since the last call, each with its time on the clock of events, ns. Returns how many the kernel lost.
     pub(crate) fn drain(&mut self, events: &mut Vec<(u64, TraceEvent)>) -> Result<u64, String> {
-        let offset_ns = offset_ns();
-        for (ring, _) in &mut self.rings {
-            for _ in 0..MOST_PAGES {
-                match ring.read(&mut self.page) {
-                    Ok(0) => break,
-                    Ok(got) => {
-                        for (at_ns, record) in Records::of(&self.page[..got], &self.layout) {
-                            let at_ns = u64::try_from(i128::from(at_ns) + offset_ns).unwrap_or(0);
-                            events.extend(decode(&self.events, record).map(|event| (at_ns, event)));
-                        }
-                    }
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(error) => return Err(format!("tracefs trace_pipe_raw: {error}")),
-                }
-            }
-        }
+        let Self { rings, events: known, .. } = self;
+        let drained = rings.drain(|at_ns, _, record| {
+            events.extend(decode(known, record).map(|event| (at_ns, event)));
+        });
         // Each core has a ring, and the event that names a socket's connection may be in another's.
         events.sort_by_key(|(at_ns, _)| *at_ns);
         self.name_connections(events);
-        self.lost()
+        Ok(drained?.lost)
     }
 
     /// Fills in the connections of events that name a socket only.
@@ -144,49 +107,10 @@ impl KernelTrace {
             }
         }
     }
-
-    /// How many events the kernel lost since the last call.
-    fn lost(&mut self) -> Result<u64, String> {
-        let mut lost = 0;
-        for (_, stats) in &self.rings {
-            let text = std::fs::read_to_string(stats).map_err(|error| format!("tracefs stats: {error}"))?;
-            lost += lost_of(&text);
-        }
-        let since = lost.saturating_sub(self.lost);
-        self.lost = lost;
-        Ok(since)
-    }
 }
 
 fn decode(events: &HashMap<u16, (Tracepoint, &'static str, Format)>, record: &[u8]) -> Option<TraceEvent> {
     let id = u16::from_ne_bytes(*record.first_chunk()?);
     let (tracepoint, _, format) = events.get(&id)?;
     tracepoint.decode(format, record)
-}
-
-/// Events lost by one core, from its `stats`.
-fn lost_of(text: &str) -> u64 {
-    let lost = |line: &str| {
-        let (name, count) = line.split_once(':')?;
-        matches!(name, "overrun" | "commit overrun" | "dropped events").then(|| count.trim().parse::<u64>().ok())?
-    };
-    text.lines().filter_map(lost).fold(0, u64::saturating_add)
-}
-
-/// How far the monotonic clock, which stamps the kernel's records, is behind the clock of events, ns.
-fn offset_ns() -> i128 {
-    let (before, read_at, after) = (monotonic_ns(), Instant::now(), monotonic_ns());
-    clock::monotonic_to_now_ns(before + (after - before) / 2, read_at)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_kernels_losses_are_summed() {
-        let stats = "entries: 5\noverrun: 3\ncommit overrun: 1\nbytes: 400\ndropped events: 2\nread events: 9\n";
-        assert_eq!(lost_of(stats), 6);
-        assert_eq!(lost_of("overrun: x\noverrun\n"), 0);
-    }
 }

@@ -9,6 +9,7 @@
 //! | `event_buffer` | events that wait to be taken |
 //! | `monitors` | one file a monitor, and the list of them |
 //! | `kernel_trace` | trace events of TCP, through a trace instance of our own |
+//! | [`observe`] | what other programs do at their sockets and on cores, from trace events |
 //! | [`tcp_info`] | the layout of `struct tcp_info` |
 //! | `switches` | counters of switches by SNMP |
 //! | [`snmp`] | how a switch is accessed, and requests to it |
@@ -20,7 +21,7 @@
 //! | `file`, `root` | reading small files of the kernel |
 //! | `sys` | the only unsafe code |
 //!
-//! It changes nothing on the machine but one trace instance of the kernel, and never decides what its events mean.
+//! It changes nothing on the machine but trace instances of its own, and never decides what its events mean.
 
 mod address_pair;
 pub mod capture;
@@ -33,6 +34,7 @@ mod file;
 mod host_usage;
 mod kernel_trace;
 mod monitors;
+pub mod observe;
 mod parse;
 mod root;
 pub mod snmp;

@@ -121,7 +121,7 @@ impl Tracepoint {
 }
 
 /// The addresses, in either of the forms that records have them in.
-fn address_pair(format: &Format, record: &[u8]) -> Option<AddressPair> {
+pub(crate) fn address_pair(format: &Format, record: &[u8]) -> Option<AddressPair> {
     let (source, destination) = (format.bytes(record, "saddr")?, format.bytes(record, "daddr")?);
     if source.len() > 16 {
         return Some(AddressPair { local: socket_address(source)?, remote: socket_address(destination)? });

@@ -65,6 +65,27 @@ impl Format {
         })
     }
 
+    /// A field that is a number with a sign.
+    pub(crate) fn signed(&self, record: &[u8], field: &str) -> Option<i64> {
+        let bits = self.fields.get(field)?.size.checked_mul(8).filter(|bits| (1..=64).contains(bits))?;
+        let unused = 64 - u32::try_from(bits).ok()?;
+        Some(self.number(record, field)?.cast_signed() << unused >> unused)
+    }
+
+    /// A field that says where in the record its text is (`__data_loc`): up to the first zero.
+    pub(crate) fn text<'r>(&self, record: &'r [u8], field: &str) -> Option<&'r [u8]> {
+        let place = u32::try_from(self.number(record, field)?).ok()?;
+        let (offset, length) = ((place & 0xffff) as usize, (place >> 16) as usize);
+        record.get(offset..offset + length)?.split(|byte| *byte == 0).next()
+    }
+
+    /// The field behind another.
+    pub(crate) fn behind(&self, field: &str) -> Option<&str> {
+        let before = self.fields.get(field)?.offset;
+        let behind = self.fields.iter().filter(|(_, field)| field.offset > before);
+        behind.min_by_key(|(_, field)| field.offset).map(|(name, _)| name.as_str())
+    }
+
     /// The name of a value.
     pub(crate) fn name(&self, field: &str, value: u64) -> Option<&str> {
         Some(self.names.get(field)?.get(&value)?.as_str())
@@ -76,10 +97,12 @@ impl Format {
     }
 }
 
-/// `__u8 saddr[4]; offset:34; size:4; signed:0;`
+/// `__u8 saddr[4]; offset:34; size:4; signed:0;` or `__data_loc char[] name; offset:8; size:4; signed:0;`
 fn field(text: &str) -> Option<(String, Field)> {
     let mut parts = text.split(';').map(str::trim);
-    let declared = parts.next()?.split('[').next()?.trim_end();
+    let declared = parts.next()?;
+    let declared =
+        declared.strip_suffix(']').and_then(|array| array.rsplit_once('[')).map_or(declared, |(name, _)| name);
     let name = declared.rsplit([' ', '*']).next().filter(|name| !name.is_empty())?;
     let (mut offset, mut size) = (None, None);
     for part in parts {

@@ -7,7 +7,7 @@ use crate::file::reason;
 use nix::fcntl::{Flock, FlockArg};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -66,6 +66,14 @@ impl Instance {
     /// Writes one of its files.
     pub(crate) fn write(&self, file: &str, text: &str) -> Result<(), String> {
         fs::write(self.directory.join(file), text).map_err(|error| reason(&format!("tracefs {file}"), &error))
+    }
+
+    /// Adds to one of its files that holds a list.
+    pub(crate) fn append(&self, file: &str, text: &str) -> Result<(), String> {
+        let opened = OpenOptions::new().append(true).open(self.directory.join(file));
+        opened
+            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .map_err(|error| reason(&format!("tracefs {file}"), &error))
     }
 
     /// The ring of each core, opened for non-blocking reads, with the path of its `stats`.

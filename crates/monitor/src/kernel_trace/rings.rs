@@ -1,0 +1,155 @@
+//! A trace instance and its rings, one a core: which events are switched on, with which filter, and their records in turn.
+//!
+//! It counts the records that the kernel lost. It does not know what a record means.
+
+use super::format::Format;
+use super::instance::Instance;
+use super::pages::{Layout, Records};
+use crate::clock::monotonic_ns;
+use stackline_events::clock;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// KiB of a page of a ring, about.
+const PAGE_KIB: u32 = 4;
+
+/// An instance with some events switched on.
+pub(crate) struct Rings {
+    /// First, so that they are closed before the instance is removed.
+    rings: Vec<Ring>,
+    instance: Instance,
+    layout: Layout,
+    page: Vec<u8>,
+    /// Most pages that are read of one core's ring at once, twice what it holds: events of the whole machine may come as fast as
+    /// they are read. The rest waits, or is lost and counted.
+    most_pages: u32,
+    /// Records the kernel has lost so far.
+    lost: u64,
+}
+
+/// The ring of one core.
+struct Ring {
+    core: u32,
+    records: File,
+    stats: PathBuf,
+}
+
+/// What a call of [`Rings::drain`] came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Drained {
+    /// Records the kernel lost since the call before.
+    pub(crate) lost: u64,
+    /// All records before this time have been read, on every core; on the clock of events, ns.
+    pub(crate) until_ns: u64,
+}
+
+impl Rings {
+    /// Creates an instance with so much kernel memory a core, whose records have times of the monotonic clock.
+    pub(crate) fn create(kib: u32) -> Result<Self, String> {
+        let instance = Instance::create()?;
+        instance.write("trace_clock", "mono")?;
+        instance.write("buffer_size_kb", &kib.to_string())?;
+        let layout = instance.read("events/header_page")?;
+        let layout = Layout::parse(&layout).ok_or("tracefs header_page is not as expected")?;
+        let rings = instance.rings()?.into_iter().map(Ring::of).collect();
+        Ok(Self { rings, instance, layout, page: vec![0; layout.page], most_pages: 2 * kib / PAGE_KIB, lost: 0 })
+    }
+
+    /// The instance, for its other switches.
+    pub(crate) fn instance(&self) -> &Instance {
+        &self.instance
+    }
+
+    /// The form of an event's records.
+    pub(crate) fn format(&self, name: &str) -> Result<Format, String> {
+        let text = self.instance.read(&format!("events/{name}/format"))?;
+        Format::parse(&text).ok_or_else(|| "its format is not as expected".into())
+    }
+
+    /// Sets the filter of an event; `0` removes it.
+    pub(crate) fn filter(&self, name: &str, filter: &str) -> Result<(), String> {
+        self.instance.write(&format!("events/{name}/filter"), filter)
+    }
+
+    /// Switches an event on.
+    pub(crate) fn enable(&self, name: &str) -> Result<(), String> {
+        self.instance.write(&format!("events/{name}/enable"), "1")
+    }
+
+    /// Reads the records since the last call, core by core: the time on the clock of events, ns, the core, and the record.
+    pub(crate) fn drain(&mut self, mut take: impl FnMut(u64, u32, &[u8])) -> Result<Drained, String> {
+        let mut until_ns = monotonic_ns();
+        let offset_ns = offset_ns();
+        let on_events = |at_ns: u64| u64::try_from(i128::from(at_ns) + offset_ns).unwrap_or(0);
+        for ring in &mut self.rings {
+            let (mut last_ns, mut all) = (0, false);
+            for _ in 0..self.most_pages {
+                match ring.records.read(&mut self.page) {
+                    Ok(0) => all = true,
+                    Ok(got) => {
+                        for (at_ns, record) in Records::of(&self.page[..got], &self.layout) {
+                            last_ns = at_ns;
+                            take(on_events(at_ns), ring.core, record);
+                        }
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => all = true,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return Err(format!("tracefs trace_pipe_raw: {error}")),
+                }
+                if all {
+                    break;
+                }
+            }
+            until_ns = if all { until_ns } else { until_ns.min(last_ns) };
+        }
+        Ok(Drained { lost: self.lost()?, until_ns: on_events(until_ns) })
+    }
+
+    /// How many records the kernel lost since the last call.
+    fn lost(&mut self) -> Result<u64, String> {
+        let mut lost = 0;
+        for ring in &self.rings {
+            let text = std::fs::read_to_string(&ring.stats).map_err(|error| format!("tracefs stats: {error}"))?;
+            lost += lost_of(&text);
+        }
+        let since = lost.saturating_sub(self.lost);
+        self.lost = lost;
+        Ok(since)
+    }
+}
+
+impl Ring {
+    fn of((records, stats): (File, PathBuf)) -> Self {
+        let name = stats.parent().and_then(|core| core.file_name()?.to_str()?.strip_prefix("cpu")?.parse().ok());
+        Self { core: name.unwrap_or(0), records, stats }
+    }
+}
+
+/// Records lost by one core, from its `stats`.
+fn lost_of(text: &str) -> u64 {
+    let lost = |line: &str| {
+        let (name, count) = line.split_once(':')?;
+        matches!(name, "overrun" | "commit overrun" | "dropped events").then(|| count.trim().parse::<u64>().ok())?
+    };
+    text.lines().filter_map(lost).fold(0, u64::saturating_add)
+}
+
+/// How far the monotonic clock, which stamps the kernel's records, is behind the clock of events, ns.
+fn offset_ns() -> i128 {
+    let (before, read_at, after) = (monotonic_ns(), Instant::now(), monotonic_ns());
+    clock::monotonic_to_now_ns(before + (after - before) / 2, read_at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_losses_are_summed() {
+        let stats = "entries: 5\noverrun: 3\ncommit overrun: 1\nbytes: 400\ndropped events: 2\nread events: 9\n";
+        assert_eq!(lost_of(stats), 6);
+        assert_eq!(lost_of("overrun: x\noverrun\n"), 0);
+    }
+}

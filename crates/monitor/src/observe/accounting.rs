@@ -1,0 +1,313 @@
+//! How long a thread ran, waited for a core, and waited for what, in any interval: a machine that is fed with the events of
+//! [`ThreadTrace`] and reads no clock.
+//!
+//! A wait's cause is the call the thread is in, as far as such calls are traced. What was not seen is `unseen`: it never guesses,
+//! and the parts always add up to the interval. It keeps a bounded number of changes of each thread.
+//!
+//! [`ThreadTrace`]: super::threads::ThreadTrace
+
+use super::threads::{Call, Left, ThreadChange, ThreadEvent};
+use std::collections::{BTreeMap, VecDeque};
+
+#[cfg(test)]
+mod tests;
+
+/// Most changes that are kept of a thread; beyond that the oldest are forgotten.
+const MOST_CHANGES: usize = 1 << 16;
+/// Most threads that are kept; beyond that, new ones are not.
+const MOST_THREADS: usize = 1 << 14;
+
+/// Where a thread is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// On a core.
+    Running,
+    /// Waiting for a core.
+    Ready,
+    /// Waiting for something else.
+    Blocked(Cause),
+    /// It has ended.
+    Gone,
+    /// Not known.
+    Unseen,
+}
+
+/// What a thread waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// A lock of the program or of a file: `futex` (a condition, a channel and a thread that is to end too), `flock`.
+    Lock,
+    /// A disk: any other uninterruptible sleep (locks in the kernel too), or `fsync`, `fdatasync`, `msync`, `syncfs`.
+    Disk,
+    /// Time: `nanosleep`, `clock_nanosleep`.
+    Sleep,
+    /// A socket or another descriptor: `poll`, `select`, `epoll_wait`, `accept`, `connect`, and `recvfrom` where it is traced.
+    Socket,
+    /// A child: its end in `wait4` and `waitid`, its new program in `vfork` and `clone`.
+    Child,
+    /// It sleeps in no call that is traced: as a rule it reads a socket or a pipe.
+    Unnamed,
+    /// It is stopped.
+    Other,
+}
+
+/// An interval, by where the thread was; ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// On a core.
+    pub running_ns: u64,
+    /// Waiting for a core.
+    pub ready_ns: u64,
+    /// Waiting for a lock.
+    pub lock_ns: u64,
+    /// Waiting for a disk.
+    pub disk_ns: u64,
+    /// Sleeping for a time.
+    pub sleep_ns: u64,
+    /// Waiting for a socket, in a call that is known.
+    pub socket_ns: u64,
+    /// Waiting for a child.
+    pub child_ns: u64,
+    /// Waiting in no call that is traced, as a rule in a read of a socket or a pipe.
+    pub unnamed_ns: u64,
+    /// Stopped.
+    pub other_ns: u64,
+    /// After its end.
+    pub gone_ns: u64,
+    /// Not known.
+    pub unseen_ns: u64,
+}
+
+impl Times {
+    /// All parts together: the length of the interval.
+    #[must_use]
+    pub fn total_ns(&self) -> u64 {
+        let Self { running_ns, ready_ns, lock_ns, disk_ns, sleep_ns, .. } = self;
+        let Self { socket_ns, child_ns, unnamed_ns, other_ns, gone_ns, unseen_ns, .. } = self;
+        running_ns
+            + ready_ns
+            + lock_ns
+            + disk_ns
+            + sleep_ns
+            + socket_ns
+            + child_ns
+            + unnamed_ns
+            + other_ns
+            + gone_ns
+            + unseen_ns
+    }
+
+    fn part(&mut self, place: Place) -> &mut u64 {
+        match place {
+            Place::Running => &mut self.running_ns,
+            Place::Ready => &mut self.ready_ns,
+            Place::Blocked(Cause::Lock) => &mut self.lock_ns,
+            Place::Blocked(Cause::Disk) => &mut self.disk_ns,
+            Place::Blocked(Cause::Sleep) => &mut self.sleep_ns,
+            Place::Blocked(Cause::Socket) => &mut self.socket_ns,
+            Place::Blocked(Cause::Child) => &mut self.child_ns,
+            Place::Blocked(Cause::Unnamed) => &mut self.unnamed_ns,
+            Place::Blocked(Cause::Other) => &mut self.other_ns,
+            Place::Gone => &mut self.gone_ns,
+            Place::Unseen => &mut self.unseen_ns,
+        }
+    }
+}
+
+/// A part of an interval that a thread was in one place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Its begin, ns.
+    pub from_ns: u64,
+    /// Its end, ns.
+    pub to_ns: u64,
+    /// The place.
+    pub place: Place,
+}
+
+/// The changes of threads.
+#[derive(Clone, Debug, Default)]
+pub struct ThreadTimes {
+    threads: BTreeMap<u32, VecDeque<Change>>,
+}
+
+/// A change of a thread and how it stands from then on.
+#[derive(Clone, Copy, Debug)]
+struct Change {
+    at_ns: u64,
+    step: Step,
+    stands: Standing,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Standing {
+    place: Place,
+    call: Option<Call>,
+}
+
+/// What of an event changes how a thread stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Runs,
+    Leaves(Left),
+    Ready,
+    Calls(Call),
+    Returns,
+    Unseen,
+}
+
+impl Step {
+    fn of(what: &ThreadChange) -> Option<Self> {
+        match what {
+            ThreadChange::Runs { .. } => Some(Self::Runs),
+            ThreadChange::Leaves { state } => Some(Self::Leaves(*state)),
+            ThreadChange::Ready => Some(Self::Ready),
+            ThreadChange::Calls { call, .. } => Some(Self::Calls(*call)),
+            ThreadChange::Returns { .. } | ThreadChange::Executes { .. } => Some(Self::Returns),
+            ThreadChange::Woken { .. }
+            | ThreadChange::Forked { .. }
+            | ThreadChange::Exits { .. }
+            | ThreadChange::Faults { .. }
+            | ThreadChange::DiskStarts { .. }
+            | ThreadChange::DiskEnds { .. } => None,
+        }
+    }
+}
+
+impl Standing {
+    const UNSEEN: Self = Self { place: Place::Unseen, call: None };
+
+    fn after(self, step: Step) -> Self {
+        let Self { place, call } = self;
+        match step {
+            Step::Runs => Self { place: Place::Running, call },
+            // Woken before it slept.
+            Step::Ready if place == Place::Running => self,
+            Step::Ready => Self { place: Place::Ready, call },
+            Step::Leaves(Left::Dead) => Self { place: Place::Gone, call: None },
+            Step::Leaves(left) => Self { place: left_for(left, call), call },
+            Step::Calls(call) => Self { place: Place::Running, call: Some(call) },
+            Step::Returns => Self { place: Place::Running, call: None },
+            Step::Unseen => Self::UNSEEN,
+        }
+    }
+}
+
+fn left_for(left: Left, call: Option<Call>) -> Place {
+    match left {
+        Left::Preempted => Place::Ready,
+        Left::Disk if cause(call) != Cause::Child => Place::Blocked(Cause::Disk),
+        Left::Disk | Left::Sleeping => Place::Blocked(cause(call)),
+        Left::Stopped => Place::Blocked(Cause::Other),
+        Left::Dead => Place::Gone,
+    }
+}
+
+fn cause(call: Option<Call>) -> Cause {
+    match call {
+        None => Cause::Unnamed,
+        Some(Call::Futex | Call::FutexWait | Call::FutexWaitv | Call::Flock) => Cause::Lock,
+        Some(Call::Fsync | Call::Fdatasync | Call::Msync | Call::Syncfs) => Cause::Disk,
+        Some(Call::Nanosleep | Call::ClockNanosleep) => Cause::Sleep,
+        Some(Call::Wait4 | Call::Waitid | Call::Vfork | Call::Clone | Call::Clone3) => Cause::Child,
+        Some(
+            Call::EpollWait
+            | Call::EpollPwait
+            | Call::EpollPwait2
+            | Call::Poll
+            | Call::Ppoll
+            | Call::Select
+            | Call::Pselect6
+            | Call::Accept
+            | Call::Accept4
+            | Call::Connect
+            | Call::Recvfrom
+            | Call::Recvmsg,
+        ) => Cause::Socket,
+    }
+}
+
+impl ThreadTimes {
+    /// Takes an event into account. Events may come somewhat out of the order of time.
+    pub fn see(&mut self, event: &ThreadEvent) {
+        let Some(step) = Step::of(&event.what) else { return };
+        if self.threads.len() < MOST_THREADS || self.threads.contains_key(&event.thread) {
+            insert(self.threads.entry(event.thread).or_default(), event.at_ns, step);
+        }
+    }
+
+    /// Says that events between two times were lost: nothing is known of any thread from the first until its next event after the
+    /// second.
+    pub fn lost(&mut self, from_ns: u64, to_ns: u64) {
+        for changes in self.threads.values_mut() {
+            let later = changes.split_off(changes.partition_point(|change| change.at_ns <= to_ns));
+            changes.truncate(changes.partition_point(|change| change.at_ns < from_ns));
+            insert(changes, from_ns, Step::Unseen);
+            later.into_iter().for_each(|change| insert(changes, change.at_ns, change.step));
+        }
+    }
+
+    /// Forgets what was before a time. Nothing is known then of earlier intervals.
+    pub fn forget(&mut self, before_ns: u64) {
+        self.threads.retain(|_, changes| {
+            // The last change before it says how the thread stood at that time.
+            let kept = changes.partition_point(|change| change.at_ns <= before_ns).saturating_sub(1);
+            changes.drain(..kept);
+            let ended = |change: &Change| change.at_ns < before_ns && change.stands.place == Place::Gone;
+            !(changes.len() == 1 && changes.front().is_some_and(ended))
+        });
+    }
+
+    /// The threads that were seen.
+    pub fn threads(&self) -> impl Iterator<Item = u32> {
+        self.threads.keys().copied()
+    }
+
+    /// Where a thread was from `from_ns` until before `to_ns`, without gaps. It is right up to the last events that were seen.
+    #[must_use]
+    pub fn spans(&self, thread: u32, from_ns: u64, to_ns: u64) -> Vec<Span> {
+        let nothing = VecDeque::new();
+        let changes = self.threads.get(&thread).unwrap_or(&nothing);
+        let first = changes.partition_point(|change| change.at_ns <= from_ns);
+        let before = first.checked_sub(1).and_then(|at| changes.get(at));
+        let mut spans = Vec::new();
+        let (mut since_ns, mut place) = (from_ns, before.map_or(Place::Unseen, |change| change.stands.place));
+        for change in changes.range(first..).take_while(|change| change.at_ns < to_ns) {
+            if change.stands.place != place {
+                push(&mut spans, Span { from_ns: since_ns, to_ns: change.at_ns, place });
+                (since_ns, place) = (change.at_ns, change.stands.place);
+            }
+        }
+        push(&mut spans, Span { from_ns: since_ns, to_ns, place });
+        spans
+    }
+
+    /// How long a thread was where, from `from_ns` until before `to_ns`. It is right up to the last events that were seen.
+    #[must_use]
+    pub fn times(&self, thread: u32, from_ns: u64, to_ns: u64) -> Times {
+        let mut times = Times::default();
+        for span in self.spans(thread, from_ns, to_ns) {
+            *times.part(span.place) += span.to_ns - span.from_ns;
+        }
+        times
+    }
+}
+
+fn push(spans: &mut Vec<Span>, span: Span) {
+    spans.extend((span.from_ns < span.to_ns).then_some(span));
+}
+
+/// Inserts a change in the order of time, and says again how the thread stands after each later one.
+fn insert(changes: &mut VecDeque<Change>, at_ns: u64, step: Step) {
+    let at = changes.partition_point(|change| change.at_ns <= at_ns);
+    changes.insert(at, Change { at_ns, step, stands: Standing::UNSEEN });
+    let before = at.checked_sub(1).and_then(|before| changes.get(before));
+    let mut stands = before.map_or(Standing::UNSEEN, |change| change.stands);
+    for change in changes.range_mut(at..) {
+        stands = stands.after(change.step);
+        change.stands = stands;
+    }
+    if changes.len() > MOST_CHANGES {
+        changes.pop_front();
+    }
+}

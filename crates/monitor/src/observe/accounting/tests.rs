@@ -1,0 +1,156 @@
+use super::*;
+use proptest::prelude::*;
+
+fn event(at_ns: u64, what: ThreadChange) -> ThreadEvent {
+    ThreadEvent { at_ns, thread: 1, what }
+}
+
+fn leaves(at_ns: u64, state: Left) -> ThreadEvent {
+    event(at_ns, ThreadChange::Leaves { state })
+}
+
+fn runs(at_ns: u64) -> ThreadEvent {
+    event(at_ns, ThreadChange::Runs { core: 0 })
+}
+
+fn ready(at_ns: u64) -> ThreadEvent {
+    event(at_ns, ThreadChange::Ready)
+}
+
+fn calls(at_ns: u64, call: Call) -> ThreadEvent {
+    event(at_ns, ThreadChange::Calls { call, argument: 0 })
+}
+
+fn returns(at_ns: u64, call: Call) -> ThreadEvent {
+    event(at_ns, ThreadChange::Returns { call, result: 0 })
+}
+
+/// It waits for a lock from 20 to 50, for a core until 60, and ends at 90.
+fn a_life() -> [ThreadEvent; 8] {
+    [
+        ready(5),
+        runs(10),
+        calls(15, Call::Futex),
+        leaves(20, Left::Sleeping),
+        ready(50),
+        runs(60),
+        returns(61, Call::Futex),
+        leaves(90, Left::Dead),
+    ]
+}
+
+fn seen(events: &[ThreadEvent]) -> ThreadTimes {
+    let mut times = ThreadTimes::default();
+    events.iter().for_each(|event| times.see(event));
+    times
+}
+
+#[test]
+fn an_interval_is_divided_by_where_the_thread_was() {
+    let times = seen(&a_life());
+    let whole = times.times(1, 0, 100);
+    let expected = Times { unseen_ns: 5, ready_ns: 15, running_ns: 40, lock_ns: 30, gone_ns: 10, ..Times::default() };
+    assert_eq!(whole, expected);
+    assert_eq!(times.times(1, 30, 55), Times { lock_ns: 20, ready_ns: 5, ..Times::default() });
+    assert_eq!(times.times(1, 60, 60), Times::default());
+    assert_eq!(times.times(2, 0, 7), Times { unseen_ns: 7, ..Times::default() }, "another thread");
+    let places = times.spans(1, 12, 60).into_iter().map(|span| (span.from_ns, span.place));
+    let expected = [(12, Place::Running), (20, Place::Blocked(Cause::Lock)), (50, Place::Ready)];
+    assert!(places.eq(expected));
+}
+
+#[test]
+fn a_wait_is_for_what_the_call_is_for() {
+    let causes = [
+        (Call::Flock, Cause::Lock),
+        (Call::Fdatasync, Cause::Disk),
+        (Call::ClockNanosleep, Cause::Sleep),
+        (Call::EpollWait, Cause::Socket),
+        (Call::Recvfrom, Cause::Socket),
+        (Call::Wait4, Cause::Child),
+    ];
+    for (call, cause) in causes {
+        let times = seen(&[calls(0, call), leaves(1, Left::Sleeping)]);
+        assert_eq!(times.spans(1, 1, 2), [Span { from_ns: 1, to_ns: 2, place: Place::Blocked(cause) }]);
+    }
+    let vfork = seen(&[calls(0, Call::Vfork), leaves(1, Left::Disk)]);
+    assert_eq!(vfork.spans(1, 1, 2)[0].place, Place::Blocked(Cause::Child));
+    for (left, place) in [
+        (Left::Sleeping, Place::Blocked(Cause::Unnamed)),
+        (Left::Disk, Place::Blocked(Cause::Disk)),
+        (Left::Stopped, Place::Blocked(Cause::Other)),
+        (Left::Preempted, Place::Ready),
+    ] {
+        assert_eq!(seen(&[runs(0), leaves(1, left)]).spans(1, 1, 2)[0].place, place);
+    }
+}
+
+#[test]
+fn a_thread_woken_before_it_sleeps_goes_on() {
+    let times = seen(&[runs(0), calls(1, Call::Futex), ready(2), returns(3, Call::Futex)]);
+    assert_eq!(times.times(1, 0, 10), Times { running_ns: 10, ..Times::default() });
+}
+
+#[test]
+fn what_was_lost_is_unseen_until_the_next_event() {
+    let mut times = seen(&a_life());
+    times.lost(30, 55);
+    let expected = Times { lock_ns: 10, unseen_ns: 30, running_ns: 30, ..Times::default() };
+    assert_eq!(times.times(1, 20, 90), expected);
+}
+
+#[test]
+fn a_forgotten_past_is_unseen_and_an_ended_thread_is_gone() {
+    let mut times = seen(&a_life());
+    times.forget(55);
+    let expected = Times { unseen_ns: 20, ready_ns: 10, running_ns: 30, ..Times::default() };
+    assert_eq!(times.times(1, 30, 90), expected, "what was then is kept from its begin at 50");
+    times.forget(91);
+    assert_eq!(times.threads().count(), 0);
+}
+
+#[test]
+fn changes_of_a_thread_are_bounded() {
+    let mut times = ThreadTimes::default();
+    for at in 0..MOST_CHANGES as u64 + 10 {
+        times.see(&if at % 2 == 0 { runs(at) } else { leaves(at, Left::Preempted) });
+    }
+    assert_eq!(times.threads[&1].len(), MOST_CHANGES);
+    assert_eq!(times.times(1, 0, 20), Times { unseen_ns: 10, ready_ns: 5, running_ns: 5, ..Times::default() });
+}
+
+proptest! {
+    #[test]
+    fn the_parts_add_up_and_the_order_of_events_does_not_matter(
+        kinds in proptest::collection::vec((0..100_u64, 0..6_u8), 0..30),
+        interval in (0..120_u64, 0..120_u64),
+        lost in proptest::option::of((0..100_u64, 0..100_u64)),
+        turned: usize,
+    ) {
+        let mut kinds = kinds;
+        kinds.sort_by_key(|(at, _)| *at);
+        kinds.dedup_by_key(|(at, _)| *at);
+        let events: Vec<ThreadEvent> = kinds.iter().map(|(at, kind)| match kind {
+            0 => runs(*at),
+            1 => ready(*at),
+            2 => leaves(*at, Left::Sleeping),
+            3 => leaves(*at, Left::Preempted),
+            4 => calls(*at, Call::Poll),
+            _ => returns(*at, Call::Poll),
+        }).collect();
+        let mut other = events.clone();
+        other.rotate_left(turned % events.len().max(1));
+        let (from, to) = (interval.0.min(interval.1), interval.0.max(interval.1));
+        let [mut times, mut other] = [seen(&events), seen(&other)];
+        prop_assert_eq!(times.times(1, from, to), other.times(1, from, to));
+        if let Some((one, another)) = lost {
+            times.lost(one.min(another), one.max(another));
+            other.lost(one.min(another), one.max(another));
+        }
+        prop_assert_eq!(times.times(1, from, to).total_ns(), to - from);
+        let spans = times.spans(1, from, to);
+        prop_assert!(spans.windows(2).all(|pair| pair[0].to_ns == pair[1].from_ns));
+        times.forget(from);
+        prop_assert_eq!(times.times(1, from, to), other.times(1, from, to), "what is forgotten is before it");
+    }
+}

@@ -1,0 +1,26 @@
+//! What other programs do at their sockets and on cores, from the kernel's trace events, without touching them.
+//!
+//! | module | one idea |
+//! | --- | --- |
+//! | [`sockets`] | what is sent, received and ready at each socket of the machine, by which thread |
+//! | [`connections`] | which connection a socket is |
+//! | [`threads`] | when threads of chosen programs run, wait and are woken, and the blocking calls they make |
+//! | [`accounting`] | how long a thread ran, waited for a core, and waited for what |
+//! | `stream` | records of all cores in the order of time |
+//!
+//! It needs root (tracefs), sees no content, stops nothing and never decides what a wait means. Numbers of threads are those of
+//! the kernel's first namespace. Times are on the clock of events.
+
+pub mod accounting;
+pub mod connections;
+pub mod sockets;
+mod stream;
+pub mod threads;
+
+/// The thread of a record, and whether an interrupt was at work in its place: then it is whichever thread was running.
+fn thread(format: &crate::kernel_trace::Format, record: &[u8]) -> Option<(u32, bool)> {
+    /// Hard and soft interrupts, and those that cannot be masked (`enum trace_flag_type`).
+    const INTERRUPTS: u64 = 0x08 | 0x10 | 0x40;
+    let thread = u32::try_from(format.number(record, "common_pid")?).ok()?;
+    Some((thread, format.number(record, "common_flags")? & INTERRUPTS != 0))
+}

@@ -1,0 +1,271 @@
+//! What happens at every TCP and UDP socket of the machine: states, bytes that calls take and give, data that becomes ready.
+//!
+//! The five events lie below the system calls, so they see io_uring, sendfile and static programs as well. They name a socket
+//! by its address in the kernel, which tells sockets apart and nothing else; which connection it is, says [`State`] (see
+//! [`connections`]). The connection of a socket that was there before is not known until its state changes: the kernel gives
+//! its address to nobody but in trace records. It never sees content, nor when a call began.
+//!
+//! [`State`]: SocketChange::State
+//! [`connections`]: super::connections
+
+use super::stream::Stream;
+use super::thread;
+use crate::kernel_trace::{Format, address_pair};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+#[cfg(test)]
+mod tests;
+
+/// Kernel memory for each core's records, KiB: 30,000 records.
+const RING_KIB: u32 = 2_048;
+/// What the kernel leaves out of records of sends and receives: other families than IPv4 and IPv6, others than TCP and UDP.
+const INTERNET: &str = "(family==2||family==10)&&(protocol==6||protocol==17)";
+
+/// An event of a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SocketEvent {
+    /// When, on the clock of events, ns.
+    pub at_ns: u64,
+    /// The kernel's address of the socket. It is used again after the socket is closed.
+    pub socket: u64,
+    /// The thread that was running.
+    pub thread: u32,
+    /// Whether an interrupt was at work: then the thread need have nothing to do with the socket. Over loopback it is the sender.
+    pub in_interrupt: bool,
+    /// The protocol of the socket.
+    pub transport: Transport,
+    /// What happened.
+    pub what: SocketChange,
+}
+
+/// The protocol of a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Transport {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+}
+
+/// What happened at a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SocketChange {
+    /// The state of a TCP connection changed.
+    State {
+        /// The state before.
+        old: TcpState,
+        /// The state from now on.
+        new: TcpState,
+        /// Address and port at this end, unless there is no port yet.
+        local: Option<SocketAddr>,
+        /// Address and port at the other end, unless there is no port (a socket that listens).
+        remote: Option<SocketAddr>,
+    },
+    /// A call that sends returns.
+    Sent {
+        /// Bytes taken, or the negative number of the error.
+        bytes: i64,
+        /// Its flags as the kernel records them: always 0 in Linux 6.18.
+        flags: u32,
+    },
+    /// A call that receives returns.
+    Received {
+        /// Bytes given, 0 at the end of the stream, or the negative number of the error.
+        bytes: i64,
+        /// Its flags; see [`SocketChange::taken`].
+        flags: u32,
+    },
+    /// Data is in the socket, or a connection waits to be accepted.
+    Ready,
+    /// A segment of an established connection is received, before it is processed.
+    Probe(Probe),
+}
+
+impl SocketChange {
+    /// Bytes that a receive took out of the socket: none where it only looked (`MSG_PEEK`) or failed.
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        match self {
+            Self::Received { bytes, flags } if flags & libc::MSG_PEEK.cast_unsigned() == 0 => {
+                u64::try_from(*bytes).unwrap_or(0)
+            }
+            _ => 0,
+        }
+    }
+}
+
+/// A connection's figures when a segment is received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// Next sequence number to be sent.
+    pub snd_nxt: u32,
+    /// First sequence number that is not acknowledged.
+    pub snd_una: u32,
+    /// Congestion window, segments.
+    pub snd_cwnd: u32,
+    /// Slow start threshold, segments.
+    pub ssthresh: u32,
+    /// The other end's window, bytes.
+    pub snd_wnd: u32,
+    /// Smoothed round trip time, us.
+    pub srtt_us: u32,
+    /// This end's window, bytes.
+    pub rcv_wnd: u32,
+    /// Bytes of data in the segment.
+    pub length: u32,
+    /// Address and port at this end.
+    pub local: Option<SocketAddr>,
+    /// Address and port at the other end.
+    pub remote: Option<SocketAddr>,
+}
+
+/// The state of a TCP connection, as the kernel numbers them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "names of RFC 9293")]
+pub enum TcpState {
+    Established,
+    SynSent,
+    SynReceived,
+    FinWait1,
+    FinWait2,
+    TimeWait,
+    Closed,
+    CloseWait,
+    LastAck,
+    Listen,
+    Closing,
+    /// A request of which the kernel has no full socket yet.
+    NewSynReceived,
+}
+
+impl TcpState {
+    /// In the kernel's order, from 1.
+    const ALL: [Self; 12] = [
+        Self::Established,
+        Self::SynSent,
+        Self::SynReceived,
+        Self::FinWait1,
+        Self::FinWait2,
+        Self::TimeWait,
+        Self::Closed,
+        Self::CloseWait,
+        Self::LastAck,
+        Self::Listen,
+        Self::Closing,
+        Self::NewSynReceived,
+    ];
+
+    fn of(number: u64) -> Option<Self> {
+        Self::ALL.get(usize::try_from(number.checked_sub(1)?).ok()?).copied()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    State,
+    Sent,
+    Received,
+    Ready,
+    Probe,
+}
+
+/// An event that is switched on: its kind, its name in tracefs, its filter, and the fields without which it is of no use.
+type Row = (Kind, &'static str, &'static str, &'static [&'static str]);
+
+const EVENTS: [Row; 4] = [
+    (Kind::State, "sock/inet_sock_set_state", "protocol==6", &["skaddr", "oldstate", "newstate", "protocol"]),
+    (Kind::Sent, "sock/sock_send_length", INTERNET, &["sk", "ret", "protocol"]),
+    (Kind::Received, "sock/sock_recv_length", INTERNET, &["sk", "ret", "flags", "protocol"]),
+    (Kind::Ready, "sock/sk_data_ready", INTERNET, &["skaddr", "protocol"]),
+];
+const PROBE: Row = (Kind::Probe, "tcp/tcp_probe", "", &["skaddr", "snd_nxt", "snd_una"]);
+
+/// The events of all sockets, from when it starts until it is dropped.
+pub struct SocketTrace {
+    stream: Stream<Kind, SocketEvent>,
+}
+
+impl SocketTrace {
+    /// Switches the events on, with [`SocketChange::Probe`] if asked for. The second value says which events this kernel lacks.
+    ///
+    /// # Errors
+    /// Where there is no tracefs, or not for this user, or the kernel has none of the events.
+    pub fn start(probes: bool) -> Result<(Self, BTreeMap<String, String>), String> {
+        let mut stream = Stream::create(RING_KIB)?;
+        let mut absent = BTreeMap::new();
+        for (kind, name, filter, fields) in EVENTS.into_iter().chain(probes.then_some(PROBE)) {
+            if let Err(reason) = stream.add(kind, name, filter, fields) {
+                absent.insert(name.to_owned(), reason);
+            }
+        }
+        if stream.is_empty() {
+            Err("this kernel has no trace events of sockets".into())
+        } else {
+            Ok((Self { stream }, absent))
+        }
+    }
+
+    /// Adds the events up to now to `out`, in the order of time. Returns how many the kernel lost since the call before.
+    ///
+    /// # Errors
+    /// When the records cannot be read.
+    pub fn drain(&mut self, out: &mut Vec<SocketEvent>) -> Result<u64, String> {
+        let decode = |kind, format: &Format, _, record: &[u8]| decode(kind, format, record);
+        let drained = self.stream.drain(u64::MAX, decode, |at_ns, event| out.push(SocketEvent { at_ns, ..event }))?;
+        Ok(drained.lost)
+    }
+}
+
+/// Decodes a record; `None` when it is too short. Its time is not in it.
+fn decode(kind: Kind, format: &Format, record: &[u8]) -> Option<SocketEvent> {
+    let number = |field| format.number(record, field);
+    let small = |field| number(field).and_then(|value| u32::try_from(value).ok());
+    let (thread, in_interrupt) = thread(format, record)?;
+    let socket = number("skaddr").or_else(|| number("sk"))?;
+    let what = match kind {
+        Kind::State => {
+            let (local, remote) = addresses(format, record);
+            SocketChange::State {
+                old: TcpState::of(number("oldstate")?)?,
+                new: TcpState::of(number("newstate")?)?,
+                local,
+                remote,
+            }
+        }
+        Kind::Sent => SocketChange::Sent { bytes: format.signed(record, "ret")?, flags: small("flags").unwrap_or(0) },
+        Kind::Received => SocketChange::Received { bytes: format.signed(record, "ret")?, flags: small("flags")? },
+        Kind::Ready => SocketChange::Ready,
+        Kind::Probe => SocketChange::Probe(probe(format, record)?),
+    };
+    let transport = match kind {
+        Kind::Probe => Transport::Tcp,
+        _ if number("protocol")? == u64::from(libc::IPPROTO_UDP.cast_unsigned()) => Transport::Udp,
+        _ => Transport::Tcp,
+    };
+    Some(SocketEvent { at_ns: 0, socket, thread, in_interrupt, transport, what })
+}
+
+fn probe(format: &Format, record: &[u8]) -> Option<Probe> {
+    let number = |field| format.number(record, field).and_then(|value| u32::try_from(value).ok());
+    let (local, remote) = addresses(format, record);
+    Some(Probe {
+        snd_nxt: number("snd_nxt")?,
+        snd_una: number("snd_una")?,
+        snd_cwnd: number("snd_cwnd")?,
+        ssthresh: number("ssthresh")?,
+        snd_wnd: number("snd_wnd")?,
+        srtt_us: number("srtt")?,
+        rcv_wnd: number("rcv_wnd")?,
+        length: number("data_len")?,
+        local,
+        remote,
+    })
+}
+
+/// Both addresses, each where it has a port.
+fn addresses(format: &Format, record: &[u8]) -> (Option<SocketAddr>, Option<SocketAddr>) {
+    let pair = address_pair(format, record);
+    let known = |address: SocketAddr| Some(address).filter(|address| address.port() != 0);
+    (pair.and_then(|pair| known(pair.local)), pair.and_then(|pair| known(pair.remote)))
+}

@@ -1,0 +1,117 @@
+//! Decodes a trace record into events of threads, by the formats of this kernel.
+
+use super::{Call, DiskOperation, Left, ThreadChange, ThreadEvent};
+use crate::kernel_trace::Format;
+use crate::observe::thread;
+
+/// A kind of record that is switched on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Switch,
+    Woken,
+    Ready,
+    /// A new thread, with the flags it is made with.
+    Begins,
+    /// A new thread.
+    Forks,
+    Executes,
+    Exits,
+    Calls(Call),
+    Returns(Call),
+    Faults,
+    DiskStarts,
+    DiskEnds,
+}
+
+/// The flag of a new thread in the same process.
+const CLONE_THREAD: u64 = 0x1_0000;
+
+/// The events of a record: two of a switch, none when it is too short. Their time is not in it.
+pub(super) fn decode(
+    kind: Kind,
+    format: &Format,
+    core: u32,
+    record: &[u8],
+) -> impl Iterator<Item = ThreadEvent> + use<> {
+    let (one, other) = match kind {
+        Kind::Switch => switch(format, core, record).unzip(),
+        Kind::Executes => (of_one(kind, format, record), renumbered(format, record)),
+        _ => (of_one(kind, format, record), None),
+    };
+    one.into_iter().chain(other)
+}
+
+fn event(thread: u32, what: ThreadChange) -> ThreadEvent {
+    ThreadEvent { at_ns: 0, thread, what }
+}
+
+fn switch(format: &Format, core: u32, record: &[u8]) -> Option<(ThreadEvent, ThreadEvent)> {
+    let state = left(format.number(record, "prev_state")?);
+    let leaves = event(small(format, record, "prev_pid")?, ThreadChange::Leaves { state });
+    Some((leaves, event(small(format, record, "next_pid")?, ThreadChange::Runs { core })))
+}
+
+/// The former number of a thread that was not its process's first, and takes that one's number with the new program.
+fn renumbered(format: &Format, record: &[u8]) -> Option<ThreadEvent> {
+    let old = small(format, record, "old_pid").filter(|old| Some(*old) != small(format, record, "pid"))?;
+    Some(event(old, ThreadChange::Leaves { state: Left::Dead }))
+}
+
+/// A state by its bits since Linux 4.14; a bit above them says that the thread was preempted.
+fn left(state: u64) -> Left {
+    match state & 0xff {
+        0 => Left::Preempted,
+        bits if bits & 0x30 != 0 => Left::Dead,
+        bits if bits & 0x02 != 0 => Left::Disk,
+        bits if bits & 0x81 != 0 => Left::Sleeping,
+        _ => Left::Stopped,
+    }
+}
+
+fn of_one(kind: Kind, format: &Format, record: &[u8]) -> Option<ThreadEvent> {
+    let (running, in_interrupt) = thread(format, record)?;
+    let number = |field| format.number(record, field);
+    let small = |field| small(format, record, field);
+    Some(match kind {
+        Kind::Switch => return None,
+        Kind::Woken => event(small("pid")?, ThreadChange::Woken { by: running, in_interrupt }),
+        Kind::Ready => event(small("pid")?, ThreadChange::Ready),
+        Kind::Begins => {
+            let is_process = Some(number("clone_flags")? & CLONE_THREAD == 0);
+            event(running, ThreadChange::Forked { child: small("pid")?, is_process })
+        }
+        Kind::Forks => event(running, ThreadChange::Forked { child: small("child_pid")?, is_process: None }),
+        Kind::Executes => {
+            let name = String::from_utf8_lossy(format.text(record, "filename")?).into_owned();
+            event(small("pid")?, ThreadChange::Executes { name })
+        }
+        Kind::Exits => event(running, ThreadChange::Exits { last: number("group_dead").is_some_and(|dead| dead != 0) }),
+        Kind::Calls(call) => {
+            let argument = format.behind("__syscall_nr").and_then(number).unwrap_or(0);
+            event(running, ThreadChange::Calls { call, argument })
+        }
+        Kind::Returns(call) => event(running, ThreadChange::Returns { call, result: format.signed(record, "ret")? }),
+        Kind::Faults => event(running, ThreadChange::Faults { address: number("address")? }),
+        Kind::DiskStarts => {
+            let operation = operation(format.bytes(record, "rwbs").unwrap_or(&[]));
+            let bytes = small("bytes").unwrap_or(0);
+            let what = ThreadChange::DiskStarts { device: small("dev")?, sector: number("sector")?, bytes, operation };
+            event(running, what)
+        }
+        Kind::DiskEnds => event(running, ThreadChange::DiskEnds { device: small("dev")?, sector: number("sector")? }),
+    })
+}
+
+fn small(format: &Format, record: &[u8], field: &str) -> Option<u32> {
+    format.number(record, field).and_then(|value| u32::try_from(value).ok())
+}
+
+/// What is done, by the kernel's letters (`rwbs`): a flush may come before a write, which then counts.
+fn operation(letters: &[u8]) -> DiskOperation {
+    let known = letters.iter().find_map(|letter| match letter {
+        b'R' => Some(DiskOperation::Read),
+        b'W' => Some(DiskOperation::Write),
+        _ => None,
+    });
+    known.unwrap_or(if letters.starts_with(b"F") { DiskOperation::Flush } else { DiskOperation::Other })
+}
