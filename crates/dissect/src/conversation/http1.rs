@@ -3,6 +3,7 @@
 //! the events of an event stream.
 
 use super::{Dissector, Found, Kind, LONGEST_HEAD, MOST_WAITING, Role, name_of};
+use crate::conversation::http2::Http2;
 use crate::conversation::protocols::{Opening, Verdict};
 use crate::conversation::turns::Turns;
 use stackline_events::unit::Direction;
@@ -34,7 +35,7 @@ pub struct Http1 {
     waiting: VecDeque<Waiting>,
     next: u64,
     /// What is spoken after an upgrade or a CONNECT.
-    tunnel: Option<Turns>,
+    tunnel: Option<Box<dyn Dissector>>,
     /// Exchanges of the tunnel are numbered from here.
     before_tunnel: u64,
 }
@@ -87,6 +88,7 @@ struct Framing {
     length: Option<u64>,
     chunked: bool,
     upgrades: bool,
+    to_http2: bool,
     events: bool,
 }
 
@@ -132,11 +134,20 @@ impl Dissector for Http1 {
     }
 
     fn protocol(&self) -> &'static str {
-        if self.tunnel.is_some() { "HTTP/1.1, then by turns" } else { "HTTP/1.1" }
+        match &self.tunnel {
+            None => "HTTP/1.1",
+            Some(tunnel) if tunnel.is_exact() => tunnel.protocol(),
+            Some(_) => "HTTP/1.1, then by turns",
+        }
     }
 
     fn is_exact(&self) -> bool {
-        self.tunnel.is_none()
+        self.tunnel.as_ref().is_none_or(|tunnel| tunnel.is_exact())
+    }
+
+    fn held(&self) -> usize {
+        let heads: usize = self.sides.iter().map(|side| side.held.len()).sum();
+        heads + self.waiting.len() * size_of::<Waiting>() + self.tunnel.as_ref().map_or(0, |tunnel| tunnel.held())
     }
 }
 
@@ -269,6 +280,12 @@ impl Http1 {
         if (100..200).contains(&status) && status != 101 {
             return; // An interim response: another head follows.
         }
+        if waiting.upgrades && status == 101 && framing.to_http2 {
+            // Another interim response: the final one is the first that HTTP/2 says.
+            self.waiting.pop_front();
+            self.tunnel = Some(Box::new(Http2::upgraded(waiting.exchange, self.next)));
+            return;
+        }
         found.push(Found::Named { exchange: waiting.exchange, role: Role::Response, name: status.to_string() });
         let becomes_tunnel =
             (waiting.is_connect && (200..300).contains(&status)) || (waiting.upgrades && status == 101);
@@ -281,7 +298,7 @@ impl Http1 {
             (false, false, None) => self.sides[1].state = State::UntilEnd,
         }
         if becomes_tunnel {
-            self.tunnel = Some(Turns::new("by turns", Direction::There));
+            self.tunnel = Some(Box::new(Turns::new("by turns", Direction::There)));
             self.before_tunnel = self.next;
         }
     }
@@ -367,10 +384,10 @@ impl Http1 {
     }
 
     /// What the tunnel finds, with numbers behind those of the requests before it.
-    fn tunnelled(&mut self, pass: impl FnOnce(&mut Turns, &mut Vec<Found>), found: &mut Vec<Found>) {
+    fn tunnelled(&mut self, pass: impl FnOnce(&mut dyn Dissector, &mut Vec<Found>), found: &mut Vec<Found>) {
         let from = found.len();
         if let Some(tunnel) = &mut self.tunnel {
-            pass(tunnel, found);
+            pass(&mut **tunnel, found);
         }
         for found in &mut found[from..] {
             let (Found::Begins { exchange, .. }
@@ -416,7 +433,10 @@ fn framing(headers: &[httparse::Header<'_>]) -> Framing {
         match header.name {
             name if name.eq_ignore_ascii_case("content-length") => framing.length = value().parse().ok(),
             name if name.eq_ignore_ascii_case("transfer-encoding") => framing.chunked |= has("chunked"),
-            name if name.eq_ignore_ascii_case("upgrade") => framing.upgrades = true,
+            name if name.eq_ignore_ascii_case("upgrade") => {
+                framing.upgrades = true;
+                framing.to_http2 |= has("h2c");
+            }
             name if name.eq_ignore_ascii_case("content-type") => {
                 framing.events |= value().to_ascii_lowercase().starts_with("text/event-stream");
             }

@@ -119,3 +119,34 @@ fn what_is_no_http_and_endless_heads_are_void() {
     assert!(matches!(found.last(), Some(Found::Void { exchange: 0, .. })), "{found:?}");
     assert!(http.sides[0].held.len() <= LONGEST_HEAD + 1);
 }
+
+#[test]
+fn an_upgrade_to_http2_is_answered_in_it() {
+    let script: Script<'_> = &[
+        ('>', b"GET /a HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"),
+        ('<', b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n\r\n"),
+        ('>', b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+        ('>', b"\0\0\0\x04\0\0\0\0\0"),
+        ('<', b"\0\0\x01\x01\x04\0\0\0\x01\x88\0\0\x02\0\x01\0\0\0\x01ok"),
+        ('>', b"\0\0\x02\x01\x05\0\0\0\x03\x82\x84"),
+        ('<', b"\0\0\x01\x01\x05\0\0\0\x03\x8d"),
+    ];
+    let mut dissector = Http1::default();
+    assert_eq!(lines(&mut dissector, script), told(script));
+    assert_eq!(dissector.protocol(), "HTTP/2");
+    assert_eq!(
+        told(script)[2..],
+        [
+            "0 request ends > 54",
+            "0 response begins < 0",
+            "0 response is 200",
+            "0 response ends < 71",
+            "1 request begins > 87",
+            "1 request is GET /",
+            "1 request ends > 98",
+            "1 response begins < 71",
+            "1 response is 404",
+            "1 response ends < 81",
+        ]
+    );
+}
