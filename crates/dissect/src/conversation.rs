@@ -13,6 +13,8 @@
 //! | [`http2`] | HTTP/2, and gRPC within it |
 
 pub mod connection;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod http1;
 pub mod http2;
 pub mod protocols;

@@ -419,4 +419,4 @@ impl Head {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -2,9 +2,9 @@ use super::super::testing::{lines, lines_cut};
 use super::*;
 
 /// What each side says in turn.
-type Spoken = Vec<(char, Vec<u8>)>;
+pub(crate) type Spoken = Vec<(char, Vec<u8>)>;
 
-pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = (payload.len() as u32).to_be_bytes();
     let mut frame = vec![length[1], length[2], length[3], kind, flags];
     frame.extend(stream.to_be_bytes());
@@ -13,7 +13,7 @@ pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
 }
 
 /// Fields that are sent as they are; those that begin with `+` are in the table from then on.
-pub(crate) fn block(fields: &[(&str, &str)]) -> Vec<u8> {
+fn block(fields: &[(&str, &str)]) -> Vec<u8> {
     let mut block = Vec::new();
     for (name, value) in fields {
         block.push(if name.starts_with('+') { 0x40 } else { 0 });
@@ -66,7 +66,7 @@ fn told(all: &Spoken) -> Vec<String> {
     whole
 }
 
-pub(crate) fn simple() -> Spoken {
+fn simple() -> Spoken {
     spoken(vec![
         ('>', get(1, "/item/7")),
         ('<', frame(4, 1, 0, &[])),
@@ -102,7 +102,7 @@ fn a_request_and_its_response() {
     );
 }
 
-pub(crate) fn interleaved() -> Spoken {
+fn interleaved() -> Spoken {
     spoken(vec![
         ('>', get(1, "/slow")),
         ('>', get(3, "/fast")),
@@ -141,7 +141,7 @@ fn call(stream: u32, flags: u8) -> Vec<u8> {
     head(stream, flags, &fields)
 }
 
-pub(crate) fn unary() -> Spoken {
+fn unary() -> Spoken {
     spoken(vec![
         ('>', call(1, 0)),
         ('>', data(1, LAST, &message("apple"))),
@@ -173,7 +173,7 @@ fn a_call_of_grpc_ends_with_its_status() {
     assert!(http.streams.is_empty());
 }
 
-pub(crate) fn streaming() -> Spoken {
+fn streaming() -> Spoken {
     let (one, two, three) = (message("one"), message("two"), message("three"));
     spoken(vec![
         ('>', call(1, 0)),
@@ -241,7 +241,7 @@ fn interim_responses_begin_a_response_and_trailers_end_it() {
     );
 }
 
-pub(crate) fn split() -> Spoken {
+fn split() -> Spoken {
     let fields = block(&[(":method", "GET"), (":path", "/long"), ("+cookie", "many")]);
     let priority = [0x80, 0, 0, 0, 16];
     spoken(vec![
@@ -268,7 +268,7 @@ fn a_head_in_several_frames_with_padding_and_priority() {
     );
 }
 
-pub(crate) fn pushed() -> Spoken {
+fn pushed() -> Spoken {
     let promise = [&[0, 0, 0, 2][..], &block(&[(":method", "GET"), (":path", "/style")])].concat();
     spoken(vec![
         ('>', get(1, "/")),
@@ -296,7 +296,7 @@ fn a_push_is_one_way_from_its_promise_on() {
     );
 }
 
-pub(crate) fn cut_short() -> Spoken {
+fn cut_short() -> Spoken {
     spoken(vec![
         ('>', head(1, 0, &[(":method", "PUT"), (":path", "/1")])),
         ('>', get(3, "/3")),
@@ -326,6 +326,11 @@ fn resets_and_ends_say_what_is_missing() {
             "4 void: the connection ended before its response",
         ]
     );
+}
+
+/// Those above.
+pub(crate) fn conversations() -> Vec<Spoken> {
+    vec![simple(), interleaved(), unary(), streaming(), split(), pushed(), cut_short()]
 }
 
 /// One dissector, and the offsets of both sides.
