@@ -2,8 +2,8 @@
 //!
 //! The first byte chooses what was said before. Then each step is a byte, a length, and where it says so that many bytes. The byte's
 //! lowest bit is the side, the next three say what happens: a segment comes, one that was not captured, a hole, something again, an
-//! acknowledgement or the end. Whatever is said: nothing panics, a message ends once and after it began, nothing is found behind what
-//! was given, and what is held is bounded.
+//! acknowledgement or the end. Whatever is said: nothing panics, a message ends once and after it began, of what is void nothing more
+//! is found, nothing is found behind what was given, and what is held is bounded.
 
 use super::connection::Conversation;
 use super::reassembly::MOST_HELD;
@@ -25,6 +25,8 @@ struct Played {
     given: [u64; 2],
     begun: BTreeSet<(u64, Role)>,
     ended: BTreeSet<(u64, Role)>,
+    /// Exchanges of which nothing more can be known.
+    void: BTreeSet<u64>,
 }
 
 /// Plays the steps that the bytes encode; how many messages ended.
@@ -38,6 +40,7 @@ pub fn play(bytes: &[u8]) -> usize {
         given: [0; 2],
         begun: BTreeSet::new(),
         ended: BTreeSet::new(),
+        void: BTreeSet::new(),
     };
     let Some((before, mut rest)) = bytes.split_first() else { return 0 };
     played.segment(Direction::There, BEFORE[usize::from(*before) % BEFORE.len()]);
@@ -106,6 +109,12 @@ impl Played {
     }
 
     fn judge(&mut self, found: &Found) {
+        let (Found::Begins { exchange, .. }
+        | Found::Named { exchange, .. }
+        | Found::Part { exchange, .. }
+        | Found::Ends { exchange, .. }
+        | Found::Void { exchange, .. }) = found;
+        assert!(!self.void.contains(exchange), "{found:?} of what is void");
         match found {
             Found::Begins { exchange, role, side, at, .. } => {
                 assert!(*at <= self.given[*side as usize], "{found:?} behind what was given");
@@ -120,7 +129,7 @@ impl Played {
                 assert!(*at <= self.given[*side as usize], "{found:?} behind what was given")
             }
             Found::Named { name, .. } => assert!(name.len() <= LONGEST_NAME, "{found:?} is too long"),
-            Found::Void { .. } => {}
+            Found::Void { exchange, .. } => assert!(self.void.insert(*exchange), "{found:?} twice"),
         }
     }
 }

@@ -57,8 +57,8 @@ struct Side {
     /// What is held of a head or of a chunk's line, and the offset of its first byte.
     held: Vec<u8>,
     held_at: u64,
-    /// The exchange whose message goes on.
-    exchange: u64,
+    /// The exchange whose message goes on, if something is known of it.
+    exchange: Option<u64>,
     /// Line ends in a row, where the body is a stream of events.
     events: Option<u8>,
 }
@@ -227,10 +227,10 @@ impl Http1 {
             }
             Direction::Back => match self.waiting.front() {
                 Some(waiting) => (waiting.exchange, Role::Response),
-                None => return self.sides[1].exchange = u64::MAX,
+                None => return self.sides[1].exchange = None,
             },
         };
-        self.sides[side as usize].exchange = exchange;
+        self.sides[side as usize].exchange = Some(exchange);
         // An interim response and the final one are one response, which begins with the first.
         if role == Role::Request || !std::mem::replace(&mut self.waiting[0].answered, true) {
             found.push(Found::Begins { exchange, role, kind: Kind::Call, side, at });
@@ -249,12 +249,12 @@ impl Http1 {
     fn request(&mut self, head: &[u8], end: u64, found: &mut Vec<Found>) {
         let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
         let mut request = httparse::Request::new(&mut headers);
-        if request.parse(head).is_err() || self.waiting.len() >= MOST_WAITING {
+        let exchange = self.sides[0].exchange.filter(|_| self.waiting.len() < MOST_WAITING);
+        let Some(exchange) = exchange.filter(|_| request.parse(head).is_ok()) else {
             return self.lose(Direction::There, "its head is not HTTP/1", found);
-        }
+        };
         let (method, target) = (request.method.unwrap_or_default(), request.path.unwrap_or_default());
         let framing = framing(request.headers);
-        let exchange = self.sides[0].exchange;
         found.push(Found::Named {
             exchange,
             role: Role::Request,
@@ -344,12 +344,12 @@ impl Http1 {
     /// Events of an event stream end with an empty line.
     fn parts(&mut self, side: Direction, at: u64, bytes: &[u8], found: &mut Vec<Found>) {
         let own = &mut self.sides[side as usize];
-        let Some(ends) = &mut own.events else { return };
+        let Some((ends, exchange)) = own.events.as_mut().zip(own.exchange) else { return };
         for (index, byte) in bytes.iter().enumerate() {
             match byte {
                 b'\n' if *ends == 1 => {
                     *ends = 0;
-                    found.push(Found::Part { exchange: own.exchange, side, at: at + index as u64 + 1 });
+                    found.push(Found::Part { exchange, side, at: at + index as u64 + 1 });
                 }
                 b'\n' => *ends = 1,
                 b'\r' => {}
@@ -363,7 +363,7 @@ impl Http1 {
         let own = &mut self.sides[side as usize];
         (own.state, own.events) = (State::Head, None);
         let role = if side == Direction::There { Role::Request } else { Role::Response };
-        found.push(Found::Ends { exchange: own.exchange, role, side, at });
+        found.extend(own.exchange.take().map(|exchange| Found::Ends { exchange, role, side, at }));
         if side == Direction::Back {
             self.waiting.pop_front();
         }
@@ -373,12 +373,12 @@ impl Http1 {
     fn lose(&mut self, side: Direction, why: &'static str, found: &mut Vec<Found>) {
         let own = &mut self.sides[side as usize];
         own.held = Vec::new();
-        let was_within = own.state != State::Lost && own.exchange != u64::MAX;
+        let within = own.exchange.take().filter(|_| side == Direction::There);
         (own.state, own.events) = (State::Lost, None);
         let waiting: Vec<u64> = self.waiting.drain(..).map(|waiting| waiting.exchange).collect();
-        if side == Direction::There && was_within && !waiting.contains(&own.exchange) {
-            found.push(Found::Void { exchange: own.exchange, why });
-        }
+        // A request whose body goes on waits already; one whose head does, not.
+        found.extend(within.filter(|within| !waiting.contains(within)).map(|exchange| Found::Void { exchange, why }));
+        self.sides[0].exchange = self.sides[0].exchange.filter(|exchange| !waiting.contains(exchange));
         found.extend(waiting.into_iter().map(|exchange| Found::Void { exchange, why }));
         self.sides[1].state = State::Lost;
     }

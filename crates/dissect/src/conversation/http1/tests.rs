@@ -109,6 +109,23 @@ fn what_was_not_seen_within_a_body_does_no_harm_and_within_a_head_makes_void() {
 }
 
 #[test]
+fn what_is_whole_stays_so_and_what_is_void_ends_no_more() {
+    let mut http = Http1::default();
+    let mut found = Vec::new();
+    http.bytes(Direction::There, 0, b"GET /1 HTTP/1.1\r\n\r\n", &mut found);
+    http.bytes(Direction::Back, 0, b"HTTP/1.1 204 No Content\r\n\r\n", &mut found);
+    found.clear();
+    http.unseen(Direction::There, 19, 10, &mut found);
+    assert_eq!(found, []);
+    http.bytes(Direction::There, 29, b"PUT /2 HTTP/1.1\r\nContent-Length: 3\r\n\r\na", &mut found);
+    http.unseen(Direction::Back, 27, 10, &mut found);
+    assert!(matches!(found.last(), Some(Found::Void { exchange: 1, .. })), "{found:?}");
+    found.clear();
+    http.bytes(Direction::There, 68, b"bc", &mut found);
+    assert_eq!(found, []);
+}
+
+#[test]
 fn what_is_no_http_and_endless_heads_are_void() {
     let mut http = Http1::default();
     let mut found = Vec::new();

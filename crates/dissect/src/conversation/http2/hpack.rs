@@ -230,4 +230,4 @@ fn byte(rest: &mut &[u8]) -> Result<u8, Malformed> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -385,6 +385,30 @@ fn data_that_was_not_seen_does_no_harm() {
 }
 
 #[test]
+fn what_curl_and_a_server_in_python_really_said() {
+    let there = "505249202a20485454502f322e300d0a0d0a534d0d0a0d0a000012040000000000000300000064000402000000000200000000
+        00000408000000000001ff000100002301050000000182048360f51786418b089d5c0b8170dc0bc0781f7a8825b650c3abbcf2e153032a
+        2f2a000000040100000000";
+    let back = "00002a04000000000000010000100000020000000000040000ffff000500004000000800000000000300000064000600010000
+        00000004010000000000000a010400000001887681f35c840880007f002ee00001000000016161";
+    let mut fed = Fed::default();
+    fed.bytes('>', &hpack::tests::hex(there));
+    fed.bytes('<', &hpack::tests::hex(back));
+    fed.unseen('<', 11_998);
+    assert_eq!(
+        fed.told(),
+        [
+            "0 request begins > 64",
+            "0 request is GET /one",
+            "0 request ends > 108",
+            "0 response begins < 60",
+            "0 response is 200",
+            "0 response ends < 12088",
+        ]
+    );
+}
+
+#[test]
 fn messages_of_a_call_are_known_as_long_as_their_lengths_are() {
     let mut fed = Fed::opened();
     fed.bytes('>', &call(1, LAST));
