@@ -10,9 +10,13 @@
 //! | [`protocols`] | the list of protocols, and which of them a connection speaks |
 //! | [`turns`] | the generic one: a request is what one side says until the other speaks |
 //! | [`http1`] | HTTP/1.0 and 1.1 |
+//! | [`http2`] | HTTP/2, and gRPC within it |
 
 pub mod connection;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod http1;
+pub mod http2;
 pub mod protocols;
 pub mod reassembly;
 pub mod turns;
@@ -122,6 +126,11 @@ pub trait Dissector: fmt::Debug + Send {
     /// Whether a message that is not whole yet is known to be one: then silence is not its end. [`turns`] is never sure.
     fn is_exact(&self) -> bool {
         true
+    }
+
+    /// Bytes that it holds of what was said, and of exchanges that are not whole. It is bounded, whatever was said.
+    fn held(&self) -> usize {
+        0
     }
 }
 

@@ -12,6 +12,12 @@ enum Early {
     Unseen(Direction, u64, u64),
 }
 
+impl Early {
+    const fn held(&self) -> usize {
+        size_of::<Self>() + if let Self::Bytes(.., bytes) = self { bytes.len() } else { 0 }
+    }
+}
+
 /// One connection.
 #[derive(Debug)]
 pub struct Conversation {
@@ -69,6 +75,17 @@ impl Conversation {
     #[must_use]
     pub fn is_exact(&self) -> bool {
         matches!(&self.speaks, Speaks::Known(dissector) if dissector.is_exact())
+    }
+
+    /// Bytes that are held: behind holes, before the protocol is known, of what is not whole.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        let behind: usize = self.sides.iter().map(Reassembly::held).sum();
+        let own = match &self.speaks {
+            Speaks::Unknown(early) => early.iter().map(Early::held).sum(),
+            Speaks::Known(dissector) => dissector.held(),
+        };
+        behind + own
     }
 
     /// Bytes of both sides that were never captured.

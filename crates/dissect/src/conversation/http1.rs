@@ -3,6 +3,7 @@
 //! the events of an event stream.
 
 use super::{Dissector, Found, Kind, LONGEST_HEAD, MOST_WAITING, Role, name_of};
+use crate::conversation::http2::Http2;
 use crate::conversation::protocols::{Opening, Verdict};
 use crate::conversation::turns::Turns;
 use stackline_events::unit::Direction;
@@ -34,7 +35,7 @@ pub struct Http1 {
     waiting: VecDeque<Waiting>,
     next: u64,
     /// What is spoken after an upgrade or a CONNECT.
-    tunnel: Option<Turns>,
+    tunnel: Option<Box<dyn Dissector>>,
     /// Exchanges of the tunnel are numbered from here.
     before_tunnel: u64,
 }
@@ -56,8 +57,8 @@ struct Side {
     /// What is held of a head or of a chunk's line, and the offset of its first byte.
     held: Vec<u8>,
     held_at: u64,
-    /// The exchange whose message goes on.
-    exchange: u64,
+    /// The exchange whose message goes on, if something is known of it.
+    exchange: Option<u64>,
     /// Line ends in a row, where the body is a stream of events.
     events: Option<u8>,
 }
@@ -87,6 +88,7 @@ struct Framing {
     length: Option<u64>,
     chunked: bool,
     upgrades: bool,
+    to_http2: bool,
     events: bool,
 }
 
@@ -132,11 +134,20 @@ impl Dissector for Http1 {
     }
 
     fn protocol(&self) -> &'static str {
-        if self.tunnel.is_some() { "HTTP/1.1, then by turns" } else { "HTTP/1.1" }
+        match &self.tunnel {
+            None => "HTTP/1.1",
+            Some(tunnel) if tunnel.is_exact() => tunnel.protocol(),
+            Some(_) => "HTTP/1.1, then by turns",
+        }
     }
 
     fn is_exact(&self) -> bool {
-        self.tunnel.is_none()
+        self.tunnel.as_ref().is_none_or(|tunnel| tunnel.is_exact())
+    }
+
+    fn held(&self) -> usize {
+        let heads: usize = self.sides.iter().map(|side| side.held.len()).sum();
+        heads + self.waiting.len() * size_of::<Waiting>() + self.tunnel.as_ref().map_or(0, |tunnel| tunnel.held())
     }
 }
 
@@ -216,10 +227,10 @@ impl Http1 {
             }
             Direction::Back => match self.waiting.front() {
                 Some(waiting) => (waiting.exchange, Role::Response),
-                None => return self.sides[1].exchange = u64::MAX,
+                None => return self.sides[1].exchange = None,
             },
         };
-        self.sides[side as usize].exchange = exchange;
+        self.sides[side as usize].exchange = Some(exchange);
         // An interim response and the final one are one response, which begins with the first.
         if role == Role::Request || !std::mem::replace(&mut self.waiting[0].answered, true) {
             found.push(Found::Begins { exchange, role, kind: Kind::Call, side, at });
@@ -238,12 +249,12 @@ impl Http1 {
     fn request(&mut self, head: &[u8], end: u64, found: &mut Vec<Found>) {
         let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
         let mut request = httparse::Request::new(&mut headers);
-        if request.parse(head).is_err() || self.waiting.len() >= MOST_WAITING {
+        let exchange = self.sides[0].exchange.filter(|_| self.waiting.len() < MOST_WAITING);
+        let Some(exchange) = exchange.filter(|_| request.parse(head).is_ok()) else {
             return self.lose(Direction::There, "its head is not HTTP/1", found);
-        }
+        };
         let (method, target) = (request.method.unwrap_or_default(), request.path.unwrap_or_default());
         let framing = framing(request.headers);
-        let exchange = self.sides[0].exchange;
         found.push(Found::Named {
             exchange,
             role: Role::Request,
@@ -269,6 +280,12 @@ impl Http1 {
         if (100..200).contains(&status) && status != 101 {
             return; // An interim response: another head follows.
         }
+        if waiting.upgrades && status == 101 && framing.to_http2 {
+            // Another interim response: the final one is the first that HTTP/2 says.
+            self.waiting.pop_front();
+            self.tunnel = Some(Box::new(Http2::upgraded(waiting.exchange, self.next)));
+            return;
+        }
         found.push(Found::Named { exchange: waiting.exchange, role: Role::Response, name: status.to_string() });
         let becomes_tunnel =
             (waiting.is_connect && (200..300).contains(&status)) || (waiting.upgrades && status == 101);
@@ -281,7 +298,7 @@ impl Http1 {
             (false, false, None) => self.sides[1].state = State::UntilEnd,
         }
         if becomes_tunnel {
-            self.tunnel = Some(Turns::new("by turns", Direction::There));
+            self.tunnel = Some(Box::new(Turns::new("by turns", Direction::There)));
             self.before_tunnel = self.next;
         }
     }
@@ -327,12 +344,12 @@ impl Http1 {
     /// Events of an event stream end with an empty line.
     fn parts(&mut self, side: Direction, at: u64, bytes: &[u8], found: &mut Vec<Found>) {
         let own = &mut self.sides[side as usize];
-        let Some(ends) = &mut own.events else { return };
+        let Some((ends, exchange)) = own.events.as_mut().zip(own.exchange) else { return };
         for (index, byte) in bytes.iter().enumerate() {
             match byte {
                 b'\n' if *ends == 1 => {
                     *ends = 0;
-                    found.push(Found::Part { exchange: own.exchange, side, at: at + index as u64 + 1 });
+                    found.push(Found::Part { exchange, side, at: at + index as u64 + 1 });
                 }
                 b'\n' => *ends = 1,
                 b'\r' => {}
@@ -346,7 +363,7 @@ impl Http1 {
         let own = &mut self.sides[side as usize];
         (own.state, own.events) = (State::Head, None);
         let role = if side == Direction::There { Role::Request } else { Role::Response };
-        found.push(Found::Ends { exchange: own.exchange, role, side, at });
+        found.extend(own.exchange.take().map(|exchange| Found::Ends { exchange, role, side, at }));
         if side == Direction::Back {
             self.waiting.pop_front();
         }
@@ -356,21 +373,21 @@ impl Http1 {
     fn lose(&mut self, side: Direction, why: &'static str, found: &mut Vec<Found>) {
         let own = &mut self.sides[side as usize];
         own.held = Vec::new();
-        let was_within = own.state != State::Lost && own.exchange != u64::MAX;
+        let within = own.exchange.take().filter(|_| side == Direction::There);
         (own.state, own.events) = (State::Lost, None);
         let waiting: Vec<u64> = self.waiting.drain(..).map(|waiting| waiting.exchange).collect();
-        if side == Direction::There && was_within && !waiting.contains(&own.exchange) {
-            found.push(Found::Void { exchange: own.exchange, why });
-        }
+        // A request whose body goes on waits already; one whose head does, not.
+        found.extend(within.filter(|within| !waiting.contains(within)).map(|exchange| Found::Void { exchange, why }));
+        self.sides[0].exchange = self.sides[0].exchange.filter(|exchange| !waiting.contains(exchange));
         found.extend(waiting.into_iter().map(|exchange| Found::Void { exchange, why }));
         self.sides[1].state = State::Lost;
     }
 
     /// What the tunnel finds, with numbers behind those of the requests before it.
-    fn tunnelled(&mut self, pass: impl FnOnce(&mut Turns, &mut Vec<Found>), found: &mut Vec<Found>) {
+    fn tunnelled(&mut self, pass: impl FnOnce(&mut dyn Dissector, &mut Vec<Found>), found: &mut Vec<Found>) {
         let from = found.len();
         if let Some(tunnel) = &mut self.tunnel {
-            pass(tunnel, found);
+            pass(&mut **tunnel, found);
         }
         for found in &mut found[from..] {
             let (Found::Begins { exchange, .. }
@@ -416,7 +433,10 @@ fn framing(headers: &[httparse::Header<'_>]) -> Framing {
         match header.name {
             name if name.eq_ignore_ascii_case("content-length") => framing.length = value().parse().ok(),
             name if name.eq_ignore_ascii_case("transfer-encoding") => framing.chunked |= has("chunked"),
-            name if name.eq_ignore_ascii_case("upgrade") => framing.upgrades = true,
+            name if name.eq_ignore_ascii_case("upgrade") => {
+                framing.upgrades = true;
+                framing.to_http2 |= has("h2c");
+            }
             name if name.eq_ignore_ascii_case("content-type") => {
                 framing.events |= value().to_ascii_lowercase().starts_with("text/event-stream");
             }

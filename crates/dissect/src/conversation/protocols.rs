@@ -3,6 +3,7 @@
 
 use super::Dissector;
 use super::http1::Http1;
+use super::http2::Http2;
 use super::turns::Turns;
 use stackline_events::unit::Direction;
 
@@ -48,7 +49,10 @@ struct Protocol {
 }
 
 /// Every protocol, those that are recognised by more bytes first.
-const ALL: &[Protocol] = &[Protocol { recognise: super::http1::recognise, start: || Box::new(Http1::default()) }];
+const ALL: &[Protocol] = &[
+    Protocol { recognise: super::http2::recognise, start: || Box::new(Http2::default()) },
+    Protocol { recognise: super::http1::recognise, start: || Box::new(Http1::default()) },
+];
 
 /// Bytes of each side after which it is decided.
 pub const ENOUGH: usize = 64;

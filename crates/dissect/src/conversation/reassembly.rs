@@ -47,6 +47,12 @@ impl Reassembly {
         self.next
     }
 
+    /// Bytes behind holes that are held, with what holding takes.
+    #[must_use]
+    pub const fn held(&self) -> usize {
+        self.held_bytes
+    }
+
     /// Bytes that the capture lost or cut off.
     #[must_use]
     pub const fn lost(&self) -> u64 {

@@ -109,6 +109,23 @@ fn what_was_not_seen_within_a_body_does_no_harm_and_within_a_head_makes_void() {
 }
 
 #[test]
+fn what_is_whole_stays_so_and_what_is_void_ends_no_more() {
+    let mut http = Http1::default();
+    let mut found = Vec::new();
+    http.bytes(Direction::There, 0, b"GET /1 HTTP/1.1\r\n\r\n", &mut found);
+    http.bytes(Direction::Back, 0, b"HTTP/1.1 204 No Content\r\n\r\n", &mut found);
+    found.clear();
+    http.unseen(Direction::There, 19, 10, &mut found);
+    assert_eq!(found, []);
+    http.bytes(Direction::There, 29, b"PUT /2 HTTP/1.1\r\nContent-Length: 3\r\n\r\na", &mut found);
+    http.unseen(Direction::Back, 27, 10, &mut found);
+    assert!(matches!(found.last(), Some(Found::Void { exchange: 1, .. })), "{found:?}");
+    found.clear();
+    http.bytes(Direction::There, 68, b"bc", &mut found);
+    assert_eq!(found, []);
+}
+
+#[test]
 fn what_is_no_http_and_endless_heads_are_void() {
     let mut http = Http1::default();
     let mut found = Vec::new();
@@ -118,4 +135,35 @@ fn what_is_no_http_and_endless_heads_are_void() {
     }
     assert!(matches!(found.last(), Some(Found::Void { exchange: 0, .. })), "{found:?}");
     assert!(http.sides[0].held.len() <= LONGEST_HEAD + 1);
+}
+
+#[test]
+fn an_upgrade_to_http2_is_answered_in_it() {
+    let script: Script<'_> = &[
+        ('>', b"GET /a HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"),
+        ('<', b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n\r\n"),
+        ('>', b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+        ('>', b"\0\0\0\x04\0\0\0\0\0"),
+        ('<', b"\0\0\x01\x01\x04\0\0\0\x01\x88\0\0\x02\0\x01\0\0\0\x01ok"),
+        ('>', b"\0\0\x02\x01\x05\0\0\0\x03\x82\x84"),
+        ('<', b"\0\0\x01\x01\x05\0\0\0\x03\x8d"),
+    ];
+    let mut dissector = Http1::default();
+    assert_eq!(lines(&mut dissector, script), told(script));
+    assert_eq!(dissector.protocol(), "HTTP/2");
+    assert_eq!(
+        told(script)[2..],
+        [
+            "0 request ends > 54",
+            "0 response begins < 0",
+            "0 response is 200",
+            "0 response ends < 71",
+            "1 request begins > 87",
+            "1 request is GET /",
+            "1 request ends > 98",
+            "1 response begins < 71",
+            "1 response is 404",
+            "1 response ends < 81",
+        ]
+    );
 }

@@ -1,0 +1,422 @@
+//! HTTP/2 (RFC 9113) whose preface was seen, over cleartext, and gRPC within it: an exchange per stream, from the first byte of its
+//! HEADERS to the last byte of the frame that ends it. Data is not looked at, but for the lengths of gRPC's messages.
+//!
+//! Frames do not say where they begin: behind bytes that were not seen and are not within one frame, nothing more is known. Within a
+//! frame they do no harm, except that a block of header fields that is not whole leaves further names of its side unknown.
+
+mod frames;
+mod grpc;
+mod hpack;
+
+use super::{Dissector, Found, Kind, LONGEST_HEAD, LONGEST_NAME, MOST_WAITING, Role, name_of};
+use crate::conversation::protocols::{Opening, Verdict};
+use frames::{Frame, Frames, Gap, PREFACE, Step, What};
+use grpc::Messages;
+use stackline_events::unit::Direction;
+use std::collections::BTreeMap;
+
+const MISSED: &str = "bytes of its connection's frames were not captured";
+const FOREIGN: &str = "its connection's frames are not HTTP/2";
+
+/// Whether a connection speaks it: by what the initiator says first, though the responder's settings may come before.
+pub(super) fn recognise(opening: &Opening<'_>) -> Verdict {
+    // A frame of at most 255 settings, of no stream.
+    let settings = |length: usize| [0, 0, 0, 4, 0, 0, 0, 0, 0][..length].iter().enumerate();
+    let known = opening.back.len().min(9);
+    let is_settings = settings(known).all(|(index, byte)| matches!(index, 1 | 2) || opening.back[index] == *byte);
+    match Verdict::begins(opening.there, PREFACE) {
+        Verdict::Perhaps if !is_settings => Verdict::No,
+        Verdict::Perhaps if known == 9 && !opening.there.is_empty() => Verdict::Yes,
+        verdict => verdict,
+    }
+}
+
+/// One connection.
+#[derive(Debug)]
+pub struct Http2 {
+    sides: [Side; 2],
+    /// Exchanges of which a message is not whole, by the numbers of their streams.
+    streams: BTreeMap<u32, Stream>,
+    next: u64,
+    is_grpc: bool,
+}
+
+/// One direction.
+#[derive(Debug)]
+struct Side {
+    frames: Frames,
+    /// Nothing where fields can no longer be decoded.
+    fields: Option<hpack::Decoder>,
+    /// The block of header fields that goes on; nothing where it is not whole or too long.
+    block: Option<Vec<u8>>,
+    /// The highest number of a stream that the side opened or promised.
+    highest: u32,
+    /// Why nothing that it says from now on is known.
+    silent: Option<&'static str>,
+}
+
+/// An exchange of which a message is not whole.
+#[derive(Debug, Default)]
+struct Stream {
+    exchange: u64,
+    /// The head of its request came.
+    asked: bool,
+    request_whole: bool,
+    response_began: bool,
+    /// The head of its final response came.
+    answered: bool,
+    response_whole: bool,
+    named: bool,
+    status: Option<u16>,
+    is_grpc: bool,
+    /// Messages of the response of a call of gRPC, as long as it is known where they end.
+    messages: Option<Messages>,
+}
+
+/// What a block of header fields says.
+#[derive(Debug, Default)]
+struct Head {
+    method: Vec<u8>,
+    path: Vec<u8>,
+    authority: Vec<u8>,
+    status: Option<u16>,
+    grpc_status: Option<Vec<u8>>,
+    is_grpc: bool,
+}
+
+impl Default for Http2 {
+    fn default() -> Self {
+        Self { sides: [Side::new(true), Side::new(false)], streams: BTreeMap::new(), next: 0, is_grpc: false }
+    }
+}
+
+impl Dissector for Http2 {
+    fn bytes(&mut self, side: Direction, at: u64, bytes: &[u8], found: &mut Vec<Found>) {
+        let (mut at, mut left) = (at, bytes);
+        while let Some(step) = self.sides[side as usize].frames.step(&mut at, &mut left) {
+            self.step(side, at, step, found);
+        }
+    }
+
+    fn unseen(&mut self, side: Direction, at: u64, count: u64, found: &mut Vec<Found>) {
+        if count == 0 {
+            return;
+        }
+        let own = &mut self.sides[side as usize];
+        let (gap, frame) = (own.frames.unseen(count), own.frames.frame());
+        match (gap, frame.what) {
+            (Gap::Frames, _) => return self.lose(side, MISSED, found),
+            (Gap::Contents(count), What::Data) => self.data_unseen(side, &frame, at, Some(count), found),
+            (Gap::Unclear, What::Data) => self.data_unseen(side, &frame, at, None, found),
+            (Gap::Contents(0), _) => {}
+            (_, What::Head | What::Promise) => own.block = None,
+            (_, What::Reset | What::Other) => {}
+        }
+        self.bytes(side, at + count, &[], found);
+    }
+
+    fn end(&mut self, side: Direction, _: u64, found: &mut Vec<Found>) {
+        self.sides[side as usize].silent.get_or_insert("the connection ended before its response");
+        self.void(found, |stream| match side {
+            Direction::There if stream.request_whole => None,
+            _ => Some(stream.missing([
+                "the connection ended within its request",
+                "the connection ended before its response",
+                "the connection ended within its response",
+            ])),
+        });
+    }
+
+    fn held(&self) -> usize {
+        let sides: usize = self.sides.iter().map(Side::held).sum();
+        sides + self.streams.len() * size_of::<Stream>()
+    }
+
+    fn protocol(&self) -> &'static str {
+        if self.is_grpc { "gRPC" } else { "HTTP/2" }
+    }
+}
+
+impl Http2 {
+    /// One that was HTTP/1 before: the response to that exchange, which began, is that of stream 1; further exchanges are numbered
+    /// from `next` on.
+    #[must_use]
+    pub fn upgraded(exchange: u64, next: u64) -> Self {
+        let mut http = Self { next, ..Self::default() };
+        let (asked, request_whole, response_began) = (true, true, true);
+        http.streams.insert(1, Stream { exchange, asked, request_whole, response_began, ..Stream::default() });
+        http.sides[0].highest = 1;
+        http
+    }
+
+    fn step(&mut self, side: Direction, at: u64, step: Step<'_>, found: &mut Vec<Found>) {
+        let frame = self.sides[side as usize].frames.frame();
+        match (step, frame.what) {
+            (Step::Begins, What::Head | What::Promise) => self.block_begins(side, &frame, found),
+            (Step::Begins, What::Data) => self.data_begins(side, &frame, found),
+            (Step::Promised, _) => self.promised(side, &frame, found),
+            (Step::Content(bytes), What::Data) => {
+                self.data(side, &frame, at - bytes.len() as u64, bytes, found);
+            }
+            (Step::Content(bytes), _) => self.sides[side as usize].hold(bytes),
+            (Step::Ends, What::Head) => self.head_ends(side, &frame, at, found),
+            (Step::Ends, What::Promise) => self.promise_ends(side, &frame, found),
+            (Step::Ends, What::Data) if frame.ends_stream => self.ends(side, frame.stream, at, found),
+            (Step::Ends, What::Reset) => self.reset(frame.stream, found),
+            (Step::Foreign, _) => self.lose(side, FOREIGN, found),
+            (Step::Begins | Step::Ends, _) => {}
+        }
+    }
+
+    /// A block of header fields begins, and with it perhaps a message.
+    fn block_begins(&mut self, side: Direction, frame: &Frame, found: &mut Vec<Found>) {
+        self.sides[side as usize].block = Some(Vec::new());
+        match (side, frame.what) {
+            (_, What::Promise) => {}
+            (Direction::There, _) if frame.stream % 2 == 1 && frame.stream > self.sides[0].highest => {
+                self.sides[0].highest = frame.stream;
+                self.opens(frame, found);
+            }
+            (Direction::There, _) => {}
+            (Direction::Back, _) => self.response_begins(frame, found),
+        }
+    }
+
+    /// The initiator opens a stream.
+    fn opens(&mut self, frame: &Frame, found: &mut Vec<Found>) {
+        let (exchange, role, side) = (self.next, Role::Request, Direction::There);
+        self.next += 1;
+        found.push(Found::Begins { exchange, role, kind: Kind::Call, side, at: frame.at });
+        self.insert(frame.stream, Stream { exchange, ..Stream::default() }, found);
+    }
+
+    fn insert(&mut self, number: u32, stream: Stream, found: &mut Vec<Found>) {
+        let full = (self.streams.len() >= MOST_WAITING).then_some("too many of its connection wait for their ends");
+        match self.sides[1].silent.or(full) {
+            Some(why) => found.push(Found::Void { exchange: stream.exchange, why }),
+            None => drop(self.streams.insert(number, stream)),
+        }
+    }
+
+    /// The responder's first block of a stream: interim responses and the final one are one response.
+    fn response_begins(&mut self, frame: &Frame, found: &mut Vec<Found>) {
+        let Some(stream) = self.streams.get_mut(&frame.stream) else { return };
+        if !std::mem::replace(&mut stream.response_began, true) {
+            let (exchange, role, side) = (stream.exchange, Role::Response, Direction::Back);
+            found.push(Found::Begins { exchange, role, kind: Kind::Call, side, at: frame.at });
+        }
+    }
+
+    /// The responder will send what nobody asked for: from the promise on, that is one message.
+    fn promised(&mut self, side: Direction, frame: &Frame, found: &mut Vec<Found>) {
+        let highest = self.sides[1].highest;
+        let is_new = |number: &u32| number.is_multiple_of(2) && *number > highest && side == Direction::Back;
+        let Some(number) = frame.promised.filter(is_new) else { return };
+        self.sides[1].highest = number;
+        let (exchange, role) = (self.next, Role::Response);
+        self.next += 1;
+        found.push(Found::Begins { exchange, role, kind: Kind::OneWay, side, at: frame.at });
+        let stream = Stream { exchange, request_whole: true, response_began: true, ..Stream::default() };
+        self.insert(number, stream, found);
+    }
+
+    fn promise_ends(&mut self, side: Direction, frame: &Frame, found: &mut Vec<Found>) {
+        let head = self.sides[side as usize].head();
+        let stream = frame.promised.and_then(|number| self.streams.get_mut(&number)).filter(|stream| !stream.asked);
+        if let Some((stream, head)) = stream.zip(head) {
+            stream.request(&head, found);
+        }
+    }
+
+    fn head_ends(&mut self, side: Direction, frame: &Frame, at: u64, found: &mut Vec<Found>) {
+        let head = self.sides[side as usize].head();
+        if let Some(stream) = self.streams.get_mut(&frame.stream) {
+            match side {
+                Direction::There if stream.asked => {}
+                Direction::There => stream.request(&head.unwrap_or_default(), found),
+                Direction::Back => stream.response(head, frame.ends_stream, found),
+            }
+            self.is_grpc |= stream.is_grpc;
+        }
+        if frame.ends_stream {
+            self.ends(side, frame.stream, at, found);
+        }
+    }
+
+    fn data_begins(&mut self, side: Direction, frame: &Frame, found: &mut Vec<Found>) {
+        let early = |stream: &Stream| side == Direction::Back && !stream.response_began;
+        if self.streams.get(&frame.stream).is_some_and(early)
+            && let Some(stream) = self.streams.remove(&frame.stream)
+        {
+            found.push(Found::Void { exchange: stream.exchange, why: "its data came before its head" });
+        }
+    }
+
+    fn data(&mut self, side: Direction, frame: &Frame, at: u64, bytes: &[u8], found: &mut Vec<Found>) {
+        let Some((exchange, Some(messages))) = self.messages(side, frame) else { return };
+        messages.bytes(at, bytes, |at| found.push(Found::Part { exchange, side, at }));
+    }
+
+    /// So many bytes of data, or it is not known how many, were not seen.
+    fn data_unseen(&mut self, side: Direction, frame: &Frame, at: u64, count: Option<u64>, found: &mut Vec<Found>) {
+        let Some((exchange, messages)) = self.messages(side, frame) else { return };
+        let give = |at| found.push(Found::Part { exchange, side, at });
+        let known = messages.as_mut().zip(count).is_some_and(|(messages, count)| messages.unseen(at, count, give));
+        if !known {
+            *messages = None;
+        }
+    }
+
+    /// The messages of the response that a frame of data belongs to.
+    fn messages(&mut self, side: Direction, frame: &Frame) -> Option<(u64, &mut Option<Messages>)> {
+        let stream = self.streams.get_mut(&frame.stream).filter(|_| side == Direction::Back)?;
+        Some((stream.exchange, &mut stream.messages))
+    }
+
+    /// A message is whole.
+    fn ends(&mut self, side: Direction, number: u32, at: u64, found: &mut Vec<Found>) {
+        let Some(stream) = self.streams.get_mut(&number) else { return };
+        let (role, whole) = match side {
+            Direction::There => (Role::Request, &mut stream.request_whole),
+            Direction::Back => (Role::Response, &mut stream.response_whole),
+        };
+        if !std::mem::replace(whole, true) {
+            found.push(Found::Ends { exchange: stream.exchange, role, side, at });
+        }
+        if stream.request_whole && stream.response_whole {
+            self.streams.remove(&number);
+        }
+    }
+
+    /// One side wants to hear no more of a stream.
+    fn reset(&mut self, number: u32, found: &mut Vec<Found>) {
+        let Some(stream) = self.streams.remove(&number) else { return };
+        let why = stream.missing([
+            "its stream was reset within its request",
+            "its stream was reset before its response",
+            "its stream was reset within its response",
+        ]);
+        found.push(Found::Void { exchange: stream.exchange, why });
+    }
+
+    /// Nothing more is known of a side, and nothing of the exchanges that go on.
+    fn lose(&mut self, side: Direction, why: &'static str, found: &mut Vec<Found>) {
+        let own = &mut self.sides[side as usize];
+        own.frames.lose();
+        (own.fields, own.block) = (None, None);
+        own.silent.get_or_insert(why);
+        self.void(found, |_| Some(why));
+    }
+
+    /// Gives up the exchanges that there is a reason for.
+    fn void(&mut self, found: &mut Vec<Found>, why: impl Fn(&Stream) -> Option<&'static str>) {
+        self.streams.retain(|_, stream| {
+            let why = why(stream);
+            found.extend(why.map(|why| Found::Void { exchange: stream.exchange, why }));
+            why.is_none()
+        });
+    }
+}
+
+impl Side {
+    fn new(with_preface: bool) -> Self {
+        Self {
+            frames: Frames::new(with_preface),
+            fields: Some(hpack::Decoder::default()),
+            block: None,
+            highest: 0,
+            silent: None,
+        }
+    }
+
+    fn held(&self) -> usize {
+        self.block.as_ref().map_or(0, Vec::len) + self.fields.as_ref().map_or(0, hpack::Decoder::held)
+    }
+
+    /// Holds bytes of a block of header fields, as far as it is whole and not too long.
+    fn hold(&mut self, bytes: &[u8]) {
+        self.block = self.block.take().filter(|block| block.len() + bytes.len() <= LONGEST_HEAD);
+        if let Some(block) = &mut self.block {
+            block.extend_from_slice(bytes);
+        }
+    }
+
+    /// What the block says that is whole now; nothing where it or one before it was not.
+    fn head(&mut self) -> Option<Head> {
+        let (mut fields, block) = (self.fields.take()?, self.block.take()?);
+        let mut head = Head::default();
+        fields.block(&block, |name, value| head.field(name, value)).ok()?;
+        self.fields = Some(fields);
+        Some(head)
+    }
+}
+
+impl Stream {
+    /// The head of its request is whole; it is empty where it is not known.
+    fn request(&mut self, head: &Head, found: &mut Vec<Found>) {
+        self.asked = true;
+        self.is_grpc = head.is_grpc;
+        if let Some(name) = head.name() {
+            found.push(Found::Named { exchange: self.exchange, role: Role::Request, name });
+        }
+    }
+
+    /// A head of its response is whole, or its trailers are.
+    fn response(&mut self, head: Option<Head>, last: bool, found: &mut Vec<Found>) {
+        let head = head.unwrap_or_default();
+        if head.status.is_some_and(|status| status < 200) && !last {
+            return; // An interim response: another head follows.
+        }
+        if !std::mem::replace(&mut self.answered, true) {
+            self.status = head.status;
+            self.is_grpc |= head.is_grpc;
+            self.messages = self.is_grpc.then(Messages::default);
+        }
+        // Of a call of gRPC, the trailers say how it went; where there are none, the status of HTTP does.
+        let of_grpc = head.grpc_status.filter(|_| self.is_grpc).map(|status| [b"grpc-status ", &*status].concat());
+        let of_http = self.status.filter(|_| last || !self.is_grpc).map(|status| status.to_string().into_bytes());
+        if let Some(name) = of_grpc.or(of_http)
+            && !std::mem::replace(&mut self.named, true)
+        {
+            found.push(Found::Named { exchange: self.exchange, role: Role::Response, name: name_of(&name) });
+        }
+    }
+
+    /// What of it is missing: a part of its request, its response, or a part of that.
+    const fn missing(&self, why: [&'static str; 3]) -> &'static str {
+        match (self.request_whole, self.response_began) {
+            (false, _) => why[0],
+            (true, false) => why[1],
+            (true, true) => why[2],
+        }
+    }
+}
+
+impl Head {
+    fn field(&mut self, name: &[u8], value: &[u8]) {
+        let cut = &value[..value.len().min(LONGEST_NAME)];
+        match name {
+            b":method" => self.method = cut.to_vec(),
+            b":path" => self.path = cut.to_vec(),
+            b":authority" => self.authority = cut.to_vec(),
+            b":status" => self.status = std::str::from_utf8(cut).ok().and_then(|status| status.parse().ok()),
+            b"grpc-status" => self.grpc_status = Some(cut.to_vec()),
+            b"content-type" => self.is_grpc = grpc::is_type(cut),
+            _ => {}
+        }
+    }
+
+    /// The name of a request.
+    fn name(&self) -> Option<String> {
+        // A CONNECT has no path.
+        let target = if self.path.is_empty() { &self.authority } else { &self.path };
+        match (self.method.is_empty(), self.is_grpc) {
+            (true, _) => None,
+            (false, true) => Some(name_of(target)),
+            (false, false) => Some(name_of(&[&*self.method, b" ", target].concat())),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -1,0 +1,363 @@
+//! Frames of one side (RFC 9113, sections 4 and 6), byte by byte: what begins, what of it is contents, where it ends. A block of header
+//! fields and its continuations are one frame here. Nothing is held but a header; padding and priorities are left out.
+
+/// What the initiator says first.
+pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// Bytes of a frame's header.
+const HEADER: usize = 9;
+
+const END_STREAM: u8 = 0x1;
+const END_HEADERS: u8 = 0x4;
+const PADDED: u8 = 0x8;
+const PRIORITY: u8 = 0x20;
+
+/// What a frame is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum What {
+    /// DATA.
+    Data,
+    /// HEADERS with its continuations.
+    Head,
+    /// `PUSH_PROMISE` with its continuations.
+    Promise,
+    /// `RST_STREAM`.
+    Reset,
+    /// What belongs to no exchange.
+    #[default]
+    Other,
+}
+
+/// A frame that goes on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Frame {
+    pub(super) what: What,
+    pub(super) stream: u32,
+    /// The offset of its first byte.
+    pub(super) at: u64,
+    /// Nothing follows it on its stream.
+    pub(super) ends_stream: bool,
+    /// The stream that a promise is about, where that came.
+    pub(super) promised: Option<u32>,
+}
+
+/// What the next bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step<'b> {
+    /// The header of a frame is whole.
+    Begins,
+    /// The frame says which stream it promises.
+    Promised,
+    /// Data, or a part of a block of header fields.
+    Content(&'b [u8]),
+    /// The frame is whole.
+    Ends,
+    /// It is not HTTP/2: nothing more is known.
+    Foreign,
+}
+
+/// What was missed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Gap {
+    /// So many bytes of the contents of the frame that goes on.
+    Contents(u64),
+    /// Bytes of that frame, and it is not known how many of them are contents.
+    Unclear,
+    /// Where frames begin: nothing more is known.
+    Frames,
+}
+
+/// One side.
+#[derive(Debug)]
+pub(super) struct Frames {
+    state: State,
+    frame: Frame,
+    /// What is held of a header, or of what stands before the contents.
+    held: [u8; HEADER],
+    held_bytes: usize,
+    /// Bytes of the payload that are to come, and how many of them are padding.
+    left: u32,
+    padding: u32,
+    flags: u8,
+    /// Only a continuation may follow.
+    continues: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// So many bytes of the preface came.
+    Preface(usize),
+    Header,
+    /// Before the contents: the length of the padding, a priority, the number of a stream; of so many bytes.
+    Before(usize),
+    Contents,
+    Lost,
+}
+
+impl Frames {
+    /// Of a side that says that preface first, or none.
+    pub(super) fn new(with_preface: bool) -> Self {
+        Self {
+            state: if with_preface { State::Preface(0) } else { State::Header },
+            frame: Frame::default(),
+            held: [0; HEADER],
+            held_bytes: 0,
+            left: 0,
+            padding: 0,
+            flags: 0,
+            continues: false,
+        }
+    }
+
+    /// The frame that the last step was about.
+    pub(super) const fn frame(&self) -> Frame {
+        self.frame
+    }
+
+    /// Nothing more is known of the side.
+    pub(super) const fn lose(&mut self) {
+        self.state = State::Lost;
+    }
+
+    /// The next step, by bytes that are taken from the front; nothing when all are taken.
+    pub(super) fn step<'b>(&mut self, at: &mut u64, bytes: &mut &'b [u8]) -> Option<Step<'b>> {
+        loop {
+            if self.state == State::Contents && self.left == 0 {
+                self.state = State::Header;
+                if !self.continues {
+                    return Some(Step::Ends);
+                }
+            }
+            if bytes.is_empty() {
+                return None;
+            }
+            let step = match self.state {
+                State::Preface(came) => self.preface(came, at, bytes),
+                State::Header => self.header(at, bytes),
+                State::Before(length) => self.before(length, at, bytes),
+                State::Contents => self.contents(at, bytes),
+                State::Lost => {
+                    take(usize::MAX, at, bytes);
+                    None
+                }
+            };
+            if step == Some(Step::Foreign) {
+                self.state = State::Lost;
+            }
+            if step.is_some() {
+                return step;
+            }
+        }
+    }
+
+    /// So many bytes were not seen. A step may be possible after it.
+    pub(super) fn unseen(&mut self, count: u64) -> Gap {
+        let within = matches!(self.state, State::Before(_) | State::Contents) && count <= u64::from(self.left);
+        if !within {
+            self.state = State::Lost;
+            return Gap::Frames;
+        }
+        let contents = self.left - self.padding;
+        self.left -= count as u32;
+        self.padding = self.padding.min(self.left);
+        match self.state {
+            State::Contents => Gap::Contents(count.min(u64::from(contents))),
+            _ => {
+                (self.state, self.held_bytes) = (State::Contents, 0);
+                Gap::Unclear
+            }
+        }
+    }
+
+    fn preface<'b>(&mut self, came: usize, at: &mut u64, bytes: &mut &'b [u8]) -> Option<Step<'b>> {
+        let taken = take(PREFACE.len() - came, at, bytes);
+        if !PREFACE[came..].starts_with(taken) {
+            return Some(Step::Foreign);
+        }
+        let came = came + taken.len();
+        self.state = if came == PREFACE.len() { State::Header } else { State::Preface(came) };
+        None
+    }
+
+    fn header<'b>(&mut self, at: &mut u64, bytes: &mut &'b [u8]) -> Option<Step<'b>> {
+        let began = *at - self.held_bytes as u64;
+        if !self.hold(HEADER, at, bytes) {
+            return None;
+        }
+        let [a, b, c, kind, flags, stream @ ..] = self.held;
+        (self.left, self.padding, self.flags) = (u32::from_be_bytes([0, a, b, c]), 0, flags);
+        let stream = u32::from_be_bytes(stream) & 0x7fff_ffff;
+        if self.continues {
+            return self.continuation(kind, stream);
+        }
+        let what = match kind {
+            0x0 => What::Data,
+            0x1 => What::Head,
+            0x3 => What::Reset,
+            0x5 => What::Promise,
+            0x9 => return Some(Step::Foreign),
+            _ => What::Other,
+        };
+        let before = before(what, flags);
+        if before > self.left as usize || (what != What::Other && stream == 0) {
+            return Some(Step::Foreign);
+        }
+        let ends_stream = matches!(what, What::Data | What::Head) && flags & END_STREAM != 0;
+        self.frame = Frame { what, stream, at: began, ends_stream, promised: None };
+        self.continues = matches!(what, What::Head | What::Promise) && flags & END_HEADERS == 0;
+        self.state = if before == 0 { State::Contents } else { State::Before(before) };
+        Some(Step::Begins)
+    }
+
+    /// Only a continuation of the same stream may come now.
+    fn continuation<'b>(&mut self, kind: u8, stream: u32) -> Option<Step<'b>> {
+        if kind != 0x9 || stream != self.frame.stream {
+            return Some(Step::Foreign);
+        }
+        self.continues = self.flags & END_HEADERS == 0;
+        self.state = State::Contents;
+        None
+    }
+
+    fn before<'b>(&mut self, length: usize, at: &mut u64, bytes: &mut &'b [u8]) -> Option<Step<'b>> {
+        let held = self.held_bytes;
+        let whole = self.hold(length, at, bytes);
+        self.left -= if whole { length - held } else { self.held_bytes - held } as u32;
+        if !whole {
+            return None;
+        }
+        let padded = self.flags & PADDED != 0;
+        self.padding = if padded { u32::from(self.held[0]) } else { 0 };
+        self.state = State::Contents;
+        if self.padding > self.left {
+            return Some(Step::Foreign);
+        }
+        if self.frame.what != What::Promise {
+            return None;
+        }
+        let [.., a, b, c, d] = self.held[..length] else { return None };
+        self.frame.promised = Some(u32::from_be_bytes([a, b, c, d]) & 0x7fff_ffff);
+        Some(Step::Promised)
+    }
+
+    fn contents<'b>(&mut self, at: &mut u64, bytes: &mut &'b [u8]) -> Option<Step<'b>> {
+        let (contents, padding) = (self.left - self.padding, self.padding);
+        let taken = take(if contents > 0 { contents } else { padding } as usize, at, bytes);
+        self.left -= taken.len() as u32;
+        self.padding = self.padding.min(self.left);
+        let wanted = contents > 0 && matches!(self.frame.what, What::Data | What::Head | What::Promise);
+        wanted.then_some(Step::Content(taken))
+    }
+
+    /// Holds bytes until there are so many; whether there are.
+    fn hold(&mut self, length: usize, at: &mut u64, bytes: &mut &[u8]) -> bool {
+        let taken = take(length - self.held_bytes, at, bytes);
+        let end = self.held_bytes + taken.len();
+        self.held[self.held_bytes..end].copy_from_slice(taken);
+        self.held_bytes = if end == length { 0 } else { end };
+        end == length
+    }
+}
+
+/// Bytes that stand before the contents of a frame.
+const fn before(what: What, flags: u8) -> usize {
+    let padding = if flags & PADDED != 0 { 1 } else { 0 };
+    match what {
+        What::Data => padding,
+        What::Head if flags & PRIORITY != 0 => padding + 5,
+        What::Head => padding,
+        What::Promise => padding + 4,
+        What::Reset | What::Other => 0,
+    }
+}
+
+/// Takes so many bytes from the front, or all.
+fn take<'b>(count: usize, at: &mut u64, bytes: &mut &'b [u8]) -> &'b [u8] {
+    let (taken, behind) = bytes.split_at(count.min(bytes.len()));
+    *at += taken.len() as u64;
+    *bytes = behind;
+    taken
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Steps of a responder's frames, each with the offset behind it.
+    fn steps(bytes: &[u8]) -> Vec<String> {
+        let (mut frames, mut at, mut left, mut steps) = (Frames::new(false), 0, bytes, Vec::new());
+        while let Some(step) = frames.step(&mut at, &mut left) {
+            let Frame { what, stream, at: from, ends_stream, promised } = frames.frame();
+            let last = if ends_stream { " last" } else { "" };
+            steps.push(match step {
+                Step::Begins => format!("{at} {what:?} of {stream} from {from}{last}"),
+                Step::Content(bytes) => format!("{at} {}", String::from_utf8_lossy(bytes)),
+                Step::Promised => format!("{at} promised {promised:?}"),
+                step => format!("{at} {step:?}"),
+            });
+        }
+        assert!(left.is_empty());
+        steps
+    }
+
+    #[test]
+    fn data_with_padding_and_without() {
+        let bytes = b"\0\0\x03\0\0\0\0\0\x01abc\0\0\x06\0\x09\0\0\0\x03\x02def\0\0";
+        assert_eq!(
+            steps(bytes),
+            ["9 Data of 1 from 0", "12 abc", "12 Ends", "21 Data of 3 from 12 last", "25 def", "27 Ends",]
+        );
+    }
+
+    #[test]
+    fn a_head_with_priority_padding_and_continuations_is_one_frame() {
+        let bytes = b"\0\0\x0a\x01\x29\0\0\0\x01\x02\x80\0\0\0\x10ab\0\0\
+            \0\0\0\x09\0\0\0\0\x01\
+            \0\0\x01\x09\x04\0\0\0\x01c";
+        assert_eq!(steps(bytes), ["9 Head of 1 from 0 last", "17 ab", "38 c", "38 Ends"]);
+    }
+
+    #[test]
+    fn a_promise_names_its_stream() {
+        let bytes = b"\0\0\x06\x05\x04\0\0\0\x01\x80\0\0\x02ab";
+        assert_eq!(steps(bytes), ["9 Promise of 1 from 0", "13 promised Some(2)", "15 ab", "15 Ends"]);
+    }
+
+    #[test]
+    fn what_belongs_to_no_exchange_is_skipped() {
+        let bytes = b"\0\0\x06\x04\0\0\0\0\0abcdef\0\0\0\x04\x01\0\0\0\0\0\0\x08\x06\0\0\0\0\0abcdefgh";
+        let ends: Vec<String> = steps(bytes).into_iter().filter(|step| step.ends_with("Ends")).collect();
+        assert_eq!(ends, ["15 Ends", "24 Ends", "41 Ends"]);
+    }
+
+    #[test]
+    fn what_no_frame_may_be_is_foreign() {
+        let foreign: [&[u8]; 6] = [
+            b"\0\0\0\0\0\0\0\0\0",                             // Data of no stream.
+            b"\0\0\0\0\x08\0\0\0\x01",                         // Padding without a length.
+            b"\0\0\x02\0\x08\0\0\0\x01\x02a",                  // More padding than there is.
+            b"\0\0\0\x09\0\0\0\0\x01",                         // A continuation of nothing.
+            b"\0\0\0\x01\0\0\0\0\x01\0\0\0\x09\x04\0\0\0\x03", // A continuation of another stream.
+            b"\0\0\0\x01\0\0\0\0\x01\0\0\0\0\0\0\0\0\x01",     // Something else than a continuation.
+        ];
+        for bytes in foreign {
+            assert!(steps(bytes).last().unwrap().ends_with("Foreign"), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn gaps_within_a_frame_are_counted_and_others_lose_it() {
+        let (mut frames, mut at) = (Frames::new(false), 0);
+        frames.step(&mut at, &mut &b"\xff\xff\xff\0\x08\0\0\0\x01\x05"[..]);
+        assert_eq!(frames.unseen(1), Gap::Unclear);
+        assert_eq!(frames.unseen(1000), Gap::Contents(1000));
+        assert_eq!(frames.unseen(0xff_ffff - 1001), Gap::Contents(0xff_ffff - 1001));
+        assert_eq!(frames.step(&mut at, &mut &[][..]), Some(Step::Ends));
+        assert_eq!(frames.unseen(1), Gap::Frames);
+
+        let mut frames = Frames::new(false);
+        let mut bytes = &b"\0\0\x06\0\x08\0\0\0\x01\x02a"[..];
+        while frames.step(&mut at, &mut bytes).is_some() {}
+        assert_eq!(frames.unseen(4), Gap::Contents(2));
+        assert_eq!(frames.step(&mut at, &mut &[][..]), Some(Step::Ends));
+    }
+}
