@@ -395,11 +395,15 @@ pub const ENTRIES: &[Entry] = &[
             "request_bytes",
             "response_bytes",
             "parts",
-            "parent",
-            "parent_ppm",
             "unknown",
         ],
-        "a request of a program that is not ours: what it was, between whom, for which other one; why no more is known of it",
+        "a request of a program that is not ours: what it was, between whom; why no more is known of it",
+    ),
+    entry(
+        "REQUEST_PARENT",
+        Layer::Tool,
+        &["unit", "parent", "parent_ppm"],
+        "a request was made for another one, and how sure that is",
     ),
     entry(
         "REQUEST_TIME",

@@ -43,8 +43,6 @@ pub struct Known<'k> {
     pub programs: (&'k str, &'k str),
     /// What the server did.
     pub work: Option<Work>,
-    /// The unit of the request that it was made for, and how sure that is, parts of a million.
-    pub parent: Option<(i64, u32)>,
     /// Whether names are kept with all their values.
     pub contents: bool,
 }
@@ -143,7 +141,6 @@ impl Line<'_> {
             Kind::OneWay => "one way",
         };
         let name = if known.contents { exchange.name.clone() } else { masked(exchange.protocol, &exchange.name) };
-        let parent = known.parent;
         emit(
             host,
             "REQUEST",
@@ -162,8 +159,6 @@ impl Line<'_> {
                 bytes(&exchange.request).into(),
                 exchange.response.as_ref().map(bytes).into(),
                 exchange.parts.into(),
-                parent.map(|(unit, _)| unit).into(),
-                parent.map(|(_, ppm)| i64::from(ppm)).into(),
                 exchange.void.map_or(Value::Absent, Value::Text),
             ],
         );

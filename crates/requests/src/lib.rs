@@ -9,6 +9,7 @@
 //! | [`account`] | where its time went, as parts that add up to it |
 //! | [`emit`] | an exchange as events |
 //! | [`names`] | names of requests without their values |
+//! | [`parents`] | which requests were made for which others |
 //! | [`progress`] | when bytes of a stream first passed a point |
 //! | `connection` | one connection: its two directions, and the exchanges on it |
 
@@ -18,6 +19,7 @@ mod connection;
 pub mod emit;
 pub mod exchange;
 pub mod names;
+pub mod parents;
 pub mod progress;
 
 pub use builder::{Builder, Host, SocketEvent, Unknown};

@@ -8,6 +8,7 @@ mod net;
 mod shown;
 mod size;
 mod took;
+mod trace;
 
 use crate::exit::Result;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -27,6 +28,7 @@ pub(crate) use net::{Net, NetCommand, NetDown, NetExec, NetList, NetSet, NetShow
 pub(crate) use shown::{Notes, Show, Shown};
 use size::size;
 pub(crate) use took::Took;
+pub(crate) use trace::{See, Trace};
 
 /// Where does a distributed application's time go, and what would make it faster?
 #[derive(Debug, Parser)]
@@ -171,6 +173,9 @@ pub(crate) enum Command {
     /// Monitor this machine: cores, interfaces, TCP events, switches
     #[command(after_help = AFTER_WATCH)]
     Watch(Watch),
+    /// Trace programs as they are: where the time of their requests goes, and what limits them
+    #[command(override_usage = "stackline trace [OPTIONS] [--] <COMMAND...> | <HOST -- COMMAND...>... | --pid <PID>...", after_help = trace::AFTER)]
+    Trace(Trace),
     /// Open the page of a kept run in a browser; makes it when there is none
     Open(Open),
     /// Show the networks of a specification, run any program on one
@@ -632,7 +637,7 @@ pub(crate) enum Cipher {
 }
 
 /// `100ms`, `1.5 s`, `2min`.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let form = "a number with its unit: us, ms, s, min or h, as in 100ms";
     let split = text.find(|letter: char| letter.is_ascii_alphabetic()).ok_or(form)?;
     let (number, unit) = text.split_at(split);

@@ -30,6 +30,7 @@ mod show;
 mod simulated;
 mod source;
 mod text;
+mod trace;
 mod truth;
 mod watch;
 
@@ -66,6 +67,7 @@ fn main() -> ExitCode {
         Command::Report(flags) => report::report(&flags),
         Command::Query(flags) => query::query(&flags),
         Command::Watch(flags) => watch::watch(&flags),
+        Command::Trace(flags) => trace::trace(&flags),
         Command::Open(flags) => report::open(&flags),
         Command::Net(flags) => net::net(&flags),
         Command::Blocks(flags) => blocks::blocks(&flags),

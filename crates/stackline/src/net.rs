@@ -4,7 +4,7 @@ mod exec;
 mod set;
 mod up;
 
-pub(crate) use exec::emulate;
+pub(crate) use exec::{emulate, is_host, opened};
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags::{self, NetCommand};

@@ -101,6 +101,7 @@ pub(crate) fn requests(log: &Log<'_>) -> Vec<Request> {
     };
     each("REQUEST_TIME", &|request, row| request.times = Some(times(log, row)));
     each("REQUEST_NETWORK", &|request, row| request.network = network(log, row));
+    each("REQUEST_PARENT", &|request, row| request.parent = log.number(row, "parent"));
     each("REQUEST_WORK", &|request, row| request.work = Some(work(log, row)));
     all
 }
@@ -120,7 +121,6 @@ fn request(log: &Log<'_>, row: u32) -> Request {
         server: either("server"),
         programs: (either("client_program"), either("server_program")),
         bytes: (number("request_bytes").unwrap_or(0), number("response_bytes").unwrap_or(0)),
-        parent: number("parent"),
         unknown: log.text(row, "unknown").map(str::to_owned),
         end_ns: log.at(row),
         ..Request::default()

@@ -8,6 +8,7 @@ use crate::source::Source;
 use stackline_core::network::Network;
 use stackline_core::random::Seed;
 use stackline_emu::client::Emulation;
+use stackline_emu::engine::Options;
 use stackline_emu::enter::{self, HostProgram};
 use stackline_emu::server::{self, ClientChannel};
 
@@ -16,7 +17,10 @@ pub(super) fn exec(flags: &flags::NetExec) -> Result {
     let (text, host) = flags.text()?;
     let (mut emulation, network) = match up::by_name(&text)? {
         Some((emulation, up)) => (emulation, as_it_is(flags, up.network)?),
-        None => declared(flags, &text, host)?,
+        None => {
+            let (network, options) = (flags.network.as_deref(), flags.options());
+            declared(&Chosen { network, seed: flags.seed, join: flags.join, options }, &text, host)?
+        }
     };
     let network = &network;
     emulation.uses()?;
@@ -41,6 +45,28 @@ pub(super) fn exec(flags: &flags::NetExec) -> Result {
     Ok(Exit::Program(u8::try_from(code).unwrap_or(u8::MAX)))
 }
 
+/// The network that a text declares, or that is up by its name, and that has such a host: made, or joined where it is up.
+pub(crate) fn opened(text: &flags::Text, host: &str) -> Result<(Emulation, Network)> {
+    match up::by_name(text)? {
+        Some((emulation, up)) => Ok((emulation, up.network)),
+        None => declared(&Chosen::default(), text, host),
+    }
+}
+
+/// Whether a network has a host.
+pub(crate) fn is_host(network: &Network, host: &str) -> Result<()> {
+    if network.host(host).is_some() { Ok(()) } else { Err(unknown(host, &[network])) }
+}
+
+/// What chooses among networks, and how one is made.
+#[derive(Default)]
+struct Chosen<'f> {
+    network: Option<&'f str>,
+    seed: Option<u64>,
+    join: bool,
+    options: Options,
+}
+
 /// A network that is up is entered as it is: what chooses or makes one has no place.
 fn as_it_is(flags: &flags::NetExec, network: Network) -> Result<Network> {
     let extra = match (flags.seed, &flags.network) {
@@ -54,19 +80,19 @@ fn as_it_is(flags: &flags::NetExec, network: Network) -> Result<Network> {
 }
 
 /// The network that a specification declares: made, or joined where it is up.
-fn declared(flags: &flags::NetExec, text: &flags::Text, host: &str) -> Result<(Emulation, Network)> {
+fn declared(chosen: &Chosen<'_>, text: &flags::Text, host: &str) -> Result<(Emulation, Network)> {
     let source = Source::of(text)?;
     let plan = source.declarations(text)?;
-    let network = holding(&plan.networks, host, flags.network.as_deref(), &source)?;
+    let network = holding(&plan.networks, host, chosen.network, &source)?;
     stackline_emu::CAPABILITIES.accepts(network).map_err(emulated_only)?;
-    if flags.join {
+    if chosen.join {
         return Ok((up::joined(&network.name)?.0, network.clone()));
     }
-    let seed = Seed::root(flags.seed.unwrap_or(plan.seed)).child("network").child(&network.name);
+    let seed = Seed::root(chosen.seed.unwrap_or(plan.seed)).child("network").child(&network.name);
     let program = std::env::current_exe()
         .map_err(|error| Error::environment(format!("this program's own file cannot be found: {error}")))?;
-    let second = up::is_second(network, &flags.options())?;
-    let made = Emulation::shared(&program, &network.name, network, seed, &flags.options()).map_err(emulated_only)?;
+    let second = up::is_second(network, &chosen.options)?;
+    let made = Emulation::shared(&program, &network.name, network, seed, &chosen.options).map_err(emulated_only)?;
     second.iter().for_each(output::say);
     Ok((made, network.clone()))
 }

@@ -1,0 +1,55 @@
+//! Flags of `trace`.
+
+use clap::Args;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+pub(super) const AFTER: &str = "\
+Examples:
+  stackline trace -- curl http://127.0.0.1:8080/            # a program here
+  stackline trace --on wan.stackline web -- nginx -g 'daemon off;' client -- curl http://web/
+                                                            # two on hosts of an emulated network
+  stackline trace here -- ./server here -- ./client         # two here
+  stackline trace --pid 4242 --for 10s                      # one that runs
+  stackline lifelines last; stackline diagnose last; stackline open
+
+A host's name or `here` directly before `--` begins the next program. Programs are started in this order; those before the last are
+given time to listen. It ends with the last program, or with Ctrl-C; the others are then asked to end. docs/REAL.md says what is
+seen, what is not and what it costs.";
+
+#[derive(Args, Debug)]
+pub(crate) struct Trace {
+    /// An emulated network, as a specification or by the name of one that is up; hosts are its hosts
+    #[arg(long, value_name = "NETWORK")]
+    pub(crate) on: Option<PathBuf>,
+    /// Programs that run already, on this machine
+    #[arg(long, value_name = "PID", num_args = 1.., conflicts_with = "on")]
+    pub(crate) pid: Vec<u32>,
+    /// How long programs that run already are traced; until Ctrl-C without it
+    #[arg(long = "for", value_name = "TIME", value_parser = crate::flags::duration)]
+    pub(crate) duration: Option<std::time::Duration>,
+    /// What is looked at: packets alone, or packets, sockets and threads (the kernel's trace events; root)
+    #[arg(long, value_enum, default_value_t = See::Calls)]
+    pub(crate) see: See,
+    /// Keep names of requests with all that is in them: values of queries, literals of statements
+    #[arg(long)]
+    pub(crate) keep_contents: bool,
+    /// The name of the run that is kept
+    #[arg(long, value_name = "NAME", default_value = "trace")]
+    pub(crate) name: String,
+    /// Print the findings as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Programs: COMMAND..., or HOST -- COMMAND... for each
+    #[arg(value_name = "HOST -- COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) words: Vec<OsString>,
+}
+
+/// What is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum See {
+    /// Packets and no program: the cheapest
+    Packets,
+    /// Packets, what programs do at their sockets, and when their threads run
+    Calls,
+}

@@ -1,0 +1,338 @@
+//! `stackline trace`: programs that are not ours, as they are, on hosts of an emulated network or here: their requests as a run,
+//! with what limits them.
+
+mod programs;
+mod recorder;
+mod sources;
+mod who;
+
+use crate::diagnose;
+use crate::exit::{Error, Exit, Result};
+use crate::flags;
+use crate::flags::See;
+use crate::net;
+use crate::output;
+use crate::run::listen_for_ctrl_c;
+use programs::{HERE, Program, Running};
+use recorder::Recorder;
+use sources::{Door, Sources};
+use stackline_core::plan::Plan;
+use stackline_core::trace::{HostTrace, Index};
+use stackline_core::units;
+use stackline_emu::client::Emulation;
+use stackline_events::clock;
+use stackline_requests::{Host, Unknown};
+use stackline_runs::events::{Spooling, Stop, write_index};
+use stackline_runs::{RunDirectory, runs_root};
+use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+/// How often what was seen is taken.
+const TAKE: Duration = Duration::from_millis(10);
+/// After the last program has ended, its connections are looked at for so long.
+const AFTER: Duration = Duration::from_millis(30);
+
+/// Traces programs, keeps a run, says what limits their requests.
+pub(crate) fn trace(flags: &flags::Trace) -> Result {
+    let programs = match (flags.words.is_empty(), flags.pid.is_empty()) {
+        (true, false) => Vec::new(),
+        (false, true) => programs::programs(&flags.words)?,
+        (true, true) => {
+            return Err(Error::input("there is nothing to trace")
+                .hint("stackline trace -- COMMAND starts a program, --pid PID joins one"));
+        }
+        (false, false) => {
+            return Err(Error::input("programs are named, and --pid too").hint("trace the ones or the others"));
+        }
+    };
+    let stage = Stage::of(flags, &programs)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    listen_for_ctrl_c([&stop])?;
+    let sources = Sources::open(&stage.doors, flags.see == See::Calls, &pids(flags))?;
+    let directory = RunDirectory::create(&runs_root(), &flags.name, SystemTime::now())?;
+    let traced = Traced::new(flags, &stage, sources, &directory)?;
+    let (done, ended) = traced.run(flags, &stage, programs, &stop)?;
+    let path = directory.path().to_path_buf();
+    directory.finish(&[], true, None)?;
+    report(flags, &path, &done)?;
+    Ok(code(ended))
+}
+
+/// What this thread starts is traced from its first moment: so is the thread itself. And programs that run.
+fn pids(flags: &flags::Trace) -> Vec<u32> {
+    if flags.pid.is_empty() { vec![own_thread()] } else { flags.pid.clone() }
+}
+
+fn own_thread() -> u32 {
+    nix::unistd::gettid().as_raw().unsigned_abs()
+}
+
+/// Where programs run.
+struct Stage {
+    doors: Vec<Door>,
+    hosts: Vec<Host>,
+    /// The network's hosts, where it is one.
+    network: Option<(String, Emulation)>,
+}
+
+impl Stage {
+    fn of(flags: &flags::Trace, programs: &[Program]) -> Result<Self> {
+        let Some(on) = &flags.on else { return Self::here(programs) };
+        let word = on.to_string_lossy().into_owned();
+        let text = flags::Text { spec: Some(on.clone()), ..flags::Text::default() };
+        let first = programs.first().map_or("", |program| program.host.as_str());
+        if first == HERE {
+            return Err(Error::input("a program on a network needs a host").hint(format!(
+                "stackline trace --on {word} HOST -- COMMAND; `stackline net show {word}` shows the hosts"
+            )));
+        }
+        let (mut emulation, network) = net::opened(&text, first)?;
+        for program in programs {
+            net::is_host(&network, &program.host)?;
+        }
+        emulation.uses()?;
+        let handles = emulation.hosts().to_vec();
+        let doors = handles
+            .iter()
+            .map(|host| Door { name: host.name.clone(), net: Some((host.net.clone(), host.user.clone())) });
+        let hosts = handles.iter().map(|host| Host { name: host.name.clone(), addresses: vec![host.address.into()] });
+        Ok(Self { doors: doors.collect(), hosts: hosts.collect(), network: Some((word, emulation)) })
+    }
+
+    fn here(programs: &[Program]) -> Result<Self> {
+        if let Some(other) = programs.iter().find(|program| program.host != HERE) {
+            return Err(Error::input(format!("{} is no host: there is no network", other.host))
+                .hint("--on NETWORK names the network; `here` is this machine"));
+        }
+        let addresses = nix::ifaddrs::getifaddrs()
+            .map_err(|error| Error::environment(format!("the addresses of this machine cannot be read: {error}")))?;
+        let ip = |address: nix::ifaddrs::InterfaceAddress| {
+            let address = address.address?;
+            let four = address.as_sockaddr_in().map(|four| std::net::IpAddr::V4(four.ip()));
+            four.or_else(|| address.as_sockaddr_in6().map(|six| std::net::IpAddr::V6(six.ip())))
+        };
+        let addresses = addresses.filter_map(ip).collect();
+        let door = Door { name: HERE.into(), net: None };
+        Ok(Self { doors: vec![door], hosts: vec![Host { name: HERE.into(), addresses }], network: None })
+    }
+
+    /// The command of a program: itself, or entered into its host.
+    fn command(&self, program: &Program) -> Result<Command> {
+        let Some((word, _)) = &self.network else {
+            let mut command = Command::new(&program.command[0]);
+            command.args(&program.command[1..]);
+            return Ok(command);
+        };
+        let own = std::env::current_exe()
+            .map_err(|error| Error::environment(format!("this program cannot find itself: {error}")))?;
+        let mut command = Command::new(own);
+        command.args(["net", "exec", word, &program.host, "--"]).args(&program.command);
+        Ok(command)
+    }
+}
+
+/// What came of a trace.
+struct Done {
+    requests: u64,
+    foreign: u64,
+    by_protocol: BTreeMap<&'static str, u64>,
+    programs: Vec<(String, String, String)>,
+    unknown: Unknown,
+    packets: u64,
+    lost_packets: u64,
+    records: u64,
+    lost_records: u64,
+    absent: BTreeMap<String, String>,
+    seconds: f64,
+    cost_s: f64,
+}
+
+/// A trace that goes on.
+struct Traced {
+    sources: Sources,
+    recorder: Recorder,
+    spool: Spooling,
+    path: std::path::PathBuf,
+    began: Instant,
+}
+
+impl Traced {
+    fn new(flags: &flags::Trace, stage: &Stage, sources: Sources, directory: &RunDirectory) -> Result<Self> {
+        let is_here = stage.network.is_none();
+        let only_traced = is_here && sources.has_sockets() && sources.has_threads();
+        let mut recorder = Recorder::new(stage.hosts.clone(), sources.has_threads(), only_traced, flags.keep_contents);
+        match flags.pid.is_empty() {
+            true => recorder.who.trace_children_of(own_thread()),
+            false => flags.pid.iter().for_each(|pid| recorder.who.trace(*pid)),
+        }
+        let path = directory.path().to_path_buf();
+        Ok(Self { sources, recorder, spool: Spooling::of(directory.path())?, path, began: Instant::now() })
+    }
+
+    /// Starts the programs, looks until the last of them has ended, keeps what was seen.
+    fn run(
+        mut self,
+        flags: &flags::Trace,
+        stage: &Stage,
+        programs: Vec<Program>,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<(Done, Option<ExitStatus>)> {
+        let over = Arc::new(AtomicBool::new(false));
+        let looking = Arc::clone(&over);
+        let looker = std::thread::Builder::new().name("trace".into()).spawn(move || {
+            let looked = self.look(&looking);
+            (self, looked)
+        });
+        let looker = looker.map_err(|error| Error::environment(format!("no thread can be started: {error}")))?;
+        let ended = carry_out(flags, stage, programs, stop);
+        over.store(true, Ordering::Relaxed);
+        let (traced, looked) =
+            looker.join().map_err(|_| Error::measurement("what was seen could not be kept: a thread panicked"))?;
+        let cost_s = looked?;
+        Ok((traced.finish(cost_s)?, ended?))
+    }
+
+    /// Takes what is seen until it is over; CPU seconds that this took.
+    fn look(&mut self, over: &AtomicBool) -> Result<f64> {
+        let before = stackline_monitor::clock::thread_cpu_s();
+        while !over.load(Ordering::Relaxed) {
+            std::thread::sleep(TAKE);
+            self.take(false)?;
+        }
+        std::thread::sleep(AFTER);
+        self.take(true)?;
+        Ok(stackline_monitor::clock::thread_cpu_s() - before)
+    }
+
+    fn take(&mut self, end: bool) -> Result<()> {
+        let now_ns = clock::now_ns();
+        let (lost_packets, lost_records) = (self.sources.lost_packets, self.sources.lost_records);
+        let recorder = &mut self.recorder;
+        self.sources.take(now_ns, end, |at_ns, seen| recorder.see(at_ns, seen))?;
+        let lost = self.sources.lost_packets - lost_packets + self.sources.lost_records - lost_records;
+        self.recorder.lost(now_ns, lost);
+        self.recorder.advance(now_ns, &self.spool)
+    }
+
+    fn finish(mut self, cost_s: f64) -> Result<Done> {
+        let unknown = self.recorder.finish(&self.spool)?;
+        let reference = self.recorder.hosts().first().cloned().unwrap_or_default();
+        let mut index = Index { reference: reference.clone(), ..Index::default() };
+        self.recorder.index(&mut index);
+        let absent = self.sources.absent.clone();
+        let cost = BTreeMap::from([("trace".to_owned(), cost_s)]);
+        index.hosts.insert(reference, HostTrace { cost_s: cost, absent: absent.clone(), ..HostTrace::default() });
+        for (host, settled) in self.spool.settle(&Stop::default())? {
+            settled.record_in(index.hosts.entry(host).or_default());
+        }
+        write_index(&self.path, &index)?;
+        let programs = self.recorder.programs.iter().map(|((place, name), protocols)| {
+            (place.clone(), name.clone(), protocols.iter().copied().collect::<Vec<_>>().join(", "))
+        });
+        Ok(Done {
+            requests: self.recorder.count,
+            foreign: self.recorder.foreign,
+            by_protocol: self.recorder.by_protocol.clone(),
+            programs: programs.collect(),
+            unknown,
+            packets: self.sources.packets,
+            lost_packets: self.sources.lost_packets,
+            records: self.sources.records,
+            lost_records: self.sources.lost_records,
+            absent,
+            seconds: self.began.elapsed().as_secs_f64(),
+            cost_s,
+        })
+    }
+}
+
+/// Starts programs and waits for the last, or waits for the time that was asked for.
+fn carry_out(
+    flags: &flags::Trace,
+    stage: &Stage,
+    programs: Vec<Program>,
+    stop: &Arc<AtomicBool>,
+) -> Result<Option<ExitStatus>> {
+    if programs.is_empty() {
+        let until = flags.duration.map(|time| Instant::now() + time);
+        while !stop.load(Ordering::Relaxed) && until.is_none_or(|until| Instant::now() < until) {
+            let alive = flags.pid.iter().any(|pid| std::path::Path::new(&format!("/proc/{pid}")).exists());
+            if !alive {
+                break;
+            }
+            std::thread::sleep(TAKE);
+        }
+        return Ok(None);
+    }
+    let mut running = Running::start(programs, |program| stage.command(program), stop, |_| {})?;
+    running.wait(stop);
+    Ok(running.end())
+}
+
+/// Ends as the last program did.
+fn code(ended: Option<ExitStatus>) -> Exit {
+    let Some(ended) = ended else { return Exit::Done };
+    match ended.code().or_else(|| ended.signal().map(|signal| 128 + signal)) {
+        Some(0) | None => Exit::Done,
+        Some(code) => Exit::Program(u8::try_from(code).unwrap_or(u8::MAX)),
+    }
+}
+
+/// Says what was seen, and what limits.
+fn report(flags: &flags::Trace, path: &std::path::Path, done: &Done) -> Result<()> {
+    for (place, program, protocols) in &done.programs {
+        let program = if program.is_empty() { "(not seen)" } else { program };
+        output::say(&format_args!("{place:<12} {program:<20} {protocols}"));
+    }
+    let protocols: Vec<String> = done.by_protocol.iter().map(|(name, count)| format!("{count} {name}")).collect();
+    output::say(&format_args!(
+        "{} requests ({}) of {} packets and {} records in {}; lost: {} packets, {} records; tracing took {} of CPU",
+        done.requests,
+        protocols.join(", "),
+        done.packets,
+        done.records,
+        units::time(done.seconds),
+        done.lost_packets,
+        done.lost_records,
+        units::time(done.cost_s)
+    ));
+    for note in notes(done) {
+        output::say(&format_args!("note: {note}"));
+    }
+    let (findings, note) = diagnose::after_a_run(path)?;
+    note.iter().for_each(|note| output::say(&format_args!("note: {note}")));
+    let run = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    if flags.json {
+        return output::json(&stackline_report::findings_json(&path.display().to_string(), true, &findings), false);
+    }
+    let plan = Plan { seed: 0, hosts: BTreeMap::new(), networks: Vec::new(), measurements: Vec::new() };
+    let (first, others) = findings.split_at(findings.len().min(1));
+    output::print(&stackline_report::findings(&plan, first))?;
+    if !others.is_empty() {
+        output::say(&format_args!("and {} more: `stackline diagnose {run}`", others.len()));
+    }
+    output::say(&format_args!(
+        "kept in {}; see `stackline lifelines {run}`, `diagnose {run}`, `open {run}`",
+        path.display()
+    ));
+    Ok(())
+}
+
+fn notes(done: &Done) -> Vec<String> {
+    let unknown = &done.unknown;
+    let mut notes: Vec<String> =
+        done.absent.iter().map(|(what, why)| format!("not looked at: {what}: {why}")).collect();
+    let counts = [
+        (unknown.midway, "connections were there before: what their first requests were is not known"),
+        (unknown.lost_bytes, "bytes of connections were not captured; requests with them are not known"),
+        (unknown.early_sockets, "bytes went through sockets that were there before: when they were read is not known"),
+        (unknown.forgotten, "connections were too many to be told apart"),
+        (done.foreign, "requests of other programs were left out"),
+    ];
+    notes.extend(counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")));
+    notes
+}

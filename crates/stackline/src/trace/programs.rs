@@ -1,0 +1,186 @@
+//! The programs of a trace: which there are by the command line, started in their order, waited for, ended.
+
+use crate::exit::{Error, Result};
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// The host of programs on this machine.
+pub(super) const HERE: &str = "here";
+/// How long a program that serves may take until it listens.
+const LISTENS: Duration = Duration::from_secs(3);
+/// How long one may take to end after it was asked to.
+const ENDS: Duration = Duration::from_secs(5);
+/// How often it is looked.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A program that is to be started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Program {
+    pub(super) host: String,
+    pub(super) command: Vec<OsString>,
+}
+
+/// The programs that the words of a command line name.
+pub(super) fn programs(words: &[OsString]) -> Result<Vec<Program>> {
+    let is_break = |at: usize| words.get(at).is_some_and(|word| word == "--");
+    let hint = "stackline trace -- COMMAND, or HOST -- COMMAND [HOST2 -- COMMAND2]; `here` is this machine";
+    let mut found: Vec<Program> = Vec::new();
+    let mut at = usize::from(is_break(0));
+    if at == 1 || !is_break(1) {
+        found.push(Program { host: HERE.into(), command: Vec::new() });
+    }
+    while let Some(word) = words.get(at) {
+        if is_break(at + 1) {
+            let host = word.to_str().ok_or_else(|| Error::input("a host's name is not UTF-8"))?;
+            found.push(Program { host: host.into(), command: Vec::new() });
+            at += 2;
+        } else {
+            if let Some(program) = found.last_mut() {
+                program.command.push(word.clone());
+            }
+            at += 1;
+        }
+    }
+    match found.iter().find(|program| program.command.is_empty()) {
+        Some(program) if program.host == HERE => Err(Error::input("no program is named").hint(hint)),
+        Some(program) => Err(Error::input(format!("no program is named for {}", program.host)).hint(hint)),
+        None => Ok(found),
+    }
+}
+
+/// Programs that run.
+#[derive(Debug)]
+pub(super) struct Running {
+    children: Vec<(Program, Child, Option<ExitStatus>)>,
+}
+
+impl Running {
+    /// Starts them in their order; `command` makes the command of each. Those before the last have time to listen.
+    pub(super) fn start(
+        programs: Vec<Program>,
+        command: impl Fn(&Program) -> Result<Command>,
+        stop: &AtomicBool,
+        mut started: impl FnMut(u32),
+    ) -> Result<Self> {
+        let mut running = Self { children: Vec::new() };
+        let last = programs.len().saturating_sub(1);
+        for (number, program) in programs.into_iter().enumerate() {
+            let listened = listeners(std::process::id());
+            let child = command(&program)?.spawn().map_err(|error| {
+                let name = program.command[0].to_string_lossy().into_owned();
+                let hint = "is it installed, and in $PATH?";
+                Error::input(format!("{name} cannot be started: {error}")).hint(hint)
+            });
+            let child = match child {
+                Ok(child) => child,
+                Err(error) => {
+                    running.end();
+                    return Err(error);
+                }
+            };
+            started(child.id());
+            running.children.push((program, child, None));
+            if number < last {
+                running.wait_until_it_listens(listened, stop);
+            }
+        }
+        Ok(running)
+    }
+
+    /// Waits until the newest program, or one that it started, listens at a port that nobody listened at before.
+    fn wait_until_it_listens(&mut self, before: usize, stop: &AtomicBool) {
+        let Some((program, child, ended)) = self.children.last_mut() else { return };
+        let until = Instant::now() + LISTENS;
+        let before = if program.host == HERE { before } else { 0 };
+        while Instant::now() < until && !stop.load(Ordering::Relaxed) {
+            *ended = child.try_wait().ok().flatten();
+            if ended.is_some() || listeners(child.id()) > before {
+                break;
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Waits until the last one has ended, or `stop` says so.
+    pub(super) fn wait(&mut self, stop: &AtomicBool) {
+        while !stop.load(Ordering::Relaxed) {
+            let Some((_, child, ended)) = self.children.last_mut() else { return };
+            *ended = child.try_wait().ok().flatten();
+            if ended.is_some() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Ends those that still run: asked first, then killed. How the last one ended.
+    pub(super) fn end(&mut self) -> Option<ExitStatus> {
+        for (_, child, ended) in &mut self.children {
+            if ended.is_none() {
+                ask_to_end(child);
+            }
+        }
+        let until = Instant::now() + ENDS;
+        for (_, child, ended) in &mut self.children {
+            while ended.is_none() && Instant::now() < until {
+                *ended = child.try_wait().ok().flatten();
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            if ended.is_none() {
+                let _ = child.kill();
+                *ended = child.wait().ok();
+            }
+        }
+        self.children.last().and_then(|(_, _, ended)| *ended)
+    }
+}
+
+fn ask_to_end(child: &Child) {
+    use nix::sys::signal::{Signal, kill};
+    if let Ok(pid) = i32::try_from(child.id()) {
+        let _ = kill(nix::unistd::Pid::from_raw(pid), Signal::SIGTERM);
+    }
+}
+
+/// How many ports somebody listens at in the network namespace of a process.
+fn listeners(pid: u32) -> usize {
+    let listening = |file: &str| {
+        let text = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("net").join(file));
+        let is_listening = |line: &&str| line.split_whitespace().nth(3) == Some("0A");
+        text.map_or(0, |text| text.lines().filter(is_listening).count())
+    };
+    listening("tcp") + listening("tcp6")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(words: &[&str]) -> Vec<(String, String)> {
+        let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+        let line = |program: &Program| {
+            let words: Vec<_> = program.command.iter().map(|word| word.to_string_lossy()).collect();
+            (program.host.clone(), words.join(" "))
+        };
+        programs(&words).unwrap().iter().map(line).collect()
+    }
+
+    #[test]
+    fn a_host_before_two_dashes_begins_a_program() {
+        let pair = |host: &str, command: &str| (host.to_owned(), command.to_owned());
+        assert_eq!(told(&["curl", "-s", "x"]), [pair("here", "curl -s x")]);
+        assert_eq!(told(&["--", "curl", "-s"]), [pair("here", "curl -s")]);
+        assert_eq!(
+            told(&["web", "--", "nginx", "-g", "daemon off;", "client", "--", "curl", "http://web/"]),
+            [pair("web", "nginx -g daemon off;"), pair("client", "curl http://web/")]
+        );
+        assert_eq!(told(&["here", "--", "a", "here", "--", "b"]), [pair("here", "a"), pair("here", "b")]);
+        for wrong in [&[][..], &["--"], &["web", "--"], &["a", "--", "b", "c", "--"]] {
+            let words: Vec<OsString> = wrong.iter().map(OsString::from).collect();
+            assert!(programs(&words).is_err_and(|error| error.hint.is_some()), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! What was seen to requests, and requests to events of a run: a thread's work while it runs, what was made for what in the end.
+
+use super::sources::Seen;
+use super::who::Who;
+use crate::exit::Result;
+use stackline_core::trace::{Flow, Index};
+use stackline_events::{EventLog, Value, keyword, unit};
+use stackline_monitor::observe::accounting::ThreadTimes;
+use stackline_monitor::observe::connections::Connections;
+use stackline_monitor::observe::sockets::{SocketChange, TcpState, Transport};
+use stackline_requests::emit::{self, Known, Work};
+use stackline_requests::parents::{Span, parents};
+use stackline_requests::{Builder, Exchange, Host, SocketEvent, Unknown};
+use stackline_runs::events::Spooling;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What threads did is remembered for so long.
+const REMEMBERED_NS: u64 = 30_000_000_000;
+/// Requests of which it is told what they were made for, at most.
+const MOST_SPANS: usize = 1 << 20;
+/// Connections that have a name in the index, at most.
+const MOST_FLOWS: usize = 1 << 16;
+/// Bytes of events that are written together.
+const AT_ONCE: usize = 1 << 20;
+
+/// Makes requests of what was seen.
+pub(super) struct Recorder {
+    builder: Builder,
+    hosts: Vec<String>,
+    pub(super) who: Who,
+    sockets: Connections,
+    times: ThreadTimes,
+    has_threads: bool,
+    /// Only requests of these programs are wanted.
+    only_traced: bool,
+    contents: bool,
+    logs: BTreeMap<String, EventLog>,
+    spans: Vec<Span>,
+    flows: BTreeMap<u32, Flow>,
+    pub(super) count: u64,
+    pub(super) by_protocol: BTreeMap<&'static str, u64>,
+    pub(super) programs: BTreeMap<(String, String), BTreeSet<&'static str>>,
+    pub(super) foreign: u64,
+}
+
+impl Recorder {
+    pub(super) fn new(hosts: Vec<Host>, has_threads: bool, only_traced: bool, contents: bool) -> Self {
+        let names = hosts.iter().map(|host| host.name.clone()).collect();
+        Self {
+            builder: Builder::new(hosts),
+            hosts: names,
+            who: Who::default(),
+            sockets: Connections::default(),
+            times: ThreadTimes::default(),
+            has_threads,
+            only_traced,
+            contents,
+            logs: BTreeMap::new(),
+            spans: Vec::new(),
+            flows: BTreeMap::new(),
+            count: 0,
+            by_protocol: BTreeMap::new(),
+            programs: BTreeMap::new(),
+            foreign: 0,
+        }
+    }
+
+    /// Something happened.
+    pub(super) fn see(&mut self, at_ns: u64, seen: Seen) {
+        match seen {
+            Seen::Packet { host, outgoing, length, bytes } => {
+                self.builder.packet(host, outgoing, at_ns, &bytes, length);
+            }
+            Seen::Thread(event) => {
+                self.who.see(&event);
+                self.times.see(&event);
+            }
+            Seen::Socket(event) => self.socket(at_ns, &event),
+        }
+    }
+
+    fn socket(&mut self, at_ns: u64, event: &stackline_monitor::observe::sockets::SocketEvent) {
+        let ends = self.sockets.see(event);
+        if event.transport != Transport::Tcp {
+            return;
+        }
+        let what = match event.what {
+            SocketChange::State { new: TcpState::SynSent | TcpState::SynReceived, .. } => SocketEvent::Closed,
+            SocketChange::State { new: TcpState::Established, .. } => {
+                let Some((own, other)) = ends else { return };
+                SocketEvent::Opened(own, other)
+            }
+            SocketChange::Sent { bytes, .. } if bytes > 0 => SocketEvent::Wrote(bytes.unsigned_abs()),
+            SocketChange::Received { .. } if event.what.taken() > 0 => SocketEvent::Read(event.what.taken()),
+            _ => return,
+        };
+        if !matches!(what, SocketEvent::Opened(..) | SocketEvent::Closed) {
+            self.who.notice(event.thread);
+        }
+        self.builder.socket(at_ns, event.socket, event.thread, what);
+    }
+
+    /// Emits what is over by now.
+    pub(super) fn advance(&mut self, now_ns: u64, spool: &Spooling) -> Result<()> {
+        for exchange in self.builder.advance(now_ns) {
+            self.keep(&exchange);
+        }
+        self.times.forget(now_ns.saturating_sub(REMEMBERED_NS));
+        self.write(spool, AT_ONCE)
+    }
+
+    /// Emits all that is left, and what requests were made for.
+    pub(super) fn finish(&mut self, spool: &Spooling) -> Result<Unknown> {
+        let (left, unknown) = self.builder.finish();
+        for exchange in left {
+            self.keep(&exchange);
+        }
+        let spans = std::mem::take(&mut self.spans);
+        let ends: BTreeMap<i64, (usize, u64)> =
+            spans.iter().map(|span| (span.unit, (span.client_host.unwrap_or(0), span.asked.1))).collect();
+        for (child, parent, ppm) in parents(&spans) {
+            let (host, at_ns) = ends.get(&child).copied().unwrap_or_default();
+            let host = self.hosts.get(host).cloned().unwrap_or_default();
+            put(&mut self.logs, &host, "REQUEST_PARENT", at_ns, &[child.into(), parent.into(), i64::from(ppm).into()]);
+        }
+        self.write(spool, 0)?;
+        Ok(unknown)
+    }
+
+    /// Events that were lost are one themselves.
+    pub(super) fn lost(&mut self, at_ns: u64, count: u64) {
+        if let Some(host) = self.hosts.first().cloned().filter(|_| count > 0) {
+            put(&mut self.logs, &host, "EVENTS_LOST", at_ns, &[count.into()]);
+        }
+    }
+
+    /// The hosts, by number.
+    pub(super) fn hosts(&self) -> &[String] {
+        &self.hosts
+    }
+
+    /// What the index knows of connections.
+    pub(super) fn index(&self, index: &mut Index) {
+        index.flows.extend(self.flows.values().cloned());
+    }
+
+    fn keep(&mut self, exchange: &Exchange) {
+        let answer = exchange.response.clone().unwrap_or_default();
+        let client =
+            [answer.threads.1, exchange.request.threads.0].into_iter().find(|thread| *thread != 0).unwrap_or(0);
+        let server =
+            [answer.threads.0, exchange.request.threads.1].into_iter().find(|thread| *thread != 0).unwrap_or(0);
+        if self.only_traced && !self.who.is_traced(client) && !self.who.is_traced(server) {
+            self.foreign += 1;
+            return;
+        }
+        let work = self.work(exchange, server);
+        let names = (self.who.name(client).to_owned(), self.who.name(server).to_owned());
+        let known = Known { programs: (&names.0, &names.1), work, contents: self.contents };
+        let logs = &mut self.logs;
+        emit::emit(exchange, &known, &self.hosts, &mut |host, name, at_ns, values| {
+            put(logs, host, name, at_ns, values);
+        });
+        self.note(exchange, &names);
+        self.span(exchange, client, server);
+    }
+
+    fn note(&mut self, exchange: &Exchange, names: &(String, String)) {
+        self.count += 1;
+        *self.by_protocol.entry(exchange.protocol).or_default() += 1;
+        let places = [emit::place_name(&exchange.client, &self.hosts), emit::place_name(&exchange.server, &self.hosts)];
+        for (place, name) in places.iter().zip([&names.0, &names.1]) {
+            self.programs.entry((place.clone(), name.clone())).or_default().insert(exchange.protocol);
+        }
+        let id = exchange.flow & unit::LAST_FLOW;
+        if self.flows.len() < MOST_FLOWS {
+            let [client, server] = places;
+            let stack = exchange.protocol.to_owned();
+            self.flows.entry(id).or_insert(Flow { id, hosts: (client, server), stack, ..Flow::default() });
+        }
+    }
+
+    fn span(&mut self, exchange: &Exchange, client: u32, server: u32) {
+        let (Some(begin), Some(end)) = (exchange.asked_ns(), exchange.end_ns()) else { return };
+        if self.spans.len() >= MOST_SPANS {
+            return;
+        }
+        let request = &exchange.request;
+        let from = request.read.or(request.arrived.map(|(_, last)| last)).unwrap_or(begin);
+        let to = exchange.response.as_ref().and_then(|answer| answer.left).map_or(end, |(_, last)| last);
+        let process = |thread: u32| self.who.process(thread).unwrap_or(0);
+        self.spans.push(Span {
+            unit: emit::unit_of(exchange),
+            client_host: exchange.client.host,
+            client: (client, process(client)),
+            asked: (exchange.begin_ns().unwrap_or(begin), end),
+            server_host: exchange.server.host,
+            server: (request.threads.1, server, process(server)),
+            served: (from, to),
+        });
+    }
+
+    /// What the thread that answered did since the request was read.
+    fn work(&self, exchange: &Exchange, thread: u32) -> Option<Work> {
+        let from = exchange.request.read?;
+        let (to, _) = exchange.response.as_ref()?.left?;
+        if !self.has_threads || thread == 0 || to <= from || !self.who.is_traced(thread) {
+            return None;
+        }
+        let times = self.times.times(thread, from, to);
+        if times.unseen_ns + times.gone_ns > (to - from) / 2 {
+            return None;
+        }
+        Some(Work {
+            thread,
+            cpu_ns: times.running_ns,
+            runnable_ns: times.ready_ns,
+            lock_ns: times.lock_ns,
+            disk_ns: times.disk_ns,
+            sleep_ns: times.sleep_ns,
+            socket_ns: times.socket_ns,
+            child_ns: times.child_ns,
+            stopped_ns: times.other_ns,
+            other_ns: times.unnamed_ns + times.unseen_ns + times.gone_ns,
+        })
+    }
+
+    fn write(&mut self, spool: &Spooling, least: usize) -> Result<()> {
+        let full: Vec<String> =
+            self.logs.iter().filter(|(_, log)| log.bytes().len() > least).map(|(host, _)| host.clone()).collect();
+        for host in full {
+            if let Some(log) = self.logs.remove(&host) {
+                spool.append(&host, &log)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn put(logs: &mut BTreeMap<String, EventLog>, host: &str, name: &str, at_ns: u64, values: &[Value<'_>]) {
+    if !logs.contains_key(host) {
+        let mut log = EventLog::default();
+        log.host(host);
+        logs.insert(host.to_owned(), log);
+    }
+    if let Some(log) = logs.get_mut(host) {
+        log.push(keyword::intern(name), at_ns, values);
+    }
+}

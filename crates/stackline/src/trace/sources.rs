@@ -1,0 +1,164 @@
+//! What is looked at while programs run: packets at the doors of hosts, the kernel's trace events of sockets and threads. It brings
+//! what they report into the order of time, some milliseconds late, and decides nothing.
+
+use crate::exit::{Error, Result};
+use stackline_monitor::capture::{Capture, Options};
+use stackline_monitor::observe::sockets::{SocketEvent, SocketTrace};
+use stackline_monitor::observe::threads::{Also, ThreadEvent, ThreadTrace};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::fd::AsFd as _;
+use std::path::PathBuf;
+
+/// Packets come in blocks that the kernel keeps for this long, and events of cores one after the other: what is younger is not in
+/// order yet.
+const SETTLES_NS: u64 = 60_000_000;
+/// Kernel memory for the packets of each host.
+const RING: usize = 32 << 20;
+
+/// A host whose packets are looked at.
+#[derive(Clone, Debug)]
+pub(super) struct Door {
+    pub(super) name: String,
+    /// Its network namespace, and the user namespace to enter first; this process's own without.
+    pub(super) net: Option<(PathBuf, Option<PathBuf>)>,
+}
+
+/// What happened, and when.
+#[derive(Clone, Debug)]
+pub(super) enum Seen {
+    Packet { host: usize, outgoing: bool, length: u64, bytes: Vec<u8> },
+    Socket(SocketEvent),
+    Thread(ThreadEvent),
+}
+
+/// All that is looked at.
+pub(super) struct Sources {
+    captures: Vec<(usize, Capture)>,
+    sockets: Option<SocketTrace>,
+    threads: Option<ThreadTrace>,
+    pending: Vec<(u64, u64, Seen)>,
+    next: u64,
+    pub(super) packets: u64,
+    pub(super) lost_packets: u64,
+    pub(super) records: u64,
+    pub(super) lost_records: u64,
+    /// What cannot be looked at, and why.
+    pub(super) absent: BTreeMap<String, String>,
+}
+
+impl Sources {
+    /// Looks at the packets of those hosts, and where `calls` says so at sockets and threads: of those processes, and of all that
+    /// this thread starts from now on.
+    pub(super) fn open(doors: &[Door], calls: bool, pids: &[u32]) -> Result<Self> {
+        let mut absent = BTreeMap::new();
+        let mut captures = Vec::new();
+        for (host, door) in doors.iter().enumerate() {
+            let capture = open(door).map_err(|error| {
+                let hint = "packets need root, or a network of your own: `--on NETWORK`";
+                Error::environment(format!("packets of {} cannot be seen: {error}", door.name)).hint(hint)
+            })?;
+            captures.push((host, capture));
+        }
+        let (mut sockets, mut threads) = (None, None);
+        if calls {
+            match SocketTrace::start(false) {
+                Ok((trace, missing)) => {
+                    sockets = Some(trace);
+                    absent.extend(missing);
+                }
+                Err(why) => drop(absent.insert("sockets".into(), why)),
+            }
+            match ThreadTrace::start(pids, Also { receives: true, ..Also::default() }) {
+                Ok((trace, missing)) => {
+                    threads = Some(trace);
+                    absent.extend(missing);
+                }
+                Err(why) => drop(absent.insert("threads".into(), why)),
+            }
+        }
+        Ok(Self {
+            captures,
+            sockets,
+            threads,
+            pending: Vec::new(),
+            next: 0,
+            packets: 0,
+            lost_packets: 0,
+            records: 0,
+            lost_records: 0,
+            absent,
+        })
+    }
+
+    /// Whether sockets are looked at.
+    pub(super) const fn has_sockets(&self) -> bool {
+        self.sockets.is_some()
+    }
+
+    /// Whether threads are.
+    pub(super) const fn has_threads(&self) -> bool {
+        self.threads.is_some()
+    }
+
+    /// Gives what happened, in the order of time, but for the last moments; at the `end` those too.
+    pub(super) fn take(&mut self, now_ns: u64, end: bool, mut give: impl FnMut(u64, Seen)) -> Result<()> {
+        self.packets(end)?;
+        self.events()?;
+        self.pending.sort_unstable_by_key(|(at_ns, number, _)| (*at_ns, *number));
+        let until = if end { u64::MAX } else { now_ns.saturating_sub(SETTLES_NS) };
+        let ready = self.pending.partition_point(|(at_ns, ..)| *at_ns <= until);
+        self.pending.drain(..ready).for_each(|(at_ns, _, seen)| give(at_ns, seen));
+        Ok(())
+    }
+
+    fn packets(&mut self, end: bool) -> Result<()> {
+        let Self { captures, pending, next, packets, lost_packets, .. } = self;
+        let failed = |error: std::io::Error| Error::environment(format!("packets cannot be read: {error}"));
+        for (host, capture) in captures {
+            let mut put = |packet: stackline_monitor::capture::Packet<'_>| {
+                let (outgoing, length) = (packet.outgoing, u64::from(packet.length));
+                let bytes = packet.bytes.to_vec();
+                pending.push((packet.at_ns, *next, Seen::Packet { host: *host, outgoing, length, bytes }));
+                *next += 1;
+                *packets += 1;
+            };
+            if end {
+                capture.drain_end(&mut put).map_err(failed)?;
+            } else {
+                capture.read(Some(std::time::Duration::ZERO), &mut put).map_err(failed)?;
+            }
+            *lost_packets += capture.lost().map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    fn events(&mut self) -> Result<()> {
+        let failed = |why: String| Error::environment(format!("the kernel's trace events cannot be read: {why}"));
+        let (mut sockets, mut threads) = (Vec::new(), Vec::new());
+        if let Some(trace) = &mut self.sockets {
+            self.lost_records += trace.drain(&mut sockets).map_err(failed)?;
+        }
+        if let Some(trace) = &mut self.threads {
+            self.lost_records += trace.drain(&mut threads).map_err(failed)?;
+        }
+        self.records += (sockets.len() + threads.len()) as u64;
+        for event in sockets {
+            self.pending.push((event.at_ns, self.next, Seen::Socket(event)));
+            self.next += 1;
+        }
+        for event in threads {
+            self.pending.push((event.at_ns, self.next, Seen::Thread(event)));
+            self.next += 1;
+        }
+        Ok(())
+    }
+}
+
+fn open(door: &Door) -> std::io::Result<Capture> {
+    let options = Options { ring_bytes: RING, ..Options::default() };
+    let Some((net, user)) = &door.net else { return Capture::open(&options) };
+    let net = File::open(net)?;
+    let user = user.as_ref().map(File::open).transpose()?;
+    Capture::open_in(net.as_fd(), user.as_ref().map(|user| user.as_fd()), &options)
+}

@@ -1,0 +1,105 @@
+//! Which threads belong to the programs that are traced, and what these are called.
+
+use stackline_monitor::observe::threads::{ThreadChange, ThreadEvent};
+use std::collections::HashMap;
+
+/// Threads that are remembered, at most.
+const MOST: usize = 1 << 20;
+
+/// What is known of a thread.
+#[derive(Clone, Debug)]
+struct Thread {
+    process: u32,
+    name: String,
+    traced: bool,
+}
+
+/// Threads by their numbers.
+#[derive(Debug, Default)]
+pub(super) struct Who {
+    threads: HashMap<u32, Thread>,
+}
+
+impl Who {
+    /// The threads of a process are traced, and whatever they begin.
+    pub(super) fn trace(&mut self, process: u32) {
+        let tasks = std::fs::read_dir(format!("/proc/{process}/task"));
+        let tasks = tasks.into_iter().flatten().flatten();
+        let threads = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok());
+        for thread in threads.chain([process]) {
+            let known = self.look(thread);
+            self.insert(thread, Thread { traced: true, ..known });
+        }
+    }
+
+    /// This thread's children are traced, not it itself.
+    pub(super) fn trace_children_of(&mut self, thread: u32) {
+        let known = self.look(thread);
+        self.insert(thread, Thread { traced: false, ..known });
+    }
+
+    /// Takes an event into account.
+    pub(super) fn see(&mut self, event: &ThreadEvent) {
+        match &event.what {
+            ThreadChange::Forked { child, is_process } => {
+                let known = self.threads.get(&event.thread).cloned();
+                let mut new = known.unwrap_or_else(|| self.look(event.thread));
+                new.traced = true;
+                if is_process.unwrap_or(true) {
+                    new.process = *child;
+                }
+                self.insert(*child, new);
+            }
+            ThreadChange::Executes { name } => {
+                let name = name.rsplit('/').next().unwrap_or(name).to_owned();
+                let known = self.threads.get(&event.thread).cloned();
+                let known = known.unwrap_or_else(|| self.look(event.thread));
+                self.insert(event.thread, Thread { name, ..known });
+            }
+            _ => {}
+        }
+    }
+
+    fn insert(&mut self, thread: u32, known: Thread) {
+        if self.threads.len() < MOST || self.threads.contains_key(&thread) {
+            self.threads.insert(thread, known);
+        }
+    }
+
+    /// What the system says of a thread now.
+    fn look(&mut self, thread: u32) -> Thread {
+        if let Some(known) = self.threads.get(&thread) {
+            return known.clone();
+        }
+        let status = std::fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
+        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        let process: u32 = field("Tgid:").and_then(|text| text.parse().ok()).unwrap_or(thread);
+        // A thread may have a name of its own: the process's is meant.
+        let of_process = std::fs::read_to_string(format!("/proc/{process}/comm")).ok();
+        let name = of_process.or_else(|| field("Name:").map(str::to_owned)).unwrap_or_default();
+        Thread { process, name: name.trim().to_owned(), traced: false }
+    }
+
+    /// Remembers what a thread is while it is there.
+    pub(super) fn notice(&mut self, thread: u32) {
+        if thread != 0 && !self.threads.contains_key(&thread) {
+            let known = self.look(thread);
+            self.insert(thread, known);
+        }
+    }
+
+    /// The name of a thread's program; empty where it is not known.
+    pub(super) fn name(&self, thread: u32) -> &str {
+        self.threads.get(&thread).map_or("", |known| known.name.as_str())
+    }
+
+    /// The process of a thread.
+    pub(super) fn process(&self, thread: u32) -> Option<u32> {
+        self.threads.get(&thread).map(|known| known.process)
+    }
+
+    /// Whether a thread is of a program that is traced.
+    pub(super) fn is_traced(&self, thread: u32) -> bool {
+        self.threads.get(&thread).is_some_and(|known| known.traced)
+    }
+}
