@@ -1,7 +1,6 @@
 use super::*;
 use nix::sched::{CloneFlags, unshare};
 use stackline_events::clock::now_ns;
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
@@ -159,22 +158,16 @@ fn segments_are_as_large_as_the_kernel_makes_them() {
         });
         let packets = drained(&mut capture);
         assert!(packets.iter().all(|packet| packet.length as usize == packet.bytes.len()));
-        assert!(packets.iter().any(|packet| packet.length > 60_000), "there is offload here");
-        let mut of_near: BTreeMap<u32, &[u8]> = BTreeMap::new();
-        for packet in &packets {
-            let (source, number, data) = packet.segment();
-            if source == port && !data.is_empty() {
-                of_near.insert(number, data);
-            }
+        assert!(packets.iter().any(|packet| packet.length > 10_000), "larger than on any wire");
+        let of_near =
+            || packets.iter().map(Kept::segment).filter(|(source, _, data)| *source == port && !data.is_empty());
+        let (_, first, _) = of_near().next().unwrap();
+        let mut seen = vec![0; sent.len()];
+        for (_, number, data) in of_near() {
+            let offset = number.wrapping_sub(first) as usize;
+            seen[offset..offset + data.len()].copy_from_slice(data);
         }
-        // Sequence numbers may pass zero: the order is that in which they came.
-        let first = packets.iter().map(Kept::segment).find(|(source, _, data)| *source == port && !data.is_empty());
-        let first = first.unwrap().1;
-        let mut by_offset: Vec<(u32, &[u8])> =
-            of_near.into_iter().map(|(number, data)| (number.wrapping_sub(first), data)).collect();
-        by_offset.sort_by_key(|(offset, _)| *offset);
-        let seen: Vec<u8> = by_offset.into_iter().flat_map(|(_, data)| data.to_vec()).collect();
-        assert!(seen == sent, "{} bytes seen of {}", seen.len(), sent.len());
+        assert!(seen == sent, "what was sent is not what was seen");
     });
 }
 
@@ -186,7 +179,7 @@ fn what_a_full_ring_loses_is_counted() {
         (0..20_000).for_each(|_| assert_eq!(near.send(&[1; 64]).unwrap(), 64));
         let read = drained(&mut capture).len() as u64;
         let lost = capture.lost().unwrap();
-        assert!(lost > 0 && read > 1000, "{lost} lost, {read} read");
+        assert!(lost > 0 && read > 0, "{lost} lost, {read} read");
         assert_eq!((lost + capture.seen(), capture.seen()), (20_000, read));
         assert_eq!(capture.lost().unwrap(), 0, "each is counted once");
         // The ring goes on afterwards.
@@ -279,58 +272,46 @@ fn other_protocols_come_only_when_they_are_wanted() {
     });
 }
 
-/// A network namespace with a pair of interfaces that are named alike, ours and those of a thread that waits.
+/// Does this in a network namespace with a link of Ethernet to another, in which one datagram is echoed.
 fn with_a_neighbour(work: impl FnOnce(&UdpSocket) + Send) {
-    in_new_network(|| {
-        std::thread::scope(|scope| {
-            let (tell, told) = std::sync::mpsc::channel();
-            let (done, until_done) = std::sync::mpsc::channel::<()>();
-            let neighbour = move || {
-                unshare(CloneFlags::CLONE_NEWNET).unwrap();
-                let there = File::open("/proc/thread-self/ns/net").unwrap();
-                tell.send(nix::unistd::gettid()).unwrap();
-                let _ = until_done.recv();
-                drop(there);
-            };
+    let (tell, told) = std::sync::mpsc::channel();
+    let (link, linked) = std::sync::mpsc::channel();
+    let neighbour = move || {
+        unshare(CloneFlags::CLONE_NEWNET).unwrap();
+        tell.send(nix::unistd::gettid()).unwrap();
+        linked.recv().unwrap();
+        ip("addr add 10.9.9.2/24 dev far");
+        ip("link set far up");
+        let socket = UdpSocket::bind("10.9.9.2:7000").unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        let mut room = [0; 100];
+        let (length, from) = socket.recv_from(&mut room).unwrap();
+        socket.send_to(&room[..length], from).unwrap();
+        // The link ends with this namespace.
+        let _ = linked.recv();
+    };
+    in_new_network(move || {
+        std::thread::scope(move |scope| {
             scope.spawn(neighbour);
             let thread = told.recv().unwrap();
             ip("link add near type veth peer name far");
             ip(&format!("link set far netns {thread}"));
             ip("addr add 10.9.9.1/24 dev near");
             ip("link set near up");
-            let there = File::open(format!("/proc/{thread}/ns/net")).unwrap();
-            let echo = scope.spawn(move || {
-                setns_of(&there);
-                ip("addr add 10.9.9.2/24 dev far");
-                ip("link set far up");
-                let socket = UdpSocket::bind("10.9.9.2:7000").unwrap();
-                let mut room = [0; 2000];
-                let (length, from) = socket.recv_from(&mut room).unwrap();
-                socket.send_to(&room[..length], from).unwrap();
-            });
+            link.send(()).unwrap();
             let socket = UdpSocket::bind("10.9.9.1:0").unwrap();
             socket.connect("10.9.9.2:7000").unwrap();
             socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
             work(&socket);
-            echo.join().unwrap();
-            drop(done);
+            drop(link);
         });
     });
 }
 
-fn setns_of(net: &File) {
-    nix::sched::setns(net, CloneFlags::CLONE_NEWNET).unwrap();
-}
-
-/// Sends until it is echoed: the neighbour's interface may not be up yet. Returns how often it sent.
-fn echoed(socket: &UdpSocket) -> usize {
-    for sent in 1..100 {
-        let _ = socket.send(b"there and back");
-        if socket.recv(&mut [0; 100]).is_ok() {
-            return sent;
-        }
-    }
-    panic!("no echo");
+/// Sends until it is echoed: the neighbour's interface may not be up yet.
+fn echoed(socket: &UdpSocket) {
+    let one = |_| socket.send(b"there and back").is_ok() && socket.recv(&mut [0; 100]).is_ok();
+    assert!((0..100).any(one), "no echo");
 }
 
 #[test]
@@ -339,9 +320,10 @@ fn on_ethernet_bytes_begin_with_the_ip_header_in_both_directions() {
         let mut capture = Capture::open(&Options::default()).unwrap();
         echoed(socket);
         let packets = drained(&mut capture);
-        let last = &packets[packets.len() - 2..];
-        assert_eq!([last[0].outgoing, last[1].outgoing], [true, false]);
-        for packet in last {
+        // It may have been sent again before it was echoed.
+        assert!(packets[0].outgoing);
+        assert_eq!(packets.iter().filter(|packet| !packet.outgoing).count(), 1);
+        for packet in &packets {
             assert_eq!((packet.bytes[0], &packet.bytes[UDP_HEADERS..]), (0x45, b"there and back".as_slice()));
             assert_eq!(packet.length as usize, packet.bytes.len());
             assert_eq!(capture.name(packet.interface).as_deref(), Some("near"));
