@@ -100,7 +100,7 @@ impl Line<'_> {
         if let (Some(host), Some(at_ns)) = (client, exchange.asked_ns()) {
             emit(host, "APP_CALL", at_ns, &ask);
         }
-        self.crosses(request, ask, [client, server], emit);
+        self.crosses(request, ask, [client, server], &format!("{}>{}", self.names[0], self.names[1]), emit);
         if let (Some(host), Some(at_ns)) = (server, request.read) {
             emit(host, "SOCK_RECEIVED", at_ns, &ask);
             emit(host, "APP_INDICATION", at_ns, &ask);
@@ -110,7 +110,7 @@ impl Line<'_> {
         if let (Some(host), Some((at_ns, _))) = (server, response.left) {
             emit(host, "APP_REPLY", at_ns, &answer);
         }
-        self.crosses(response, answer, [server, client], emit);
+        self.crosses(response, answer, [server, client], &format!("{}>{}", self.names[1], self.names[0]), emit);
         if let (Some(host), Some(at_ns)) = (client, response.read) {
             emit(host, "SOCK_RECEIVED", at_ns, &answer);
         }
@@ -120,11 +120,18 @@ impl Line<'_> {
     }
 
     /// The last byte of a message at the doors of both hosts.
-    fn crosses(&self, message: &Message, range: [Value<'_>; 4], hosts: [Option<&str>; 2], emit: &mut Emit<'_>) {
+    fn crosses(
+        &self,
+        message: &Message,
+        range: [Value<'_>; 4],
+        hosts: [Option<&str>; 2],
+        way: &str,
+        emit: &mut Emit<'_>,
+    ) {
         for (host, passed) in hosts.into_iter().zip([message.left, message.arrived]) {
             if let (Some(host), Some((_, at_ns))) = (host, passed) {
                 let [unit, stream, from, bytes] = range;
-                emit(host, "NET_SEEN", at_ns, &[unit, stream, from, bytes, host.into()]);
+                emit(host, "NET_SEEN", at_ns, &[unit, stream, from, bytes, way.into(), way.into()]);
             }
         }
     }

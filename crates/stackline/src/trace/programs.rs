@@ -94,10 +94,13 @@ impl Running {
     fn wait_until_it_listens(&mut self, before: usize, stop: &AtomicBool) {
         let Some((program, child, ended)) = self.children.last_mut() else { return };
         let until = Instant::now() + LISTENS;
-        let before = if program.host == HERE { before } else { 0 };
+        let is_here = program.host == HERE;
         while Instant::now() < until && !stop.load(Ordering::Relaxed) {
             *ended = child.try_wait().ok().flatten();
-            if ended.is_some() || listeners(child.id()) > before {
+            // Before it has entered its host, it sees who listens on this machine.
+            let entered = is_here || network_of(child.id()) != network_of(std::process::id());
+            let before = if is_here { before } else { 0 };
+            if ended.is_some() || (entered && listeners(child.id()) > before) {
                 break;
             }
             std::thread::sleep(LOOK);
@@ -143,6 +146,11 @@ fn ask_to_end(child: &Child) {
     if let Ok(pid) = i32::try_from(child.id()) {
         let _ = kill(nix::unistd::Pid::from_raw(pid), Signal::SIGTERM);
     }
+}
+
+/// The network namespace of a process.
+fn network_of(pid: u32) -> Option<std::path::PathBuf> {
+    std::fs::read_link(format!("/proc/{pid}/ns/net")).ok()
 }
 
 /// How many ports somebody listens at in the network namespace of a process.
