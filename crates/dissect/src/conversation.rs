@@ -10,11 +10,15 @@
 //! | [`protocols`] | the list of protocols, and which of them a connection speaks |
 //! | [`turns`] | the generic one: a request is what one side says until the other speaks |
 //! | [`http1`] | HTTP/1.0 and 1.1 |
+//! | `records` | what protocols of records share: heads that announce bodies |
+//! | [`tls`] | TLS: its handshake, then by turns |
 
 pub mod connection;
 pub mod http1;
 pub mod protocols;
 pub mod reassembly;
+mod records;
+pub mod tls;
 pub mod turns;
 
 #[cfg(test)]
@@ -67,6 +71,7 @@ pub enum Found {
         at: u64,
     },
     /// What the message is: of a request a name (`GET /item/7`, `SELECT 1`), of a response its status (`200`, `ERROR 42P01`).
+    /// Where it is said again, more is known: the later one counts.
     Named {
         /// Of which exchange.
         exchange: u64,
@@ -122,6 +127,18 @@ pub trait Dissector: fmt::Debug + Send {
     /// Whether a message that is not whole yet is known to be one: then silence is not its end. [`turns`] is never sure.
     fn is_exact(&self) -> bool {
         true
+    }
+}
+
+/// Numbers of exchanges that another dissector found, behind those of so many before it.
+fn renumber(found: &mut [Found], before: u64) {
+    for found in found {
+        let (Found::Begins { exchange, .. }
+        | Found::Named { exchange, .. }
+        | Found::Part { exchange, .. }
+        | Found::Ends { exchange, .. }
+        | Found::Void { exchange, .. }) = found;
+        *exchange += before;
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::Dissector;
 use super::http1::Http1;
+use super::tls::Tls;
 use super::turns::Turns;
 use stackline_events::unit::Direction;
 
@@ -48,7 +49,10 @@ struct Protocol {
 }
 
 /// Every protocol, those that are recognised by more bytes first.
-const ALL: &[Protocol] = &[Protocol { recognise: super::http1::recognise, start: || Box::new(Http1::default()) }];
+const ALL: &[Protocol] = &[
+    Protocol { recognise: super::http1::recognise, start: || Box::new(Http1::default()) },
+    Protocol { recognise: super::tls::recognise, start: || Box::new(Tls::default()) },
+];
 
 /// Bytes of each side after which it is decided.
 pub const ENOUGH: usize = 64;
