@@ -11,6 +11,7 @@
 //! | [`turns`] | the generic one: a request is what one side says until the other speaks |
 //! | [`http1`] | HTTP/1.0 and 1.1 |
 //! | `records` | what protocols of records share: heads that announce bodies |
+//! | [`resp`] | RESP2 and RESP3, of Redis |
 //! | [`tls`] | TLS: its handshake, then by turns |
 
 pub mod connection;
@@ -18,6 +19,7 @@ pub mod http1;
 pub mod protocols;
 pub mod reassembly;
 mod records;
+pub mod resp;
 pub mod tls;
 pub mod turns;
 
