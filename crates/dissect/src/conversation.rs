@@ -11,11 +11,13 @@
 //! | [`turns`] | the generic one: a request is what one side says until the other speaks |
 //! | [`http1`] | HTTP/1.0 and 1.1 |
 //! | `records` | what protocols of records share: heads that announce bodies |
+//! | [`postgres`] | PostgreSQL |
 //! | [`resp`] | RESP2 and RESP3, of Redis |
 //! | [`tls`] | TLS: its handshake, then by turns |
 
 pub mod connection;
 pub mod http1;
+pub mod postgres;
 pub mod protocols;
 pub mod reassembly;
 mod records;
@@ -153,4 +155,10 @@ pub fn name_of(bytes: &[u8]) -> String {
         name.pop();
     }
     name
+}
+
+/// The text of a query as a name: what separates words is one space.
+fn query_name(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * LONGEST_NAME)]);
+    name_of(text.split_whitespace().collect::<Vec<_>>().join(" ").as_bytes())
 }

@@ -94,6 +94,11 @@ impl Records {
         &self.held
     }
 
+    /// Whether no record has begun that is not whole.
+    pub(super) fn is_between(&self) -> bool {
+        self.stage == Stage::Between
+    }
+
     /// Takes bytes until something is whole; `None`: they are used up.
     pub(super) fn next(&mut self, input: &mut Input<'_>, extent: impl Fn(&[u8]) -> Extent) -> Option<Taken> {
         let Stage::Body { length, keep } = self.stage else { return self.head(input, extent) };
@@ -178,5 +183,13 @@ impl<'b> Fields<'b> {
     pub(super) fn vector(&mut self, width: usize) -> Option<&'b [u8]> {
         let length = self.number(width)?;
         self.take(length.min(self.0.len()))
+    }
+
+    /// Text up to a zero byte, or to the end.
+    pub(super) fn text(&mut self) -> &'b [u8] {
+        let end = self.0.iter().position(|byte| *byte == 0);
+        let text = &self.0[..end.unwrap_or(self.0.len())];
+        self.0 = &self.0[end.map_or(self.0.len(), |end| end + 1)..];
+        text
     }
 }
