@@ -11,14 +11,22 @@
 //! | [`turns`] | the generic one: a request is what one side says until the other speaks |
 //! | [`http1`] | HTTP/1.0 and 1.1 |
 //! | [`http2`] | HTTP/2, and gRPC within it |
+//! | `records` | what protocols of records share: heads that announce bodies |
+//! | [`postgres`] | PostgreSQL |
+//! | [`resp`] | RESP2 and RESP3, of Redis |
+//! | [`tls`] | TLS: its handshake, then by turns |
 
 pub mod connection;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod http1;
 pub mod http2;
+pub mod postgres;
 pub mod protocols;
 pub mod reassembly;
+mod records;
+pub mod resp;
+pub mod tls;
 pub mod turns;
 
 #[cfg(test)]
@@ -71,6 +79,7 @@ pub enum Found {
         at: u64,
     },
     /// What the message is: of a request a name (`GET /item/7`, `SELECT 1`), of a response its status (`200`, `ERROR 42P01`).
+    /// Where it is said again, more is known: the later one counts.
     Named {
         /// Of which exchange.
         exchange: u64,
@@ -134,6 +143,18 @@ pub trait Dissector: fmt::Debug + Send {
     }
 }
 
+/// Numbers of exchanges that another dissector found, behind those of so many before it.
+fn renumber(found: &mut [Found], before: u64) {
+    for found in found {
+        let (Found::Begins { exchange, .. }
+        | Found::Named { exchange, .. }
+        | Found::Part { exchange, .. }
+        | Found::Ends { exchange, .. }
+        | Found::Void { exchange, .. }) = found;
+        *exchange += before;
+    }
+}
+
 /// The text of a name, with what steers a terminal left out, cut at its bound.
 #[must_use]
 pub fn name_of(bytes: &[u8]) -> String {
@@ -143,4 +164,10 @@ pub fn name_of(bytes: &[u8]) -> String {
         name.pop();
     }
     name
+}
+
+/// The text of a query as a name: what separates words is one space.
+fn query_name(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * LONGEST_NAME)]);
+    name_of(text.split_whitespace().collect::<Vec<_>>().join(" ").as_bytes())
 }

@@ -16,8 +16,9 @@ const SERVER_LEAST: f64 = 1e6;
 const WAY_LEAST: f64 = 5e5;
 /// From so many requests on a habit is one.
 const HABIT: u64 = 3;
-/// Requests in a row of which it is worth to say that they could be one.
-const IN_A_ROW: u64 = 8;
+/// Requests in a row of which it is worth to say that they could be one: of those made for another one, of commands of a database, of
+/// others.
+const IN_A_ROW: [u64; 3] = [4, 10, 50];
 
 /// The kinds, in the order of the table.
 macro_rules! kinds {
@@ -363,8 +364,8 @@ fn server_takes(log: &Log<'_>) -> Option<Finding> {
 
 fn chatty(log: &Log<'_>) -> Option<Finding> {
     let worst = worst(log, Cause::Distance, WAY_LEAST)?;
-    let in_a_row = longest_row(worst.costs, worst.place);
-    if in_a_row < IN_A_ROW || worst.share < 0.3 {
+    let (in_a_row, least) = (longest_row(worst.costs, worst.place), row_of_a_habit(&worst));
+    if in_a_row < least || worst.share < 0.3 {
         return None;
     }
     let sentence = format!(
@@ -378,6 +379,23 @@ fn chatty(log: &Log<'_>) -> Option<Finding> {
     Some(found.attempt(format!(
         "ask for all in one request, or do not wait for each answer: {in_a_row} round trips become one"
     )))
+}
+
+/// From how many requests in a row on they are worth a word.
+fn row_of_a_habit(worst: &Worst<'_>) -> u64 {
+    let is_command = |request: &&Request| !request.protocol.starts_with("HTTP") && request.protocol != "gRPC";
+    let of_place = || worst.costs.requests.iter().filter(|request| pair(request) == worst.place);
+    let kind = match worst.cost.nested > 0 {
+        true => 0,
+        false => {
+            if of_place().all(|request| is_command(&request)) {
+                1
+            } else {
+                2
+            }
+        }
+    };
+    IN_A_ROW[kind]
 }
 
 /// The longest row of requests between two hosts each of which begins right behind the one before, with one parent.

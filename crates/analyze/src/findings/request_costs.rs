@@ -134,11 +134,14 @@ impl<'r> Spender<'r> {
 
     /// Gives a request's time to its causes, `ns` of it in all.
     fn spend(&mut self, request: &'r Request, times: Times, ns: i64, depth: u32) {
-        let mut shares = self.shares(request, times, depth);
+        let mut shares: BTreeMap<(Cause, String), i64> = BTreeMap::new();
+        for (cause, who, part) in self.shares(request, times, depth) {
+            *shares.entry((cause, who)).or_default() += part;
+        }
         // Sources that disagree may make parts below zero; then the others are more than all of it.
-        shares.retain(|(_, _, part)| *part > 0);
-        let all: i64 = shares.iter().map(|(.., part)| *part).sum();
-        for (cause, who, part) in shares {
+        shares.retain(|_, part| *part > 0);
+        let all: i64 = shares.values().sum();
+        for ((cause, who), part) in shares {
             let part =
                 if all > ns { (i128::from(part) * i128::from(ns) / i128::from(all.max(1))) as i64 } else { part };
             let cost = self.costs.entry((cause, who)).or_default();

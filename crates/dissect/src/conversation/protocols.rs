@@ -4,6 +4,9 @@
 use super::Dissector;
 use super::http1::Http1;
 use super::http2::Http2;
+use super::postgres::Postgres;
+use super::resp::Resp;
+use super::tls::Tls;
 use super::turns::Turns;
 use stackline_events::unit::Direction;
 
@@ -52,6 +55,9 @@ struct Protocol {
 const ALL: &[Protocol] = &[
     Protocol { recognise: super::http2::recognise, start: || Box::new(Http2::default()) },
     Protocol { recognise: super::http1::recognise, start: || Box::new(Http1::default()) },
+    Protocol { recognise: super::postgres::recognise, start: || Box::new(Postgres::default()) },
+    Protocol { recognise: super::resp::recognise, start: || Box::new(Resp::default()) },
+    Protocol { recognise: super::tls::recognise, start: || Box::new(Tls::default()) },
 ];
 
 /// Bytes of each side after which it is decided.

@@ -52,3 +52,65 @@ pub(crate) fn line(found: &Found) -> String {
         Found::Void { exchange, why } => format!("{exchange} void: {why}"),
     }
 }
+
+/// Two hostile sides: bytes in pieces of any length, some of them not seen, ends anywhere. What is found is in order, and what is
+/// held is bounded.
+pub(crate) fn is_unharmed_by(dissector: &mut dyn Dissector, moves: &[(bool, u8, Vec<u8>)]) -> Result<(), String> {
+    let (mut found, mut at) = (Vec::new(), [0_u64; 2]);
+    for (back, what, bytes) in moves {
+        let side = if *back { Direction::Back } else { Direction::There };
+        let own = &mut at[side as usize];
+        match what {
+            0 => dissector.end(side, *own, &mut found),
+            1 => {
+                dissector.unseen(side, *own, 1 + bytes.len() as u64, &mut found);
+                *own += 1 + bytes.len() as u64;
+            }
+            _ if bytes.is_empty() => {}
+            _ => {
+                dissector.bytes(side, *own, bytes, &mut found);
+                *own += bytes.len() as u64;
+            }
+        }
+    }
+    in_order(&found)
+}
+
+/// What [`is_unharmed_by`] wants: bytes of a protocol, mixed with any.
+pub(crate) fn hostile(
+    words: &'static [&'static [u8]],
+) -> impl proptest::strategy::Strategy<Value = Vec<(bool, u8, Vec<u8>)>> {
+    use proptest::prelude::*;
+    let word = proptest::sample::select(words).prop_map(<[u8]>::to_vec);
+    let bytes = prop_oneof![4 => word, 1 => proptest::collection::vec(any::<u8>(), 0..40)];
+    proptest::collection::vec((any::<bool>(), 0_u8..20, bytes), 0..60)
+}
+
+/// Every message begins once before it ends, ends behind its beginning, and nothing is said of it once it is void.
+fn in_order(found: &[Found]) -> Result<(), String> {
+    use std::collections::{BTreeMap, BTreeSet};
+    let (mut begun, mut ended, mut void) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
+    for (index, one) in found.iter().enumerate() {
+        let told = || found[..=index].iter().map(line).collect::<Vec<_>>().join("\n");
+        let (exchange, fine) = match one {
+            Found::Begins { exchange, role, at, .. } => (*exchange, begun.insert((*exchange, *role), *at).is_none()),
+            Found::Named { exchange, name, .. } => {
+                let known = [Role::Request, Role::Response].iter().any(|role| begun.contains_key(&(*exchange, *role)));
+                (*exchange, known && name.len() <= super::LONGEST_NAME)
+            }
+            Found::Part { exchange, .. } => (*exchange, true),
+            Found::Ends { exchange, role, at, .. } => {
+                let after = begun.get(&(*exchange, *role)).is_some_and(|begins| begins <= at);
+                (*exchange, after && ended.insert((*exchange, *role)))
+            }
+            Found::Void { exchange, .. } => (*exchange, begun.keys().any(|(begun, _)| begun == exchange)),
+        };
+        if !fine || void.contains(&exchange) {
+            return Err(told());
+        }
+        if matches!(one, Found::Void { .. }) {
+            void.insert(exchange);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,522 @@
+//! PostgreSQL, version 3 of its protocol: messages of a type and a length. A simple query, or an extended one up to its Sync, is
+//! answered up to ReadyForQuery, what was sent before a Flush up to as many completions as it asks for. What a connection says in TLS
+//! goes to [`tls`](super::tls). Rows, values and copied data are not looked at. After bytes that were not seen it goes on with a
+//! query at the beginning of a segment, unless the client pipelined before: then nothing more is known.
+
+mod texts;
+
+use super::records::{Extent, Fields, Input, Records, Skipped, Taken};
+use super::tls::Tls;
+use super::{Dissector, Found, Kind, LONGEST_NAME, MOST_WAITING, Role, name_of, query_name, renumber};
+use crate::conversation::protocols::{Opening, Verdict};
+use stackline_events::unit::Direction;
+use std::collections::VecDeque;
+use texts::Texts;
+
+/// A type and a length.
+const HEAD: usize = 5;
+/// Bytes of a message that are held, at most.
+const KEEP: usize = HEAD + 6 * LONGEST_NAME;
+/// Bytes of a message, at most (`PQ_LARGE_MESSAGE_LIMIT`), and of a first one (`MAX_STARTUP_PACKET_LENGTH`).
+const LONGEST: usize = 0x3fff_ffff;
+const LONGEST_FIRST: usize = 10_000;
+/// Types of messages of the client, and of the server.
+const OF_CLIENT: &[u8] = b"BCDEFHPQSXcdfp";
+const OF_SERVER: &[u8] = b"123ACDEGHIKNRSTVWZcdnstv";
+/// Messages of the server that answer nothing.
+const ASIDE: &[u8] = b"ANS";
+/// Messages of the server that complete one of the client's.
+const COMPLETIONS: &[u8] = b"123CITns";
+/// What a first message is, by its number.
+const VERSION: usize = 3;
+const CANCEL: usize = 80_877_102;
+const TLS: usize = 80_877_103;
+const GSSAPI: usize = 80_877_104;
+
+/// Whether a connection speaks it: by the client's first message.
+pub(super) fn recognise(opening: &Opening<'_>) -> Verdict {
+    let mut fields = Fields(opening.there);
+    let (Some(length), Some(number)) = (fields.number(4), fields.number(4)) else {
+        let numbers = [[0, 3, 0, 0], [4, 0xd2, 0x16, 0x2e]].map(|number| [&[0, 0][..], &number].concat());
+        let there = opening.there;
+        let known = [there.get(..2).unwrap_or(there), there.get(4..6).or(there.get(4..)).unwrap_or_default()].concat();
+        let may_be = numbers.iter().any(|number| number.starts_with(&known));
+        return if may_be && opening.back.is_empty() { Verdict::Perhaps } else { Verdict::No };
+    };
+    match (length, number) {
+        (8, TLS | GSSAPI) | (16.., CANCEL) => Verdict::Yes,
+        (9..=LONGEST_FIRST, _) if number >> 16 == VERSION && number & 0xffff < 16 => Verdict::Yes,
+        _ => Verdict::No,
+    }
+}
+
+/// One connection.
+#[derive(Debug, Default)]
+pub struct Postgres {
+    sides: [Side; 2],
+    phase: Phase,
+    /// What is not answered yet, in its order; the last one may not be whole.
+    waiting: VecDeque<Waiting>,
+    next: u64,
+    texts: Texts,
+    /// A query came before the one before it was answered.
+    pipelined: bool,
+    /// Data are copied to the server: a Sync is nothing then.
+    copies: bool,
+    /// The server failed and skips everything up to a Sync.
+    skips: bool,
+    /// Nothing more will be known.
+    gone: bool,
+    /// What is said in TLS, and how many exchanges were before it.
+    tls: Option<Box<Tls>>,
+    before_tls: u64,
+}
+
+#[derive(Debug, Default)]
+struct Side {
+    records: Records,
+    /// Nothing is known until a query begins.
+    lost: bool,
+}
+
+/// What the client's next message is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Phase {
+    /// A first one, without a type.
+    #[default]
+    Startup,
+    /// The same, once the server has answered with a byte whether the connection becomes secure.
+    Asked,
+    /// One with a type.
+    Typed,
+}
+
+/// An exchange that is not answered yet.
+#[derive(Debug)]
+struct Waiting {
+    exchange: u64,
+    kind: Kind,
+    until: Until,
+    named: bool,
+    answered: bool,
+    status: Option<String>,
+    failed: bool,
+}
+
+/// What its answer goes up to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Until {
+    /// It is not known yet; so many messages of it are to be completed.
+    Open(u64),
+    /// ReadyForQuery.
+    Ready,
+    /// So many messages are completed.
+    Completed(u64),
+}
+
+impl Dissector for Postgres {
+    fn bytes(&mut self, side: Direction, at: u64, bytes: &[u8], found: &mut Vec<Found>) {
+        self.find_again(side, bytes);
+        let mut input = Input { at, bytes };
+        loop {
+            if self.tls.is_some() {
+                return self.secure(|tls, found| tls.bytes(side, input.at, input.bytes, found), found);
+            }
+            let own = &mut self.sides[side as usize];
+            if own.lost {
+                return;
+            }
+            let phase = self.phase;
+            match own.records.next(&mut input, |head| extent(side, phase, head)) {
+                None => return,
+                Some(Taken::Head) => self.headed(side, found),
+                Some(Taken::Whole) => self.message(side, found),
+                Some(Taken::Wrong) => self.lose("it is not PostgreSQL", found),
+            }
+        }
+    }
+
+    fn unseen(&mut self, side: Direction, at: u64, count: u64, found: &mut Vec<Found>) {
+        if self.tls.is_some() {
+            return self.secure(|tls, found| tls.unseen(side, at, count, found), found);
+        }
+        let own = &mut self.sides[side as usize];
+        if own.lost {
+            return;
+        }
+        let skipped = own.records.unseen(count);
+        if matches!(skipped, Skipped::Whole | Skipped::Beyond) {
+            self.message(side, found);
+        }
+        if matches!(skipped, Skipped::Beyond | Skipped::Lost) {
+            self.lose("bytes of it were not captured", found);
+        }
+    }
+
+    fn end(&mut self, side: Direction, at: u64, found: &mut Vec<Found>) {
+        if self.tls.is_some() {
+            return self.secure(|tls, found| tls.end(side, at, found), found);
+        }
+        let own = &self.sides[side as usize];
+        if !own.lost && !own.records.is_between() {
+            self.lose("the connection ended within it", found);
+        }
+    }
+
+    fn protocol(&self) -> &'static str {
+        if self.tls.is_some() { "PostgreSQL in TLS, by turns" } else { "PostgreSQL" }
+    }
+
+    fn is_exact(&self) -> bool {
+        self.tls.as_ref().is_none_or(|tls| tls.is_exact())
+    }
+}
+
+impl Postgres {
+    /// A query at the beginning of a segment, of a client that waits for each answer, finds the server idle.
+    fn find_again(&mut self, side: Direction, bytes: &[u8]) {
+        let lost = self.sides[0].lost && side == Direction::There && !self.gone;
+        let begins = matches!(*bytes, [b'Q' | b'P' | b'B', 0, _, _, _, ..]);
+        if lost && begins && matches!(extent(side, self.phase, &bytes[..HEAD]), Extent::Record { .. }) {
+            self.sides = Default::default();
+        }
+    }
+
+    /// Nothing is known until a query begins, and nothing of what waits for an answer.
+    fn lose(&mut self, why: &'static str, found: &mut Vec<Found>) {
+        let waiting = self.waiting.drain(..);
+        found.extend(waiting.map(|waiting| Found::Void { exchange: waiting.exchange, why }));
+        self.sides = Default::default();
+        self.sides.iter_mut().for_each(|side| side.lost = true);
+        self.gone |= self.pipelined || self.phase != Phase::Typed;
+        (self.copies, self.skips) = (false, false);
+    }
+
+    /// The head of a message is whole.
+    fn headed(&mut self, side: Direction, found: &mut Vec<Found>) {
+        let records = &self.sides[side as usize].records;
+        let (mark, at) = (records.held()[0], records.at());
+        match side {
+            Direction::There if self.phase == Phase::Typed => match mark {
+                b'S' if self.copies && self.waits_for_ready() => {}
+                b'Q' | b'F' | b'P' | b'B' | b'D' | b'E' | b'C' | b'S' if !self.is_open() => {
+                    self.asks(Kind::Call, at, found)
+                }
+                _ => {}
+            },
+            Direction::There => {}
+            Direction::Back if ASIDE.contains(&mark) && self.phase != Phase::Asked => {}
+            Direction::Back => self.answers(mark, at, found),
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        self.waiting.back().is_some_and(|waiting| matches!(waiting.until, Until::Open(_)))
+    }
+
+    fn waits_for_ready(&self) -> bool {
+        self.waiting.front().is_some_and(|waiting| waiting.until == Until::Ready)
+    }
+
+    fn asks(&mut self, kind: Kind, at: u64, found: &mut Vec<Found>) {
+        let exchange = self.next;
+        self.next += 1;
+        self.pipelined |= !self.waiting.is_empty();
+        found.push(Found::Begins { exchange, role: Role::Request, kind, side: Direction::There, at });
+        let (until, named, answered, status, failed) = (Until::Open(0), false, false, None, false);
+        self.waiting.push_back(Waiting { exchange, kind, until, named, answered, status, failed });
+    }
+
+    /// The exchange that is not whole gets its name, if it has none.
+    fn name(&mut self, name: String, found: &mut Vec<Found>) {
+        if let Some(waiting) = self.waiting.back_mut().filter(|waiting| !waiting.named && !name.is_empty()) {
+            waiting.named = true;
+            found.push(Found::Named { exchange: waiting.exchange, role: Role::Request, name });
+        }
+    }
+
+    /// It is whole.
+    fn asked(&mut self, until: Until, at: u64, found: &mut Vec<Found>) {
+        let Some(waiting) = self.waiting.back_mut() else { return };
+        waiting.until = until;
+        let exchange = waiting.exchange;
+        found.push(Found::Ends { exchange, role: Role::Request, side: Direction::There, at });
+        if self.waiting.len() > MOST_WAITING {
+            self.lose("too many queries wait", found);
+        }
+    }
+
+    /// What the server says answers what waits longest.
+    fn answers(&mut self, mark: u8, at: u64, found: &mut Vec<Found>) {
+        match self.waiting.front_mut() {
+            Some(waiting) => {
+                let (exchange, kind) = (waiting.exchange, waiting.kind);
+                if !std::mem::replace(&mut waiting.answered, true) {
+                    found.push(Found::Begins { exchange, role: Role::Response, kind, side: Direction::Back, at });
+                }
+            }
+            // The server ends the connection.
+            None if mark == b'E' => {}
+            None => self.lose("nothing asked for it", found),
+        }
+    }
+
+    /// A message is whole.
+    fn message(&mut self, side: Direction, found: &mut Vec<Found>) {
+        let records = &self.sides[side as usize].records;
+        if side == Direction::Back && matches!(records.held(), [b'D' | b'd', ..]) {
+            return; // A row.
+        }
+        let (held, at, end) = (records.held().to_vec(), records.at(), records.end());
+        match (side, self.phase) {
+            (Direction::There, Phase::Typed) => self.of_client(&held, at, end, found),
+            (Direction::There, _) => self.first(&held, at, end, found),
+            (Direction::Back, Phase::Asked) => self.security(held[0], end, found),
+            (Direction::Back, _) => self.of_server(&held, at, end, found),
+        }
+    }
+
+    /// A message without a type.
+    fn first(&mut self, held: &[u8], at: u64, end: u64, found: &mut Vec<Found>) {
+        let number = Fields(held.get(4..).unwrap_or_default()).number(4);
+        let (name, phase, kind) = match number {
+            Some(TLS) => ("SSLRequest".into(), Phase::Asked, Kind::Handshake),
+            Some(GSSAPI) => ("GSSENCRequest".into(), Phase::Asked, Kind::Handshake),
+            Some(CANCEL) => return self.one_way(Direction::There, "CancelRequest".into(), at, end, found),
+            Some(number) if number >> 16 == VERSION => (login(&held[8..]), Phase::Typed, Kind::Handshake),
+            _ => return self.lose("it is not PostgreSQL", found),
+        };
+        self.asks(kind, at, found);
+        self.name(name, found);
+        self.phase = phase;
+        self.pipelined = false;
+        self.asked(Until::Ready, end, found);
+    }
+
+    /// The server says whether the connection becomes secure.
+    fn security(&mut self, mark: u8, end: u64, found: &mut Vec<Found>) {
+        self.phase = Phase::Startup;
+        self.status(char::from(mark).to_string(), false);
+        self.whole(end, found);
+        match mark {
+            b'S' => (self.tls, self.before_tls) = (Some(Box::default()), self.next),
+            b'G' => self.lose("it is enciphered", found),
+            b'E' => self.gone = true,
+            _ => {}
+        }
+    }
+
+    fn of_client(&mut self, held: &[u8], at: u64, end: u64, found: &mut Vec<Found>) {
+        let mut fields = Fields(&held[HEAD..]);
+        match held[0] {
+            b'Q' => {
+                self.name(query_name(fields.text()), found);
+                self.name("empty query".into(), found);
+                self.asked(Until::Ready, end, found);
+            }
+            b'F' => {
+                self.name("FunctionCall".into(), found);
+                self.asked(Until::Ready, end, found);
+            }
+            b'P' => {
+                let (statement, text) = (fields.text(), query_name(fields.text()));
+                self.texts.learn(statement, &text);
+                self.sends(text, found);
+            }
+            b'B' => {
+                fields.text();
+                let text = self.texts.of(fields.text());
+                self.sends(text, found);
+            }
+            b'C' => {
+                if fields.number(1) == Some(usize::from(b'S')) {
+                    self.texts.forget(fields.text());
+                }
+                self.sends(String::new(), found);
+            }
+            b'D' | b'E' => self.sends(String::new(), found),
+            b'S' if self.is_open() => {
+                let is_alone = self.waiting.back().is_some_and(|waiting| waiting.until == Until::Open(0));
+                self.name(if is_alone { "Sync" } else { "extended query" }.into(), found);
+                self.asked(Until::Ready, end, found);
+            }
+            b'H' => self.flush(end, found),
+            b'X' => self.one_way(Direction::There, "Terminate".into(), at, end, found),
+            _ => {}
+        }
+    }
+
+    /// A message of an extended query, which the server completes.
+    fn sends(&mut self, name: String, found: &mut Vec<Found>) {
+        self.name(name, found);
+        if let Some(Waiting { until: Until::Open(count), .. }) = self.waiting.back_mut() {
+            *count += 1;
+        }
+    }
+
+    /// What was sent so far is answered before the Sync.
+    fn flush(&mut self, end: u64, found: &mut Vec<Found>) {
+        let Some(&Waiting { until: Until::Open(count @ 1..), exchange, answered, .. }) = self.waiting.back() else {
+            return;
+        };
+        if answered {
+            return; // Its answer began before: it goes on to the Sync.
+        }
+        self.name("extended query".into(), found);
+        if self.skips {
+            self.waiting.pop_back();
+            return found.push(Found::Void { exchange, why: "the server skipped it" });
+        }
+        self.asked(Until::Completed(count), end, found);
+    }
+
+    fn of_server(&mut self, held: &[u8], at: u64, end: u64, found: &mut Vec<Found>) {
+        let body = &held[HEAD..];
+        match held[0] {
+            b'A' => {
+                let channel = Fields(body.get(4..).unwrap_or_default()).text();
+                let name = name_of(&[b"notification ", channel].concat());
+                return self.one_way(Direction::Back, name, at, end, found);
+            }
+            b'E' => return self.error(body, at, end, found),
+            b'Z' => return self.ready(end, found),
+            b'C' => self.status(name_of(Fields(body).text()), false),
+            b'I' => self.status("empty".into(), false),
+            b'G' | b'W' => self.copies = true,
+            _ => {}
+        }
+        if COMPLETIONS.contains(&held[0]) {
+            self.completes(end, found);
+        }
+    }
+
+    fn status(&mut self, status: String, failed: bool) {
+        if let Some(waiting) = self.waiting.front_mut().filter(|waiting| !waiting.failed) {
+            (waiting.status, waiting.failed) = (Some(status), failed);
+        }
+    }
+
+    fn error(&mut self, body: &[u8], at: u64, end: u64, found: &mut Vec<Found>) {
+        let status = error(body);
+        let Some(waiting) = self.waiting.front() else {
+            return self.one_way(Direction::Back, status, at, end, found);
+        };
+        let (kind, until) = (waiting.kind, waiting.until);
+        self.status(status, true);
+        if kind == Kind::Handshake {
+            return self.whole(end, found);
+        }
+        if matches!(until, Until::Completed(_)) {
+            self.whole(end, found);
+            self.skip(found);
+        }
+    }
+
+    /// The server answers nothing before a Sync.
+    fn skip(&mut self, found: &mut Vec<Found>) {
+        self.skips = true;
+        while let Some(Waiting { until: Until::Completed(_), exchange, .. }) = self.waiting.front() {
+            found.push(Found::Void { exchange: *exchange, why: "the server skipped it" });
+            self.waiting.pop_front();
+        }
+    }
+
+    fn completes(&mut self, end: u64, found: &mut Vec<Found>) {
+        if let Some(Waiting { until: Until::Completed(count), .. }) = self.waiting.front_mut() {
+            *count -= 1;
+            if *count == 0 {
+                self.whole(end, found);
+            }
+        }
+    }
+
+    fn ready(&mut self, end: u64, found: &mut Vec<Found>) {
+        (self.copies, self.skips) = (false, false);
+        match self.waiting.front().map(|waiting| waiting.until) {
+            Some(Until::Ready) => self.whole(end, found),
+            _ => self.lose("its answer is not in its turn", found),
+        }
+    }
+
+    /// The answer to what waits longest is whole.
+    fn whole(&mut self, at: u64, found: &mut Vec<Found>) {
+        let Some(Waiting { exchange, status, .. }) = self.waiting.pop_front() else { return };
+        let (role, side, name) = (Role::Response, Direction::Back, status.unwrap_or_else(|| "OK".into()));
+        found.push(Found::Named { exchange, role, name });
+        found.push(Found::Ends { exchange, role, side, at });
+    }
+
+    /// A message that answers nothing and is not answered.
+    fn one_way(&mut self, side: Direction, name: String, at: u64, end: u64, found: &mut Vec<Found>) {
+        let role = if side == Direction::There { Role::Request } else { Role::Response };
+        let (exchange, kind) = (self.next, Kind::OneWay);
+        self.next += 1;
+        found.push(Found::Begins { exchange, role, kind, side, at });
+        found.push(Found::Named { exchange, role, name });
+        found.push(Found::Ends { exchange, role, side, at: end });
+    }
+
+    /// What is found in TLS, with numbers behind those of the exchanges before it.
+    fn secure(&mut self, pass: impl FnOnce(&mut Tls, &mut Vec<Found>), found: &mut Vec<Found>) {
+        let from = found.len();
+        if let Some(tls) = &mut self.tls {
+            pass(tls, found);
+        }
+        renumber(&mut found[from..], self.before_tls);
+    }
+}
+
+/// Who logs in to which database.
+fn login(parameters: &[u8]) -> String {
+    let mut fields = Fields(parameters);
+    let (mut user, mut database) = (&[][..], None);
+    while !fields.0.is_empty() {
+        match (fields.text(), fields.text()) {
+            (b"user", value) => user = value,
+            (b"database", value) => database = Some(value),
+            _ => {}
+        }
+    }
+    name_of(&[b"login ", user, b"@", database.unwrap_or(user)].concat())
+}
+
+/// `ERROR 42P01`: what an ErrorResponse says in its fields.
+fn error(body: &[u8]) -> String {
+    let mut fields = Fields(body);
+    let (mut severity, mut code) = (&b"ERROR"[..], &[][..]);
+    while let Some(field) = fields.number(1).filter(|field| *field != 0) {
+        match (u8::try_from(field), fields.text()) {
+            (Ok(b'V'), value) => severity = value,
+            (Ok(b'C'), value) => code = value,
+            _ => {}
+        }
+    }
+    name_of(&[severity, b" ", code].concat())
+}
+
+fn extent(side: Direction, phase: Phase, head: &[u8]) -> Extent {
+    let (types, marks) = match (side, phase) {
+        (Direction::There, Phase::Typed) => (OF_CLIENT, 1),
+        (Direction::There, _) => (&[][..], 0),
+        (Direction::Back, Phase::Asked) if b"SNG".contains(&head[0]) => return Extent::Record { length: 1, keep: 1 },
+        (Direction::Back, _) => (OF_SERVER, 1),
+    };
+    if marks > 0 && !types.contains(&head[0]) {
+        return Extent::Wrong;
+    }
+    let Some(length) = Fields(&head[marks..]).number(4) else { return Extent::More };
+    let most = if marks == 0 { LONGEST_FIRST } else { LONGEST };
+    let keep = match (side, head[0]) {
+        (Direction::There, b'B' | b'C' | b'P' | b'Q') | (Direction::Back, b'A' | b'C' | b'E') => KEEP,
+        _ if marks == 0 => KEEP,
+        _ => HEAD,
+    };
+    match length {
+        _ if marks == 0 && length < 8 => Extent::Wrong,
+        4.. if length <= most => Extent::Record { length: (marks + length) as u64, keep },
+        _ => Extent::Wrong,
+    }
+}
+
+#[cfg(test)]
+mod tests;

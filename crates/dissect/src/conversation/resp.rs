@@ -1,0 +1,387 @@
+//! RESP2 and RESP3, what Redis and its kin speak: a command is an array of strings, or a line, and is answered in its turn. Pushes and
+//! what comes on a channel answer nothing. Of values only types and lengths are looked at, of a command its first words. After bytes
+//! that were not seen it goes on with a command at the beginning of a segment, unless the client pipelined before: then nothing more
+//! is known. What follows PSYNC is not told.
+
+mod value;
+
+use super::records::Input;
+use super::{Dissector, Found, Kind, LONGEST_NAME, MOST_WAITING, Role, name_of};
+use crate::conversation::protocols::{Opening, Verdict};
+use stackline_events::unit::Direction;
+use std::collections::VecDeque;
+use value::{Token, Value};
+
+/// Commands that a connection is recognised by where they come as a line.
+const INLINE: [&str; 6] = ["PING", "INFO", "AUTH", "ECHO", "SELECT", "COMMAND"];
+/// Commands of which the second word is a part, and those of them that name a key behind it.
+const IN_TWO_WORDS: &str = " ACL CLIENT CLUSTER COMMAND CONFIG DEBUG FUNCTION LATENCY MODULE PUBSUB SCRIPT SLOWLOG ";
+const IN_TWO_WORDS_AND_KEY: &str = " MEMORY OBJECT XGROUP XINFO ";
+/// Commands without a key, or with a secret where it would stand.
+const WITHOUT_KEY: &str = " AUTH ASKING BGREWRITEAOF BGSAVE DBSIZE DISCARD ECHO EXEC FLUSHALL FLUSHDB HELLO INFO KEYS LASTSAVE MONITOR MULTI PING \
+                           PSYNC QUIT READONLY READWRITE REPLCONF RESET ROLE SAVE SCAN SELECT SYNC TIME UNWATCH WAIT WAITAOF ";
+/// Commands whose first key is the third word, and the fourth.
+const KEY_BEHIND_ONE: &str = " BITOP LMPOP SINTERCARD ZDIFF ZINTER ZINTERCARD ZMPOP ZUNION ";
+const KEY_BEHIND_TWO: &str = " BLMPOP BZMPOP EVAL EVALSHA EVALSHA_RO EVAL_RO FCALL FCALL_RO MIGRATE ";
+/// Commands that wait for something that others do.
+const BLOCKING: &str = " BLMOVE BLMPOP BLPOP BRPOP BRPOPLPUSH BZMPOP BZPOPMAX BZPOPMIN WAIT WAITAOF ";
+const BLOCKS: &[u8] = b", blocking";
+/// Commands that are answered once for each channel.
+const OF_CHANNELS: &str = " PSUBSCRIBE PUNSUBSCRIBE SSUBSCRIBE SUBSCRIBE SUNSUBSCRIBE UNSUBSCRIBE ";
+
+/// Whether a connection speaks it: it begins with an array of strings, or a line with a command.
+pub(super) fn recognise(opening: &Opening<'_>) -> Verdict {
+    if opening.there.is_empty() && !opening.back.is_empty() {
+        return Verdict::No;
+    }
+    match array_of_strings(opening.there) {
+        Verdict::No => inline(opening.there),
+        verdict => verdict,
+    }
+}
+
+/// `*3`, `$4`.
+fn array_of_strings(bytes: &[u8]) -> Verdict {
+    let mut left = bytes;
+    for mark in [b'*', b'$'] {
+        let Some(rest) = left.strip_prefix(&[mark]) else { return Verdict::begins(left, &[mark]) };
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        match (digits, &rest[digits..]) {
+            (_, []) if digits <= 9 => return Verdict::Perhaps,
+            (_, [b'\r']) => return Verdict::Perhaps,
+            (1..=9, [b'\r', b'\n', next @ ..]) => left = next,
+            _ => return Verdict::No,
+        }
+    }
+    Verdict::Yes
+}
+
+fn inline(bytes: &[u8]) -> Verdict {
+    let bytes = bytes.to_ascii_uppercase();
+    let ends = |command: &&str| bytes.get(command.len()).is_none_or(|byte| matches!(byte, b' ' | b'\r' | b'\n'));
+    let verdicts = INLINE.iter().map(|command| match Verdict::begins(&bytes, command.as_bytes()) {
+        Verdict::Yes if !ends(command) => Verdict::No,
+        Verdict::Yes if !bytes.contains(&b'\n') => Verdict::Perhaps,
+        verdict => verdict,
+    });
+    verdicts.fold(Verdict::No, |one, other| match (one, other) {
+        (Verdict::Yes, _) | (_, Verdict::Yes) => Verdict::Yes,
+        (Verdict::Perhaps, _) | (_, Verdict::Perhaps) => Verdict::Perhaps,
+        _ => Verdict::No,
+    })
+}
+
+/// One connection.
+#[derive(Debug, Default)]
+pub struct Resp {
+    sides: [Side; 2],
+    /// Commands that are not answered yet, in their order.
+    waiting: VecDeque<Waiting>,
+    next: u64,
+    /// A command came before the one before it was answered.
+    pipelined: bool,
+    replies: Replies,
+    /// Messages of channels come.
+    subscribed: bool,
+    /// Commands of others come.
+    monitors: bool,
+    /// Nothing more will be known.
+    gone: Option<&'static str>,
+}
+
+#[derive(Debug, Default)]
+struct Side {
+    value: Value,
+    /// The exchange whose message goes on, once it is told.
+    exchange: Option<u64>,
+    /// Nothing is known until a command begins.
+    lost: bool,
+}
+
+/// A command that is not answered yet.
+#[derive(Debug)]
+struct Waiting {
+    exchange: u64,
+    kind: Kind,
+    answered: bool,
+    /// The command, where each of so many channels is answered.
+    channels: Option<(String, usize)>,
+}
+
+/// Whether the server answers (`CLIENT REPLY`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Replies {
+    #[default]
+    On,
+    Off,
+    /// Not to the next command.
+    Skip,
+}
+
+impl Dissector for Resp {
+    fn bytes(&mut self, side: Direction, at: u64, bytes: &[u8], found: &mut Vec<Found>) {
+        self.find_again(side, bytes);
+        let mut input = Input { at, bytes };
+        while !self.sides[side as usize].lost {
+            let Some(token) = self.sides[side as usize].value.next(&mut input, side == Direction::There) else {
+                return;
+            };
+            match (token, side) {
+                (Token::Wrong, _) => self.lose("it is not RESP", found),
+                (Token::More, Direction::There) => self.command_begins(found),
+                (Token::Whole, Direction::There) => self.command(input.at, found),
+                (Token::More, Direction::Back) => self.reply_begins(found),
+                (Token::Whole, Direction::Back) => self.reply(input.at, found),
+            }
+        }
+    }
+
+    fn unseen(&mut self, side: Direction, _: u64, count: u64, found: &mut Vec<Found>) {
+        let own = &mut self.sides[side as usize];
+        if !own.lost && !own.value.unseen(count) {
+            self.lose("bytes of it were not captured", found);
+        }
+    }
+
+    fn end(&mut self, side: Direction, _: u64, found: &mut Vec<Found>) {
+        let own = &mut self.sides[side as usize];
+        if !own.lost && !own.value.is_between() {
+            self.lose("the connection ended within it", found);
+        }
+    }
+
+    fn protocol(&self) -> &'static str {
+        "RESP"
+    }
+}
+
+impl Resp {
+    /// A command at the beginning of a segment, of a client that waits for each answer, finds the server idle.
+    fn find_again(&mut self, side: Direction, bytes: &[u8]) {
+        let lost = self.sides[0].lost;
+        if lost && side == Direction::There && self.gone.is_none() && array_of_strings(bytes) == Verdict::Yes {
+            self.sides = Default::default();
+        }
+    }
+
+    /// Nothing is known until a command begins, and nothing of what waits for an answer.
+    fn lose(&mut self, why: &'static str, found: &mut Vec<Found>) {
+        let begun = self.sides[0].exchange.take();
+        let waiting = self.waiting.drain(..).map(|waiting| waiting.exchange);
+        found.extend(waiting.chain(begun).map(|exchange| Found::Void { exchange, why }));
+        self.sides = Default::default();
+        self.sides.iter_mut().for_each(|side| side.lost = true);
+        if self.pipelined || self.subscribed || self.monitors || self.replies != Replies::On {
+            self.gone = Some(why);
+        }
+    }
+
+    /// Some words of a command are there. One that may be about its own answer is told when it is whole.
+    fn command_begins(&mut self, found: &mut Vec<Found>) {
+        let own = &self.sides[0];
+        let Some(command) = own.value.first_word() else { return };
+        if own.exchange.is_none() && self.replies == Replies::On && !command.eq_ignore_ascii_case(b"CLIENT") {
+            self.asks(kind_of(command), found);
+        }
+    }
+
+    fn asks(&mut self, kind: Kind, found: &mut Vec<Found>) -> u64 {
+        let own = &mut self.sides[0];
+        let exchange = self.next;
+        (self.next, own.exchange) = (exchange + 1, Some(exchange));
+        self.pipelined |= !self.waiting.is_empty();
+        let (role, side, at) = (Role::Request, Direction::There, own.value.at());
+        found.push(Found::Begins { exchange, role, kind, side, at });
+        exchange
+    }
+
+    /// A command is whole.
+    fn command(&mut self, end: u64, found: &mut Vec<Found>) {
+        let words = self.sides[0].value.words().to_vec();
+        let channels = self.sides[0].value.count().saturating_sub(1).max(1);
+        let Some(command) = words.first().map(|word| String::from_utf8_lossy(word).to_uppercase()) else { return };
+        let answered = self.is_answered(&command, &words);
+        let kind = if answered { kind_of(command.as_bytes()) } else { Kind::OneWay };
+        let exchange = match self.sides[0].exchange {
+            Some(exchange) => exchange,
+            None => self.asks(kind, found),
+        };
+        let (role, side) = (Role::Request, Direction::There);
+        found.push(Found::Named { exchange, role, name: name(&command, &words) });
+        found.push(Found::Ends { exchange, role, side, at: end });
+        self.sides[0].exchange = None;
+        if answered {
+            let channels = is_one_of(&command, OF_CHANNELS).then(|| (command.clone(), channels));
+            self.waiting.push_back(Waiting { exchange, kind, answered: false, channels });
+        }
+        self.monitors |= command == "MONITOR";
+        if matches!(command.as_str(), "PSYNC" | "SYNC") {
+            self.lose("a copy of the database follows", found);
+            self.gone = Some("a copy of the database follows");
+        } else if self.waiting.len() > MOST_WAITING {
+            self.lose("too many commands wait", found);
+        }
+    }
+
+    /// Whether the server answers this command, and the next ones.
+    fn is_answered(&mut self, command: &str, words: &[Vec<u8>]) -> bool {
+        let is =
+            |index: usize, what: &str| words.get(index).is_some_and(|word| word.eq_ignore_ascii_case(what.as_bytes()));
+        let about_replies = command == "CLIENT" && is(1, "REPLY");
+        let answered = self.replies == Replies::On;
+        self.replies = match self.replies {
+            _ if about_replies && is(2, "ON") => Replies::On,
+            _ if about_replies && is(2, "OFF") => Replies::Off,
+            Replies::On if about_replies && is(2, "SKIP") => Replies::Skip,
+            Replies::Skip => Replies::On,
+            replies => replies,
+        };
+        if about_replies { self.replies == Replies::On } else { answered }
+    }
+
+    /// Whether what the server says may be something else than an answer.
+    fn may_be_message(&self) -> bool {
+        let channels = self.waiting.front().is_some_and(|waiting| waiting.channels.is_some());
+        match self.sides[1].value.kind() {
+            b'>' | b'|' => true,
+            b'*' => self.subscribed || channels,
+            b'+' => self.monitors,
+            _ => false,
+        }
+    }
+
+    /// Some of an answer is there.
+    fn reply_begins(&mut self, found: &mut Vec<Found>) {
+        if self.sides[1].exchange.is_none() && !self.may_be_message() {
+            self.answers(found);
+        }
+    }
+
+    /// What the server says answers the command that waits longest.
+    fn answers(&mut self, found: &mut Vec<Found>) -> Option<u64> {
+        let own = &mut self.sides[1];
+        let Some(waiting) = self.waiting.front_mut() else {
+            self.lose("nothing asked for it", found);
+            return None;
+        };
+        let (exchange, kind) = (waiting.exchange, waiting.kind);
+        own.exchange = Some(exchange);
+        if !std::mem::replace(&mut waiting.answered, true) {
+            let (role, side, at) = (Role::Response, Direction::Back, own.value.at());
+            found.push(Found::Begins { exchange, role, kind, side, at });
+        }
+        Some(exchange)
+    }
+
+    /// What the server says is whole.
+    fn reply(&mut self, end: u64, found: &mut Vec<Found>) {
+        let own = &self.sides[1];
+        let may_be_message = own.exchange.is_none() && self.may_be_message();
+        let first = own.value.words().first().cloned().unwrap_or_default();
+        let kind = own.value.kind();
+        let confirms = may_be_message
+            && kind != b'+'
+            && (self.waiting.front())
+                .and_then(|waiting| waiting.channels.as_ref())
+                .is_some_and(|(command, _)| first.eq_ignore_ascii_case(command.as_bytes()));
+        let is_message = kind == b'>'
+            || (kind == b'*' && matches!(first.as_slice(), b"message" | b"pmessage" | b"smessage"))
+            || (kind == b'*' && first.ends_with(b"unsubscribe"))
+            || (kind == b'+' && self.waiting.is_empty());
+        match () {
+            () if confirms => self.confirms(end, found),
+            () if may_be_message && is_message => self.message(end, found),
+            () => {
+                if let Some(exchange) = own.exchange.or_else(|| self.answers(found)) {
+                    self.answered(exchange, self.sides[1].value.status(), end, found);
+                }
+            }
+        }
+        self.sides[1].exchange = None;
+    }
+
+    fn answered(&mut self, exchange: u64, name: String, at: u64, found: &mut Vec<Found>) {
+        let (role, side) = (Role::Response, Direction::Back);
+        found.push(Found::Named { exchange, role, name });
+        found.push(Found::Ends { exchange, role, side, at });
+        self.waiting.pop_front();
+    }
+
+    /// One of the channels that a command names is confirmed.
+    fn confirms(&mut self, end: u64, found: &mut Vec<Found>) {
+        self.count_channels();
+        let Some(exchange) = self.answers(found) else { return };
+        let channels = self.waiting[0].channels.as_mut();
+        let left = channels.map_or(0, |(_, left)| {
+            *left = left.saturating_sub(1);
+            *left
+        });
+        if left == 0 {
+            self.answered(exchange, "OK".into(), end, found);
+        }
+    }
+
+    /// How many channels are subscribed to is the third word of a confirmation.
+    fn count_channels(&mut self) {
+        if let Some(count) = self.sides[1].value.words().get(2) {
+            self.subscribed = count != b"0";
+        }
+    }
+
+    /// Nothing asked for what the server says.
+    fn message(&mut self, end: u64, found: &mut Vec<Found>) {
+        let value = &self.sides[1].value;
+        let name = match value.kind() {
+            b'+' => "monitor".to_owned(),
+            _ => name_of(&value.words().iter().take(2).map(Vec::as_slice).collect::<Vec<_>>().join(&b' ')),
+        };
+        let (role, side, at) = (Role::Response, Direction::Back, value.at());
+        let (exchange, kind) = (self.next, Kind::OneWay);
+        self.next += 1;
+        found.push(Found::Begins { exchange, role, kind, side, at });
+        found.push(Found::Named { exchange, role, name });
+        found.push(Found::Ends { exchange, role, side, at: end });
+        if value.words().first().is_some_and(|word| word.ends_with(b"unsubscribe")) {
+            self.count_channels();
+        }
+    }
+}
+
+fn kind_of(command: &[u8]) -> Kind {
+    if command.eq_ignore_ascii_case(b"AUTH") || command.eq_ignore_ascii_case(b"HELLO") {
+        Kind::Handshake
+    } else {
+        Kind::Call
+    }
+}
+
+fn is_one_of(command: &str, words: &str) -> bool {
+    words.split_ascii_whitespace().any(|word| word == command)
+}
+
+/// The command, its first key, and whether it waits for others.
+fn name(command: &str, words: &[Vec<u8>]) -> String {
+    let is = |word: &&Vec<u8>, what: &str| word.eq_ignore_ascii_case(what.as_bytes());
+    let two = is_one_of(command, IN_TWO_WORDS) || is_one_of(command, IN_TWO_WORDS_AND_KEY);
+    let streams = words.iter().position(|word| is(&word, "STREAMS")).filter(|_| command.starts_with("XREAD"));
+    let key = match () {
+        () if command.starts_with("XREAD") => streams.map(|at| at + 1),
+        () if is_one_of(command, WITHOUT_KEY) || is_one_of(command, IN_TWO_WORDS) => None,
+        () if is_one_of(command, IN_TWO_WORDS_AND_KEY) || is_one_of(command, KEY_BEHIND_ONE) => Some(2),
+        () if is_one_of(command, KEY_BEHIND_TWO) => Some(3),
+        () => Some(1),
+    };
+    let block = words.iter().take(streams.unwrap_or(0)).any(|word| is(&word, "BLOCK"));
+    let second = words.get(1).filter(|_| two).map(|word| word.to_ascii_uppercase());
+    let key = key.and_then(|at| words.get(at)).map(Vec::as_slice);
+    let mut name =
+        [Some(command.as_bytes()), second.as_deref(), key].into_iter().flatten().collect::<Vec<_>>().join(&b' ');
+    name.truncate(LONGEST_NAME - BLOCKS.len());
+    if block || is_one_of(command, BLOCKING) {
+        name.extend_from_slice(BLOCKS);
+    }
+    name_of(&name)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,236 @@
+//! A value of RESP, from byte to byte: how deep it is and where it ends, with its first words.
+
+use super::super::records::Input;
+use super::super::{LONGEST_NAME, name_of};
+
+/// Bytes of a line that are held, at most.
+const LONGEST_LINE: usize = 1024;
+/// Words that are held, at most; each of [`LONGEST_NAME`] bytes.
+const MOST_WORDS: usize = 10;
+/// How deep values lie in each other, at most.
+const DEEPEST: usize = 64;
+/// Bytes of a string and elements of an array, at most; what announces more is no RESP.
+const MOST: i64 = 1 << 40;
+
+/// What bytes complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Token {
+    /// A part of the value.
+    More,
+    /// The value.
+    Whole,
+    /// Nothing: they are not RESP.
+    Wrong,
+}
+
+/// A value that comes.
+#[derive(Debug, Default)]
+pub(super) struct Value {
+    at: u64,
+    line: Vec<u8>,
+    /// Bytes of a string that are to come, with the line's end behind it.
+    string: Option<u64>,
+    /// Elements that are to come, on each level; on the first one it is the value itself.
+    left: Vec<u64>,
+    /// The mark of its type, and the number behind it.
+    kind: u8,
+    number: i64,
+    words: Vec<Vec<u8>>,
+    /// The string that comes is the last of the words.
+    is_word: bool,
+    /// Not all of its bytes were seen.
+    gap: bool,
+}
+
+impl Value {
+    /// The offset of its first byte.
+    pub(super) const fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// The mark of its type; 0 before it is known.
+    pub(super) const fn kind(&self) -> u8 {
+        self.kind
+    }
+
+    /// Its first elements, or its text.
+    pub(super) fn words(&self) -> &[Vec<u8>] {
+        &self.words
+    }
+
+    /// The first one, once it is whole.
+    pub(super) fn first_word(&self) -> Option<&[u8]> {
+        let goes_on = self.words.len() == 1 && self.string.is_some();
+        self.words.first().filter(|_| !goes_on).map(Vec::as_slice)
+    }
+
+    /// How many elements it has.
+    pub(super) fn count(&self) -> usize {
+        usize::try_from(self.number).unwrap_or(0)
+    }
+
+    /// Whether no value has begun that is not whole.
+    pub(super) fn is_between(&self) -> bool {
+        self.left.is_empty() && self.line.is_empty()
+    }
+
+    /// Takes bytes until something is whole; `None`: they are used up. Commands may be lines of words.
+    pub(super) fn next(&mut self, input: &mut Input<'_>, commands: bool) -> Option<Token> {
+        if let Some(left) = self.string {
+            return self.text(left, input);
+        }
+        if self.is_between() {
+            // Empty lines between commands are nothing.
+            while commands && matches!(input.bytes.first(), Some(b'\r' | b'\n')) {
+                input.take(1);
+            }
+            (self.at, self.kind, self.number, self.gap) = (input.at, 0, 0, false);
+            self.words.clear();
+        }
+        let end = input.bytes.iter().position(|byte| *byte == b'\n');
+        let bytes = input.take(end.map_or(u64::MAX, |end| end as u64 + 1));
+        let room = LONGEST_LINE.saturating_sub(self.line.len());
+        self.line.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        end?;
+        let line = std::mem::take(&mut self.line);
+        let token = self.line(line.trim_ascii_end(), commands);
+        self.line = line;
+        self.line.clear();
+        Some(token)
+    }
+
+    /// So many bytes were not seen; whether they are of a string.
+    pub(super) fn unseen(&mut self, count: u64) -> bool {
+        match self.string {
+            // The line's end behind a string makes it whole, so it has to be seen.
+            Some(left) if count < left => {
+                (self.string, self.gap) = (Some(left - count), true);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn text(&mut self, left: u64, input: &mut Input<'_>) -> Option<Token> {
+        let bytes = input.take(left);
+        let left = left - bytes.len() as u64;
+        let of_text = bytes.len().saturating_sub(2_u64.saturating_sub(left) as usize);
+        if let Some(word) = self.words.last_mut().filter(|_| self.is_word && !self.gap) {
+            let room = LONGEST_NAME.saturating_sub(word.len());
+            word.extend_from_slice(&bytes[..of_text.min(room)]);
+        }
+        self.string = Some(left).filter(|left| *left > 0);
+        (left == 0).then(|| self.settle())
+    }
+
+    fn line(&mut self, line: &[u8], commands: bool) -> Token {
+        let Some((&mark, rest)) = line.split_first() else { return Token::Wrong };
+        if commands && self.left.is_empty() && mark.is_ascii_alphabetic() {
+            return self.words_of(line);
+        }
+        if commands && self.left.is_empty() && mark != b'*' {
+            return Token::Wrong;
+        }
+        let number = || std::str::from_utf8(rest).ok().and_then(|text| text.parse::<i64>().ok());
+        match mark {
+            b'*' | b'>' | b'~' | b'%' | b'|' => match number() {
+                Some(number @ -1..=MOST) => self.elements(mark, number),
+                _ => Token::Wrong,
+            },
+            b'$' | b'!' | b'=' => match number() {
+                Some(-1) => self.scalar(mark, -1, b""),
+                Some(number @ 0..=MOST) => {
+                    self.begins(mark, number);
+                    self.is_word = self.word(b"");
+                    (self.string, self.gap) = (Some(number as u64 + 2), false);
+                    Token::More
+                }
+                _ => Token::Wrong,
+            },
+            b'+' | b'-' | b':' | b'_' | b'#' | b',' | b'(' => self.scalar(mark, 0, rest),
+            _ => Token::Wrong,
+        }
+    }
+
+    /// A command as a line.
+    fn words_of(&mut self, line: &[u8]) -> Token {
+        let words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+        self.words = words.take(MOST_WORDS).map(|word| word[..word.len().min(LONGEST_NAME)].to_vec()).collect();
+        self.number = self.words.len() as i64;
+        Token::Whole
+    }
+
+    fn begins(&mut self, mark: u8, number: i64) {
+        if self.left.is_empty() {
+            self.left.push(1);
+        }
+        if self.left.len() == 1 {
+            (self.kind, self.number) = (mark, number);
+            self.words.clear();
+        }
+        if let Some(left) = self.left.last_mut() {
+            *left -= 1;
+        }
+    }
+
+    /// Holds a word, if it is the value itself or an element of it, and one of the first.
+    fn word(&mut self, text: &[u8]) -> bool {
+        let is_word = self.left.len() <= 2 && self.words.len() < MOST_WORDS;
+        if is_word {
+            self.words.push(text[..text.len().min(LONGEST_NAME)].to_vec());
+        }
+        is_word
+    }
+
+    fn scalar(&mut self, mark: u8, number: i64, text: &[u8]) -> Token {
+        self.begins(mark, number);
+        self.word(text);
+        self.settle()
+    }
+
+    fn elements(&mut self, mark: u8, number: i64) -> Token {
+        self.begins(mark, number);
+        let count = number.max(0) as u64 * if matches!(mark, b'%' | b'|') { 2 } else { 1 };
+        if mark == b'|' {
+            // Attributes stand before the value that they belong to.
+            let left = self.left.last_mut();
+            left.into_iter().for_each(|left| *left = left.saturating_add(1));
+        }
+        match (count, self.left.len()) {
+            (0, _) => self.settle(),
+            (_, DEEPEST..) => Token::Wrong,
+            _ => {
+                self.left.push(count);
+                Token::More
+            }
+        }
+    }
+
+    /// A value is whole, and perhaps those around it.
+    fn settle(&mut self) -> Token {
+        while self.left.last() == Some(&0) {
+            self.left.pop();
+        }
+        if self.left.is_empty() { Token::Whole } else { Token::More }
+    }
+
+    /// What an answer is: its text, the first word of an error, or its type.
+    pub(super) fn status(&self) -> String {
+        let text = self.words.first().map(Vec::as_slice).unwrap_or_default();
+        let first = text.split(|byte| *byte == b' ').next().unwrap_or_default();
+        match self.kind {
+            b'+' => name_of(text),
+            b'-' | b'!' => name_of(first),
+            _ if self.number < 0 => "nil".into(),
+            b'_' => "nil".into(),
+            b':' | b'(' => "integer".into(),
+            b'$' | b'=' => "string".into(),
+            b'*' => "array".into(),
+            b'%' => "map".into(),
+            b'~' => "set".into(),
+            b'#' => "boolean".into(),
+            b',' => "double".into(),
+            _ => "value".into(),
+        }
+    }
+}

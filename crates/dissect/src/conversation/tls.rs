@@ -1,0 +1,538 @@
+//! TLS 1.2 and 1.3 (RFC 5246, RFC 8446): its handshake by the heads of records and what the two hellos say in clear, then application
+//! data by turns of records. Nothing is deciphered. In TLS 1.3 the client's Finished is told by its length, and two first records of
+//! the server that are of one length are session tickets, no response; data that a client sends early are not told.
+
+use super::records::{Extent, Fields, Input, Records, Skipped, Taken};
+use super::turns::Turns;
+use super::{Dissector, Found, Kind, LONGEST_HEAD, Role, name_of, renumber};
+use crate::conversation::protocols::{Opening, Verdict};
+use stackline_events::unit::Direction;
+
+const CHANGE_CIPHER_SPEC: u8 = 20;
+const ALERT: u8 = 21;
+const HANDSHAKE: u8 = 22;
+const DATA: u8 = 23;
+
+const HEAD: usize = 5;
+/// Bytes of a record's body, at most (RFC 5246, 6.2.3).
+const LONGEST_RECORD: usize = (16 << 10) + 2048;
+/// Bytes of a record that holds a Finished of TLS 1.3, with a hash of 32 and of 48 bytes.
+const FINISHED: [u64; 2] = [58, 74];
+/// Records of a client's last flight: a certificate, its proof, Finished.
+const LONGEST_FLIGHT: usize = 3;
+/// Bytes of a record that may be a session ticket.
+const TICKET: std::ops::Range<u64> = 150..400;
+/// A ServerHello with these as its random number asks for another ClientHello (RFC 8446, 4.1.3).
+const RETRY: [u8; 8] = [0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11];
+
+/// Whether a connection speaks it: its first record holds a ClientHello.
+pub(super) fn recognise(opening: &Opening<'_>) -> Verdict {
+    match *opening.there {
+        [HANDSHAKE, 3, 0..=4, high, low, 1, ..] => match usize::from(high) << 8 | usize::from(low) {
+            4..=LONGEST_RECORD => Verdict::Yes,
+            _ => Verdict::No,
+        },
+        [] if !opening.back.is_empty() => Verdict::No,
+        [] | [HANDSHAKE] | [HANDSHAKE, 3] => Verdict::Perhaps,
+        [HANDSHAKE, 3, ..] if opening.there.len() <= HEAD => Verdict::Perhaps,
+        _ => Verdict::No,
+    }
+}
+
+/// One connection.
+#[derive(Debug)]
+pub struct Tls {
+    sides: [Side; 2],
+    phase: Phase,
+    /// Whether a ClientHello has begun.
+    begun: bool,
+    /// What is held of it.
+    hello: Vec<u8>,
+    offer: Offer,
+    /// Behind the last byte of the server.
+    server_end: u64,
+    /// Whether the response to the ClientHello has begun.
+    answered: bool,
+    /// Records of the client after the server's flight, where each begins and ends.
+    flight: Vec<(u64, u64)>,
+    tickets: Tickets,
+    turns: Turns,
+}
+
+#[derive(Debug, Default)]
+struct Side {
+    records: Records,
+    /// Where records begin is not known.
+    lost: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Before the end of the ClientHello.
+    ClientHello,
+    /// Before the ServerHello.
+    ServerHello,
+    /// TLS 1.2: before the server's Finished.
+    Finishing(Older),
+    /// TLS 1.3: before the client's last flight.
+    Flight,
+    /// TLS 1.3: within it.
+    LastFlight,
+    /// Behind the handshake.
+    Data,
+    /// Of the handshake nothing is known; data of the client, which are no Finished, are behind it.
+    Void,
+}
+
+/// How far a server of TLS 1.2 is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Older {
+    /// Bytes of a handshake message that goes on in the next record.
+    owed: usize,
+    /// It sent a certificate, or it is not known whether it did.
+    certificate: bool,
+    /// It sent its ChangeCipherSpec.
+    ciphers: bool,
+}
+
+/// What a ClientHello offers.
+#[derive(Clone, Debug, Default)]
+struct Offer {
+    name: String,
+    session: Vec<u8>,
+    /// A session's ticket, or a key both sides know.
+    ticket: bool,
+    early: bool,
+}
+
+/// Whether records of the server are session tickets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tickets {
+    /// They may be, as the client has sent no data yet.
+    Before { seen: bool },
+    /// They may be, as none came before the client's data.
+    Expected,
+    /// This one may be, if another one of its length follows.
+    Held(u64, u64),
+    /// They are not.
+    Over,
+}
+
+impl Default for Tls {
+    fn default() -> Self {
+        Self {
+            sides: Default::default(),
+            phase: Phase::ClientHello,
+            begun: false,
+            hello: Vec::new(),
+            offer: Offer::default(),
+            server_end: 0,
+            answered: false,
+            flight: Vec::new(),
+            tickets: Tickets::Over,
+            turns: Turns::new("TLS, by turns", Direction::There),
+        }
+    }
+}
+
+impl Dissector for Tls {
+    fn bytes(&mut self, side: Direction, at: u64, bytes: &[u8], found: &mut Vec<Found>) {
+        let own = &mut self.sides[side as usize];
+        if own.lost && begins_record(bytes) {
+            own.lost = false;
+        }
+        if own.lost {
+            return self.unknown(side, at, bytes.len() as u64, found);
+        }
+        let mut input = Input { at, bytes };
+        while let Some(taken) = self.sides[side as usize].records.next(&mut input, extent) {
+            match taken {
+                Taken::Head => self.headed(side, found),
+                Taken::Whole => self.record(side, found),
+                Taken::Wrong => {
+                    let from = self.sides[side as usize].records.at();
+                    self.lose(side, "it is not TLS", found);
+                    return self.unknown(side, from, at + bytes.len() as u64 - from, found);
+                }
+            }
+        }
+    }
+
+    fn unseen(&mut self, side: Direction, at: u64, count: u64, found: &mut Vec<Found>) {
+        let own = &mut self.sides[side as usize];
+        if own.lost {
+            return self.unknown(side, at, count, found);
+        }
+        let skipped = own.records.unseen(count);
+        if matches!(skipped, Skipped::Whole | Skipped::Beyond) {
+            self.record(side, found);
+        }
+        if matches!(skipped, Skipped::Beyond | Skipped::Lost) {
+            self.lose(side, "bytes of it were not captured", found);
+            self.unknown(side, at, count, found);
+        }
+    }
+
+    fn end(&mut self, side: Direction, at: u64, found: &mut Vec<Found>) {
+        self.settle(found);
+        match self.phase {
+            Phase::Data | Phase::Void => {}
+            Phase::LastFlight => self.data_begin(found),
+            _ => self.void("the connection ended within it", found),
+        }
+        self.turned(|turns, found| turns.end(side, at, found), found);
+    }
+
+    fn protocol(&self) -> &'static str {
+        "TLS, by turns"
+    }
+
+    fn is_exact(&self) -> bool {
+        !matches!(self.phase, Phase::Data | Phase::LastFlight | Phase::Void)
+    }
+}
+
+impl Tls {
+    /// The head of a record is whole.
+    fn headed(&mut self, side: Direction, found: &mut Vec<Found>) {
+        let records = &self.sides[side as usize].records;
+        let (kind, at) = (records.held()[0], records.at());
+        match (self.phase, side) {
+            (Phase::ClientHello, Direction::There) if !self.begun && kind == HANDSHAKE => {
+                self.begun = true;
+                let (role, kind) = (Role::Request, Kind::Handshake);
+                found.push(Found::Begins { exchange: 0, role, kind, side, at });
+            }
+            (Phase::ServerHello, Direction::Back) if !self.answered => {
+                self.answered = true;
+                let (role, kind) = (Role::Response, Kind::Handshake);
+                found.push(Found::Begins { exchange: 0, role, kind, side, at });
+            }
+            _ => {}
+        }
+    }
+
+    /// A record is whole.
+    fn record(&mut self, side: Direction, found: &mut Vec<Found>) {
+        let records = &self.sides[side as usize].records;
+        let (kind, at, end) = (records.held()[0], records.at(), records.end());
+        match (self.phase, side, kind) {
+            (Phase::Data, _, DATA) => self.data(side, at, end, found),
+            (Phase::Void, Direction::There, DATA) if !FINISHED.contains(&(end - at)) => {
+                self.phase = Phase::Data;
+                self.data(side, at, end, found);
+            }
+            (Phase::ClientHello, Direction::There, HANDSHAKE) => self.client_hello(end, found),
+            (Phase::ServerHello, Direction::Back, HANDSHAKE) => self.server_hello(found),
+            (Phase::ServerHello | Phase::Finishing(_), Direction::Back, ALERT)
+            | (Phase::Finishing(_) | Phase::Flight, Direction::There, ALERT) => self.alert(side, found),
+            (Phase::Finishing(older), Direction::Back, _) => self.older(older, kind, found),
+            (Phase::Flight, Direction::There, DATA) => self.last_flight(at, end, found),
+            (Phase::LastFlight, Direction::There, DATA) => self.flies(at, end, found),
+            (Phase::LastFlight, Direction::Back, DATA) => {
+                self.data_begin(found);
+                self.data(side, at, end, found);
+            }
+            _ => {}
+        }
+        if side == Direction::Back {
+            self.server_end = end;
+        }
+    }
+
+    fn client_hello(&mut self, end: u64, found: &mut Vec<Found>) {
+        let records = &self.sides[Direction::There as usize].records;
+        let room = LONGEST_HEAD.saturating_sub(self.hello.len());
+        let body = &records.held()[HEAD..];
+        self.hello.extend_from_slice(&body[..body.len().min(room)]);
+        let cut = (body.len() as u64) < records.end() - records.at() - HEAD as u64;
+        let wanted = Fields(self.hello.get(1..).unwrap_or_default()).number(3).unwrap_or(0) + 4;
+        // It goes on in the next record.
+        if self.hello.len() < wanted && self.hello.len() < LONGEST_HEAD && !cut {
+            return;
+        }
+        self.offer = Offer::read(&self.hello).unwrap_or_default();
+        self.hello = Vec::new();
+        self.phase = Phase::ServerHello;
+        found.push(Found::Ends { exchange: 0, role: Role::Request, side: Direction::There, at: end });
+        self.named(false, found);
+    }
+
+    fn named(&self, resumed: bool, found: &mut Vec<Found>) {
+        let space = if self.offer.name.is_empty() { "" } else { " " };
+        let resumed = if resumed { ", resumed" } else { "" };
+        let name = name_of(format!("TLS handshake{space}{}{resumed}", self.offer.name).as_bytes());
+        found.push(Found::Named { exchange: 0, role: Role::Request, name });
+    }
+
+    fn server_hello(&mut self, found: &mut Vec<Found>) {
+        let body = &self.sides[Direction::Back as usize].records.held()[HEAD..];
+        let Some(hello) = ServerHello::read(body) else {
+            return self.void("its ServerHello is not known", found);
+        };
+        if hello.retry {
+            return;
+        }
+        let newer = hello.version >= 0x304;
+        let name = match hello.version {
+            0x304.. => "TLS 1.3",
+            0x303 => "TLS 1.2",
+            _ => "TLS before 1.2",
+        };
+        found.push(Found::Named { exchange: 0, role: Role::Response, name: name.into() });
+        let same = !hello.session.is_empty() && hello.session == self.offer.session;
+        let resumed = if newer { hello.key_known && self.offer.ticket } else { same };
+        if newer {
+            self.phase = Phase::Flight;
+        } else {
+            // With a resumed session the certificate is missing anyhow.
+            self.older(Older { certificate: same, ..Older::default() }, HANDSHAKE, found);
+        }
+        if resumed {
+            self.named(true, found);
+        }
+    }
+
+    /// A record of a server of TLS 1.2.
+    fn older(&mut self, older: Older, kind: u8, found: &mut Vec<Found>) {
+        let records = &self.sides[Direction::Back as usize].records;
+        let (held, end) = (records.held(), records.end());
+        match (kind, older.ciphers) {
+            (CHANGE_CIPHER_SPEC, false) => {
+                self.phase = Phase::Finishing(Older { ciphers: true, ..older });
+                if !older.certificate && (self.offer.ticket || !self.offer.session.is_empty()) {
+                    self.named(true, found);
+                }
+            }
+            (HANDSHAKE, true) => {
+                self.finish(end, found);
+                self.phase = Phase::Data;
+            }
+            (HANDSHAKE, false) => {
+                let cut = (held.len() as u64) < end - records.at();
+                self.phase = Phase::Finishing(older.messages(&held[HEAD..], cut));
+            }
+            _ => {}
+        }
+    }
+
+    /// The response is whole.
+    fn finish(&mut self, at: u64, found: &mut Vec<Found>) {
+        found.push(Found::Ends { exchange: 0, role: Role::Response, side: Direction::Back, at });
+    }
+
+    /// One of the two refuses.
+    fn alert(&mut self, side: Direction, found: &mut Vec<Found>) {
+        let records = &self.sides[side as usize].records;
+        let (held, end) = (records.held(), records.end());
+        if let Some(what) = held.get(HEAD + 1) {
+            let name = format!("alert {what}");
+            found.push(Found::Named { exchange: 0, role: Role::Response, name });
+        }
+        let at = if side == Direction::Back { end } else { self.server_end };
+        self.finish(at, found);
+        self.phase = Phase::Data;
+    }
+
+    /// The client's last flight begins: the server's is whole.
+    fn last_flight(&mut self, at: u64, end: u64, found: &mut Vec<Found>) {
+        if self.offer.early && !FINISHED.contains(&(end - at)) {
+            return; // Data before the handshake is over.
+        }
+        self.finish(self.server_end, found);
+        self.phase = Phase::LastFlight;
+        self.flies(at, end, found);
+    }
+
+    fn flies(&mut self, at: u64, end: u64, found: &mut Vec<Found>) {
+        self.flight.push((at, end));
+        if FINISHED.contains(&(end - at)) {
+            self.flight.clear();
+            (self.phase, self.tickets) = (Phase::Data, Tickets::Before { seen: false });
+        } else if self.flight.len() > LONGEST_FLIGHT {
+            self.data_begin(found);
+        }
+    }
+
+    /// No record of the client has the length of a Finished: its first one held all of its flight.
+    fn data_begin(&mut self, found: &mut Vec<Found>) {
+        (self.phase, self.tickets) = (Phase::Data, Tickets::Before { seen: false });
+        for (at, end) in std::mem::take(&mut self.flight).into_iter().skip(1) {
+            self.data(Direction::There, at, end, found);
+        }
+    }
+
+    /// A record of application data, or a ticket.
+    fn data(&mut self, side: Direction, at: u64, end: u64, found: &mut Vec<Found>) {
+        let is_ticket;
+        (self.tickets, is_ticket) = match (self.tickets, side) {
+            (Tickets::Before { .. }, Direction::Back) => (Tickets::Before { seen: true }, true),
+            (Tickets::Before { seen: false }, Direction::There) => (Tickets::Expected, false),
+            (Tickets::Expected, Direction::There) => (Tickets::Expected, false),
+            (Tickets::Expected, Direction::Back) if TICKET.contains(&(end - at)) => (Tickets::Held(at, end), true),
+            (Tickets::Held(from, to), Direction::Back) if to - from == end - at => (Tickets::Over, true),
+            _ => {
+                self.settle(found);
+                (Tickets::Over, false)
+            }
+        };
+        if !is_ticket {
+            self.turned(|turns, found| turns.unseen(side, at, end - at, found), found);
+        }
+    }
+
+    /// What was held for a ticket is none.
+    fn settle(&mut self, found: &mut Vec<Found>) {
+        if let Tickets::Held(at, end) = std::mem::replace(&mut self.tickets, Tickets::Over) {
+            self.turned(|turns, found| turns.unseen(Direction::Back, at, end - at, found), found);
+        }
+    }
+
+    /// Bytes of which it is not known where their records begin.
+    fn unknown(&mut self, side: Direction, at: u64, count: u64, found: &mut Vec<Found>) {
+        if side == Direction::Back {
+            self.server_end = self.server_end.max(at + count);
+        }
+        if self.phase == Phase::Data {
+            self.settle(found);
+            self.turned(|turns, found| turns.unseen(side, at, count, found), found);
+        }
+    }
+
+    /// Nothing is known of this side until a segment begins with a record.
+    fn lose(&mut self, side: Direction, why: &'static str, found: &mut Vec<Found>) {
+        let own = &mut self.sides[side as usize];
+        own.lost = true;
+        own.records.begin_anew();
+        match (self.phase, side) {
+            (Phase::LastFlight, _) => self.data_begin(found),
+            // Whatever it was, it is of the server's flight.
+            (Phase::Data | Phase::Flight, Direction::Back) | (Phase::Data, _) => {}
+            _ => self.void(why, found),
+        }
+    }
+
+    fn void(&mut self, why: &'static str, found: &mut Vec<Found>) {
+        if self.begun && self.phase != Phase::Void {
+            found.push(Found::Void { exchange: 0, why });
+        }
+        self.phase = Phase::Void;
+    }
+
+    /// What the turns find, with numbers behind that of the handshake.
+    fn turned(&mut self, pass: impl FnOnce(&mut Turns, &mut Vec<Found>), found: &mut Vec<Found>) {
+        let from = found.len();
+        pass(&mut self.turns, found);
+        renumber(&mut found[from..], 1);
+    }
+}
+
+impl Older {
+    /// Looks through the messages of a record; `cut`: its end was not seen.
+    fn messages(mut self, body: &[u8], cut: bool) -> Self {
+        let skipped = self.owed.min(body.len());
+        self.owed -= skipped;
+        let mut fields = Fields(&body[skipped..]);
+        while !fields.0.is_empty() {
+            let (kind, length) = (fields.number(1), fields.number(3));
+            let Some(length) = length else {
+                self.certificate = true;
+                break;
+            };
+            self.certificate |= kind == Some(11);
+            let there = length.min(fields.0.len());
+            fields.take(there);
+            self.owed = length - there;
+        }
+        self.certificate |= cut;
+        self
+    }
+}
+
+impl Offer {
+    /// What a ClientHello offers, as far as it is there.
+    fn read(hello: &[u8]) -> Option<Self> {
+        let mut fields = Fields(hello);
+        fields.take(4 + 2 + 32)?;
+        let mut offer = Self { session: fields.vector(1)?.to_vec(), ..Self::default() };
+        let mut extensions = || {
+            fields.vector(2)?;
+            fields.vector(1)?;
+            fields.vector(2)
+        };
+        let mut extensions = Fields(extensions().unwrap_or_default());
+        while let (Some(kind), Some(value)) = (extensions.number(2), extensions.vector(2)) {
+            match kind {
+                0 => offer.name = server_name(value).unwrap_or_default(),
+                35 => offer.ticket |= !value.is_empty(),
+                41 => offer.ticket = true,
+                42 => offer.early = true,
+                _ => {}
+            }
+        }
+        Some(offer)
+    }
+}
+
+/// The name in the extension `server_name` (RFC 6066, 3).
+fn server_name(value: &[u8]) -> Option<String> {
+    let mut names = Fields(Fields(value).vector(2)?);
+    (names.number(1)? == 0).then(|| names.vector(2).map(name_of)).flatten()
+}
+
+/// What a ServerHello chooses.
+struct ServerHello<'b> {
+    version: usize,
+    session: &'b [u8],
+    key_known: bool,
+    retry: bool,
+}
+
+impl<'b> ServerHello<'b> {
+    fn read(body: &'b [u8]) -> Option<Self> {
+        let mut fields = Fields(body);
+        let (kind, length) = (fields.number(1)?, fields.number(3)?);
+        let mut fields = Fields(fields.take(length).filter(|_| kind == 2)?);
+        let mut version = fields.number(2)?;
+        let retry = fields.take(32)?.starts_with(&RETRY);
+        let session = fields.vector(1)?;
+        fields.take(3)?;
+        let mut extensions = Fields(fields.vector(2).unwrap_or_default());
+        let mut key_known = false;
+        while let (Some(kind), Some(value)) = (extensions.number(2), extensions.vector(2)) {
+            match kind {
+                41 => key_known = true,
+                43 => version = Fields(value).number(2)?,
+                _ => {}
+            }
+        }
+        Some(Self { version, session, key_known, retry })
+    }
+}
+
+fn extent(head: &[u8]) -> Extent {
+    match *head {
+        [] | [CHANGE_CIPHER_SPEC..=DATA] | [_, 3] | [_, _, 0..=4] | [_, _, _, _] => Extent::More,
+        [kind, _, _, high, low] => {
+            let length = usize::from(high) << 8 | usize::from(low);
+            let keep = match kind {
+                HANDSHAKE => HEAD + length,
+                ALERT => HEAD + 2,
+                _ => HEAD,
+            };
+            match length {
+                0..=LONGEST_RECORD => Extent::Record { length: (HEAD + length) as u64, keep },
+                _ => Extent::Wrong,
+            }
+        }
+        _ => Extent::Wrong,
+    }
+}
+
+/// Whether bytes begin as a record does.
+fn begins_record(bytes: &[u8]) -> bool {
+    matches!(*bytes, [CHANGE_CIPHER_SPEC..=DATA, 3, 1..=4, high, _, ..] if usize::from(high) << 8 <= LONGEST_RECORD)
+}
+
+#[cfg(test)]
+mod tests;
