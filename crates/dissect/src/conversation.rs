@@ -11,17 +11,21 @@
 //! | [`turns`] | the generic one: a request is what one side says until the other speaks |
 //! | [`http1`] | HTTP/1.0 and 1.1 |
 //! | `records` | what protocols of records share: heads that announce bodies |
+//! | [`mysql`] | MySQL and MariaDB |
 //! | [`postgres`] | PostgreSQL |
+//! | `texts` | texts of prepared statements |
 //! | [`resp`] | RESP2 and RESP3, of Redis |
 //! | [`tls`] | TLS: its handshake, then by turns |
 
 pub mod connection;
 pub mod http1;
+pub mod mysql;
 pub mod postgres;
 pub mod protocols;
 pub mod reassembly;
 mod records;
 pub mod resp;
+mod texts;
 pub mod tls;
 pub mod turns;
 

@@ -3,6 +3,7 @@
 
 use super::Dissector;
 use super::http1::Http1;
+use super::mysql::Mysql;
 use super::postgres::Postgres;
 use super::resp::Resp;
 use super::tls::Tls;
@@ -53,6 +54,7 @@ struct Protocol {
 /// Every protocol, those that are recognised by more bytes first.
 const ALL: &[Protocol] = &[
     Protocol { recognise: super::http1::recognise, start: || Box::new(Http1::default()) },
+    Protocol { recognise: super::mysql::recognise, start: || Box::new(Mysql::default()) },
     Protocol { recognise: super::postgres::recognise, start: || Box::new(Postgres::default()) },
     Protocol { recognise: super::resp::recognise, start: || Box::new(Resp::default()) },
     Protocol { recognise: super::tls::recognise, start: || Box::new(Tls::default()) },
