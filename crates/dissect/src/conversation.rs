@@ -11,6 +11,7 @@
 //! | [`turns`] | the generic one: a request is what one side says until the other speaks |
 //! | [`http1`] | HTTP/1.0 and 1.1 |
 //! | `records` | what protocols of records share: heads that announce bodies |
+//! | [`dns`] | DNS, of datagrams and of connections |
 //! | [`mysql`] | MySQL and MariaDB |
 //! | [`postgres`] | PostgreSQL |
 //! | `texts` | texts of prepared statements |
@@ -18,6 +19,7 @@
 //! | [`tls`] | TLS: its handshake, then by turns |
 
 pub mod connection;
+pub mod dns;
 pub mod http1;
 pub mod mysql;
 pub mod postgres;

@@ -2,6 +2,7 @@
 //! its file and its line in [`ALL`].
 
 use super::Dissector;
+use super::dns::Dns;
 use super::http1::Http1;
 use super::mysql::Mysql;
 use super::postgres::Postgres;
@@ -56,6 +57,7 @@ const ALL: &[Protocol] = &[
     Protocol { recognise: super::http1::recognise, start: || Box::new(Http1::default()) },
     Protocol { recognise: super::mysql::recognise, start: || Box::new(Mysql::default()) },
     Protocol { recognise: super::postgres::recognise, start: || Box::new(Postgres::default()) },
+    Protocol { recognise: super::dns::recognise, start: || Box::new(Dns::default()) },
     Protocol { recognise: super::resp::recognise, start: || Box::new(Resp::default()) },
     Protocol { recognise: super::tls::recognise, start: || Box::new(Tls::default()) },
 ];
