@@ -1,5 +1,5 @@
 //! MySQL and MariaDB, version 10 of their protocol: packets of a length and a number. A command has a packet of number 0; where its
-//! answer ends is told by [`answer`]. Where that cannot be known, as of commands we do not know and of packets of which nothing was
+//! answer ends is told by `answer`. Where that cannot be known, as of commands we do not know and of packets of which nothing was
 //! seen, the answer is whole when the next command begins. What is said in TLS goes to [`tls`](super::tls), what is compressed by
 //! turns. After lengths that were not seen it goes on with a command at the beginning of a segment, unless the client pipelined
 //! before: then nothing more is known. Rows and parameters are not looked at.
