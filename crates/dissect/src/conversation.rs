@@ -12,20 +12,26 @@
 //! | [`http1`] | HTTP/1.0 and 1.1 |
 //! | [`http2`] | HTTP/2, and gRPC within it |
 //! | `records` | what protocols of records share: heads that announce bodies |
+//! | [`dns`] | DNS, of datagrams and of connections |
+//! | [`mysql`] | MySQL and MariaDB |
 //! | [`postgres`] | PostgreSQL |
+//! | `texts` | texts of prepared statements |
 //! | [`resp`] | RESP2 and RESP3, of Redis |
 //! | [`tls`] | TLS: its handshake, then by turns |
 
 pub mod connection;
+pub mod dns;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod http1;
 pub mod http2;
+pub mod mysql;
 pub mod postgres;
 pub mod protocols;
 pub mod reassembly;
 mod records;
 pub mod resp;
+mod texts;
 pub mod tls;
 pub mod turns;
 
