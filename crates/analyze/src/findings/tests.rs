@@ -3,6 +3,7 @@
 mod calls;
 mod ends;
 mod observed;
+mod requests;
 mod session;
 mod waits;
 
