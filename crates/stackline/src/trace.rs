@@ -25,6 +25,7 @@ use stackline_requests::{Host, Unknown};
 use stackline_runs::events::{Spooling, Stop, write_index};
 use stackline_runs::{RunDirectory, runs_root};
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, ExitStatus};
 use std::sync::Arc;
@@ -49,22 +50,54 @@ pub(crate) fn trace(flags: &flags::Trace) -> Result {
             return Err(Error::input("programs are named, and --pid too").hint("trace the ones or the others"));
         }
     };
+    if let Some(gone) = flags.pid.iter().find(|pid| !is_there(**pid)) {
+        return Err(
+            Error::input(format!("there is no process {gone}")).hint("`pgrep -n NAME` prints a program's number")
+        );
+    }
     let stage = Stage::of(flags, &programs)?;
     let stop = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&stop])?;
     let sources = Sources::open(&stage.doors, flags.see == See::Calls, &pids(flags))?;
     let directory = RunDirectory::create(&runs_root(), &flags.name, SystemTime::now())?;
     let traced = Traced::new(flags, &stage, sources, &directory)?;
-    let (done, ended) = traced.run(flags, &stage, programs, &stop)?;
     let path = directory.path().to_path_buf();
+    let (done, ended) = match traced.run(flags, &stage, programs, &stop) {
+        Ok(done) => done,
+        Err(error) => {
+            // Nothing was traced: nothing is kept.
+            drop(directory);
+            let _ = std::fs::remove_dir_all(&path);
+            return Err(error);
+        }
+    };
     directory.finish(&[], true, None)?;
     report(flags, &path, &done)?;
     Ok(code(ended))
 }
 
+/// Traces one program on a host of a network (`net exec --trace`).
+pub(crate) fn one(text: &flags::Text, host: &str, command: &[OsString]) -> Result {
+    let words = [&[host.into(), "--".into()], command].concat();
+    trace(&flags::Trace {
+        on: text.spec.clone(),
+        pid: Vec::new(),
+        duration: None,
+        see: See::Calls,
+        keep_contents: false,
+        name: "trace".into(),
+        json: false,
+        words,
+    })
+}
+
 /// What this thread starts is traced from its first moment: so is the thread itself. And programs that run.
 fn pids(flags: &flags::Trace) -> Vec<u32> {
     if flags.pid.is_empty() { vec![own_thread()] } else { flags.pid.clone() }
+}
+
+fn is_there(pid: u32) -> bool {
+    std::path::Path::new(&format!("/proc/{pid}")).exists()
 }
 
 fn own_thread() -> u32 {
@@ -260,8 +293,7 @@ fn carry_out(
     if programs.is_empty() {
         let until = flags.duration.map(|time| Instant::now() + time);
         while !stop.load(Ordering::Relaxed) && until.is_none_or(|until| Instant::now() < until) {
-            let alive = flags.pid.iter().any(|pid| std::path::Path::new(&format!("/proc/{pid}")).exists());
-            if !alive {
+            if !flags.pid.iter().any(|pid| is_there(*pid)) {
                 break;
             }
             std::thread::sleep(TAKE);
@@ -289,10 +321,12 @@ fn report(flags: &flags::Trace, path: &std::path::Path, done: &Done) -> Result<(
         output::say(&format_args!("{place:<12} {program:<20} {protocols}"));
     }
     let protocols: Vec<String> = done.by_protocol.iter().map(|(name, count)| format!("{count} {name}")).collect();
+    let requests = match done.requests {
+        0 => "no request was seen".to_owned(),
+        count => format!("{count} requests ({})", protocols.join(", ")),
+    };
     output::say(&format_args!(
-        "{} requests ({}) of {} packets and {} records in {}; lost: {} packets, {} records; tracing took {} of CPU",
-        done.requests,
-        protocols.join(", "),
+        "{requests} of {} packets and {} records in {}; lost: {} packets, {} records; tracing took {} of CPU",
         done.packets,
         done.records,
         units::time(done.seconds),

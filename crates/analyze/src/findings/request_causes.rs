@@ -105,9 +105,14 @@ fn found(kind: &Kind, log: &Log<'_>, worst: &Worst<'_>, confidence: f64, sentenc
         time(costs.total_ns as f64)
     );
     let doubt = if costs.requests.iter().all(|request| request.exact) { 1.0 } else { 0.9 };
-    kind.of_run(worst.share.min(1.0), confidence * doubt, sentence)
-        .because(log.evidence(worst.of_all(), &rows))
-        .because(Evidence { what: without, ..Evidence::default() })
+    let those = log.evidence(worst.of_all(), &rows);
+    let (from_ns, to_ns) = (those.from_ns, those.to_ns);
+    kind.of_run(worst.share.min(1.0), confidence * doubt, sentence).because(those).because(Evidence {
+        what: without,
+        from_ns,
+        to_ns,
+        ..Evidence::default()
+    })
 }
 
 fn unanswered(log: &Log<'_>) -> Option<Finding> {
