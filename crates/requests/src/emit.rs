@@ -2,9 +2,9 @@
 //! (`REQUEST`, `REQUEST_TIME`, `REQUEST_NETWORK`, `REQUEST_WORK`). It decides nothing.
 
 use crate::account::account;
+use crate::exchange::Kind;
 use crate::exchange::{Exchange, Message, Place};
 use crate::names::masked;
-use stackline_dissect::conversation::Kind;
 use stackline_events::Value;
 use stackline_events::unit::{self, Direction};
 

@@ -55,25 +55,96 @@ pub(crate) fn trace(flags: &flags::Trace) -> Result {
             Error::input(format!("there is no process {gone}")).hint("`pgrep -n NAME` prints a program's number")
         );
     }
-    let stage = Stage::of(flags, &programs)?;
+    if let Some(change) = flags.tries.first().filter(|_| flags.on.is_none()) {
+        return Err(Error::input(format!("there is no network on which `{change}` could be tried"))
+            .hint("--try changes a link of the network that --on names"));
+    }
+    let mut stage = Stage::of(flags, &programs)?;
+    for change in &flags.tries {
+        if let Some((_, emulation)) = &mut stage.network {
+            net::link_of_text(&emulation.describe()?.network, change)?;
+        }
+    }
     let stop = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&stop])?;
+    let (first, ended) = once(flags, &stage, programs.clone(), &stop, &flags.name)?;
+    report(flags, &first)?;
+    for change in &flags.tries {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        try_again(flags, &mut stage, &programs, &stop, change, &first)?;
+    }
+    Ok(code(ended))
+}
+
+/// Runs the programs once, and keeps what was seen as a run of that name.
+fn once(
+    flags: &flags::Trace,
+    stage: &Stage,
+    programs: Vec<Program>,
+    stop: &Arc<AtomicBool>,
+    name: &str,
+) -> Result<(Done, Option<ExitStatus>)> {
     let sources = Sources::open(&stage.doors, flags.see == See::Calls, &pids(flags))?;
-    let directory = RunDirectory::create(&runs_root(), &flags.name, SystemTime::now())?;
-    let traced = Traced::new(flags, &stage, sources, &directory)?;
+    let directory = RunDirectory::create(&runs_root(), name, SystemTime::now())?;
     let path = directory.path().to_path_buf();
-    let (done, ended) = match traced.run(flags, &stage, programs, &stop) {
-        Ok(done) => done,
+    let traced = Traced::new(flags, stage, sources, &directory)?;
+    match traced.run(flags, stage, programs, stop) {
+        Ok(done) => {
+            directory.finish(&[], true, None)?;
+            Ok(done)
+        }
         Err(error) => {
             // Nothing was traced: nothing is kept.
             drop(directory);
             let _ = std::fs::remove_dir_all(&path);
-            return Err(error);
+            Err(error)
         }
+    }
+}
+
+/// Runs the programs again where one link of the network is another, and compares.
+fn try_again(
+    flags: &flags::Trace,
+    stage: &mut Stage,
+    programs: &[Program],
+    stop: &Arc<AtomicBool>,
+    change: &str,
+    first: &Done,
+) -> Result<()> {
+    let Some((_, emulation)) = &mut stage.network else { return Ok(()) };
+    let network = emulation.describe()?.network;
+    let (link, new) = net::link_of_text(&network, change)?;
+    emulation.change(link, new)?;
+    let second = once(flags, stage, programs.to_vec(), stop, &format!("{}-try", flags.name));
+    if let Some((_, emulation)) = &mut stage.network {
+        emulation.change(link, network.links[link].clone())?;
+    }
+    let (second, _) = second?;
+    output::print(&format!("\nwith {change}: {}\n", compared(&first.totals, &second.totals)))?;
+    output::say(&format_args!("kept in {}", second.path.display()));
+    Ok(())
+}
+
+/// The times of requests that no other was made for, before and after.
+fn compared(before: &[u64], after: &[u64]) -> String {
+    let median = |times: &[u64]| {
+        let mut times = times.to_vec();
+        times.sort_unstable();
+        times.get(times.len() / 2).map(|ns| *ns as f64 / 1e9)
     };
-    directory.finish(&[], true, None)?;
-    report(flags, &path, &done)?;
-    Ok(code(ended))
+    match (median(before), median(after)) {
+        (Some(was), Some(is)) => format!(
+            "{} requests, median {} instead of {} of {}: {:.2} times as fast",
+            after.len(),
+            units::time(is),
+            units::time(was),
+            before.len(),
+            was / is.max(1e-9)
+        ),
+        _ => "no request was seen, so there is nothing to compare".to_owned(),
+    }
 }
 
 /// Traces one program on a host of a network (`net exec --trace`).
@@ -87,6 +158,7 @@ pub(crate) fn one(text: &flags::Text, host: &str, command: &[OsString]) -> Resul
         keep_contents: false,
         name: "trace".into(),
         json: false,
+        tries: Vec::new(),
         words,
     })
 }
@@ -170,6 +242,9 @@ impl Stage {
 
 /// What came of a trace.
 struct Done {
+    path: std::path::PathBuf,
+    /// Of requests that no other was made for, ns.
+    totals: Vec<u64>,
     requests: u64,
     foreign: u64,
     by_protocol: BTreeMap<&'static str, u64>,
@@ -267,6 +342,8 @@ impl Traced {
             (place.clone(), name.clone(), protocols.iter().copied().collect::<Vec<_>>().join(", "))
         });
         Ok(Done {
+            path: self.path,
+            totals: self.recorder.totals(),
             requests: self.recorder.count,
             foreign: self.recorder.foreign,
             by_protocol: self.recorder.by_protocol.clone(),
@@ -315,7 +392,8 @@ fn code(ended: Option<ExitStatus>) -> Exit {
 }
 
 /// Says what was seen, and what limits.
-fn report(flags: &flags::Trace, path: &std::path::Path, done: &Done) -> Result<()> {
+fn report(flags: &flags::Trace, done: &Done) -> Result<()> {
+    let path = &done.path;
     for (place, program, protocols) in &done.programs {
         let program = if program.is_empty() { "(not seen)" } else { program };
         output::say(&format_args!("{place:<12} {program:<20} {protocols}"));

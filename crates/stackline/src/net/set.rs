@@ -20,6 +20,45 @@ pub(super) fn set(flags: &NetSet) -> Result {
     Ok(Exit::Done)
 }
 
+/// A link of a network as a text changes it: `link client - edge 100 Mbit/s`; what the text leaves out stays.
+pub(crate) fn link_of_text(network: &Network, text: &str) -> Result<(usize, Link)> {
+    let example = "--try 'link client - edge 100 Mbit/s'";
+    let wrong =
+        || Error::input(format!("`{text}` is no link")).hint(format!("as the language writes one: `{example}`"));
+    let words: Vec<&str> = text.trim().trim_end_matches(';').split_whitespace().collect();
+    let ["link", first, arrow @ ("-" | "->"), second, rest @ ..] = &words[..] else { return Err(wrong()) };
+    let at = link_named(network, &format!("{first}{arrow}{second}"))?;
+    // A rate alone leaves the delay as it is; the language wants one.
+    let is_time = |word: &&str| {
+        let unit = ["ns", "us", "ms", "s"].iter().find_map(|unit| word.strip_suffix(unit));
+        unit.is_some_and(|number| number.is_empty() || number.parse::<f64>().is_ok())
+    };
+    let has_delay = words.iter().any(|word| is_time(&word));
+    let behind_rate = rest.iter().position(|word| ["loss", "queue"].contains(word)).unwrap_or(rest.len());
+    let (rate, more) = rest.split_at(behind_rate);
+    let delay = if has_delay { "" } else { " 0 s " };
+    let value = [&rate.join(" "), delay, &more.join(" ")].join(" ");
+    let plan = Source::value("--try", ["network try { host a, b; link a - b ", &value, "; }"], example)?;
+    let [Network { links, .. }] = &plan.networks[..] else { return Err(wrong()) };
+    let [new] = &links[..] else { return Err(wrong()) };
+    let mut result = network.links[at].clone();
+    result.rate = new.rate.clone();
+    if has_delay {
+        (result.delay, result.delays) = (new.delay, new.delays.clone());
+    }
+    if words.contains(&"loss") {
+        result.loss = new.loss.clone();
+    }
+    if words.contains(&"queue") {
+        result.queue.clone_from(&new.queue);
+    }
+    if let Some(other) = words.iter().find(|word| ["mtu", "jitter", "duplicate"].contains(word)) {
+        return Err(Error::input(format!("{other} of a link cannot be changed while programs run on it"))
+            .hint("rate, delay, loss and queue can"));
+    }
+    Ok((at, result))
+}
+
 /// The link that the names of its ends mean.
 fn link_named(network: &Network, word: &str) -> Result<usize> {
     let plain: String = word.chars().filter(|c| !c.is_whitespace()).collect();

@@ -9,6 +9,7 @@ use stackline_monitor::observe::accounting::ThreadTimes;
 use stackline_monitor::observe::connections::Connections;
 use stackline_monitor::observe::sockets::{SocketChange, TcpState, Transport};
 use stackline_requests::emit::{self, Known, Work};
+use stackline_requests::exchange::Kind;
 use stackline_requests::parents::{Span, parents};
 use stackline_requests::{Builder, Exchange, Host, SocketEvent, Unknown};
 use stackline_runs::events::Spooling;
@@ -36,6 +37,8 @@ pub(super) struct Recorder {
     contents: bool,
     logs: BTreeMap<String, EventLog>,
     spans: Vec<Span>,
+    /// Times of calls by unit, ns; in the end only of those that no other was made for.
+    totals: BTreeMap<i64, u64>,
     flows: BTreeMap<u32, Flow>,
     pub(super) count: u64,
     pub(super) by_protocol: BTreeMap<&'static str, u64>,
@@ -57,6 +60,7 @@ impl Recorder {
             contents,
             logs: BTreeMap::new(),
             spans: Vec::new(),
+            totals: BTreeMap::new(),
             flows: BTreeMap::new(),
             count: 0,
             by_protocol: BTreeMap::new(),
@@ -119,6 +123,7 @@ impl Recorder {
         let ends: BTreeMap<i64, (usize, u64)> =
             spans.iter().map(|span| (span.unit, (span.client_host.unwrap_or(0), span.asked.1))).collect();
         for (child, parent, ppm) in parents(&spans) {
+            self.totals.remove(&child);
             let (host, at_ns) = ends.get(&child).copied().unwrap_or_default();
             let host = self.hosts.get(host).cloned().unwrap_or_default();
             put(&mut self.logs, &host, "REQUEST_PARENT", at_ns, &[child.into(), parent.into(), i64::from(ppm).into()]);
@@ -137,6 +142,11 @@ impl Recorder {
     /// The hosts, by number.
     pub(super) fn hosts(&self) -> &[String] {
         &self.hosts
+    }
+
+    /// The times of requests that no other was made for, ns.
+    pub(super) fn totals(&self) -> Vec<u64> {
+        self.totals.values().copied().collect()
     }
 
     /// What the index knows of connections.
@@ -188,6 +198,10 @@ impl Recorder {
         let request = &exchange.request;
         let from = request.read.or(request.arrived.map(|(_, last)| last)).unwrap_or(begin);
         let to = exchange.response.as_ref().and_then(|answer| answer.left).map_or(end, |(_, last)| last);
+        if exchange.kind == Kind::Call && exchange.void.is_none() {
+            let first = exchange.begin_ns().unwrap_or(begin);
+            self.totals.insert(emit::unit_of(exchange), end.saturating_sub(first));
+        }
         let process = |thread: u32| self.who.process(thread).unwrap_or(0);
         self.spans.push(Span {
             unit: emit::unit_of(exchange),
