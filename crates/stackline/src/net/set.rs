@@ -28,6 +28,10 @@ pub(crate) fn link_of_text(network: &Network, text: &str) -> Result<(usize, Link
     let words: Vec<&str> = text.trim().trim_end_matches(';').split_whitespace().collect();
     let ["link", first, arrow @ ("-" | "->"), second, rest @ ..] = &words[..] else { return Err(wrong()) };
     let at = link_named(network, &format!("{first}{arrow}{second}"))?;
+    if let Some(other) = words.iter().find(|word| ["mtu", "jitter", "duplicate"].contains(word)) {
+        return Err(Error::input(format!("{other} of a link cannot be changed while programs run on it"))
+            .hint("rate, delay, loss and queue can"));
+    }
     // A rate alone leaves the delay as it is; the language wants one.
     let is_time = |word: &&str| {
         let unit = ["ns", "us", "ms", "s"].iter().find_map(|unit| word.strip_suffix(unit));
@@ -51,10 +55,6 @@ pub(crate) fn link_of_text(network: &Network, text: &str) -> Result<(usize, Link
     }
     if words.contains(&"queue") {
         result.queue.clone_from(&new.queue);
-    }
-    if let Some(other) = words.iter().find(|word| ["mtu", "jitter", "duplicate"].contains(word)) {
-        return Err(Error::input(format!("{other} of a link cannot be changed while programs run on it"))
-            .hint("rate, delay, loss and queue can"));
     }
     Ok((at, result))
 }
@@ -140,5 +140,29 @@ fn limited(text: &str, new: &Queue, old: Option<&Queue>) -> Queue {
     match old {
         Some(old) if !named => Queue { discipline: old.discipline, ecn: old.ecn, ..new.clone() },
         _ => new.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stackline_core::time::Duration;
+
+    #[test]
+    fn what_the_text_of_a_link_leaves_out_stays() {
+        let text = "network n { host a, b; router r; link a - r 10 Mbit/s 5 ms loss 2%; link r - b 1 Gbit/s 1 ms; }";
+        let network = &Source::value("-e", ["", text, ""], "").unwrap().networks[0];
+        let changed = |text: &str| link_of_text(network, text).unwrap();
+        let (at, link) = changed("link a - r 100 Mbit/s");
+        assert_eq!((at, link.delay, &link.loss), (0, Duration(5_000_000), &network.links[0].loss));
+        assert_ne!(link.rate, network.links[0].rate);
+        let (at, link) = changed("link b - r 1 Gbit/s 20ms;");
+        assert_eq!((at, link.delay), (1, Duration(20_000_000)));
+        let (_, link) = changed("link a - r 1 Mbit/s loss 10% queue 20 KiB");
+        assert_eq!(link.delay, Duration(5_000_000));
+        assert!(link.loss != network.links[0].loss && link.queue.is_some());
+        for wrong in ["a - r 1 Mbit/s", "link a - b 1 Mbit/s", "link a - r 1 Mbit/s mtu 400", "link a - r", "link"] {
+            assert!(link_of_text(network, wrong).is_err(), "{wrong}");
+        }
     }
 }
