@@ -347,7 +347,10 @@ impl Builder {
                 let count = if wrote { &mut known.wrote } else { &mut known.read };
                 *count += bytes;
                 let up_to = *count;
-                let Some((own, other)) = known.ends else { return };
+                let Some((own, other)) = known.ends else {
+                    self.unknown.early_sockets += bytes;
+                    return;
+                };
                 match self.of_socket(own, other) {
                     Some((connection, end)) if !connection.midway => tell(connection, end, wrote, up_to, at_ns, thread),
                     Some(_) => {}
@@ -372,6 +375,11 @@ impl Builder {
         });
         let (key, end) = keys.find(|(key, _)| self.connections.contains_key(key))?;
         Some((self.connections.get_mut(&key)?, end))
+    }
+
+    /// Some of what sockets did was lost: what those that are there wrote and read is not known from here on.
+    pub fn lost_sockets(&mut self) {
+        self.sockets.values_mut().for_each(|socket| *socket = Socket::default());
     }
 
     /// What sockets of a connection did before its packets were seen.

@@ -321,8 +321,8 @@ impl Traced {
         let (lost_packets, lost_records) = (self.sources.lost_packets, self.sources.lost_records);
         let recorder = &mut self.recorder;
         self.sources.take(now_ns, end, |at_ns, seen| recorder.see(at_ns, seen))?;
-        let lost = self.sources.lost_packets - lost_packets + self.sources.lost_records - lost_records;
-        self.recorder.lost(now_ns, lost);
+        let packets = self.sources.lost_packets - lost_packets;
+        self.recorder.lost(now_ns, packets, self.sources.lost_records - lost_records);
         self.recorder.advance(now_ns, &self.spool)
     }
 

@@ -23,6 +23,8 @@ pub(crate) struct Request {
     pub(crate) times: Option<Times>,
     pub(crate) network: Network,
     pub(crate) work: Option<Work>,
+    /// What the thread that read it did while it lay unread.
+    pub(crate) wait: Option<Work>,
 }
 
 /// Where its time went.
@@ -103,6 +105,7 @@ pub(crate) fn requests(log: &Log<'_>) -> Vec<Request> {
     each("REQUEST_NETWORK", &|request, row| request.network = network(log, row));
     each("REQUEST_PARENT", &|request, row| request.parent = log.number(row, "parent"));
     each("REQUEST_WORK", &|request, row| request.work = Some(work(log, row)));
+    each("REQUEST_WAIT", &|request, row| request.wait = Some(work(log, row)));
     all
 }
 

@@ -17,6 +17,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What threads did is remembered for so long.
 const REMEMBERED_NS: u64 = 30_000_000_000;
+/// A request that lies unread for less is read at once.
+const UNREAD_NS: u64 = 200_000;
 /// Requests of which it is told what they were made for, at most.
 const MOST_SPANS: usize = 1 << 20;
 /// Connections that have a name in the index, at most.
@@ -44,6 +46,8 @@ pub(super) struct Recorder {
     pub(super) by_protocol: BTreeMap<&'static str, u64>,
     pub(super) programs: BTreeMap<(String, String), BTreeSet<&'static str>>,
     pub(super) foreign: u64,
+    /// Since when records may have been lost, if any were.
+    lost_since_ns: u64,
 }
 
 impl Recorder {
@@ -66,6 +70,7 @@ impl Recorder {
             by_protocol: BTreeMap::new(),
             programs: BTreeMap::new(),
             foreign: 0,
+            lost_since_ns: 0,
         }
     }
 
@@ -133,7 +138,13 @@ impl Recorder {
     }
 
     /// Events that were lost are one themselves.
-    pub(super) fn lost(&mut self, at_ns: u64, count: u64) {
+    pub(super) fn lost(&mut self, at_ns: u64, packets: u64, records: u64) {
+        let count = packets + records;
+        if records > 0 {
+            self.builder.lost_sockets();
+            self.times.lost(self.lost_since_ns, at_ns);
+        }
+        self.lost_since_ns = at_ns;
         if let Some(host) = self.hosts.first().cloned().filter(|_| count > 0) {
             put(&mut self.logs, &host, "EVENTS_LOST", at_ns, &[count.into()]);
         }
@@ -164,9 +175,9 @@ impl Recorder {
             self.foreign += 1;
             return;
         }
-        let work = self.work(exchange, server);
+        let (work, wait) = (self.work(exchange, server), self.wait(exchange));
         let names = (self.who.name(client).to_owned(), self.who.name(server).to_owned());
-        let known = Known { programs: (&names.0, &names.1), work, contents: self.contents };
+        let known = Known { programs: (&names.0, &names.1), work, wait, contents: self.contents };
         let logs = &mut self.logs;
         emit::emit(exchange, &known, &self.hosts, &mut |host, name, at_ns, values| {
             put(logs, host, name, at_ns, values);
@@ -218,6 +229,18 @@ impl Recorder {
     fn work(&self, exchange: &Exchange, thread: u32) -> Option<Work> {
         let from = exchange.request.read?;
         let (to, _) = exchange.response.as_ref()?.left?;
+        self.did(thread, from, to)
+    }
+
+    /// What the thread that read a request did while that lay unread, where this is worth a word.
+    fn wait(&self, exchange: &Exchange) -> Option<Work> {
+        let (_, from) = exchange.request.arrived?;
+        let to = exchange.request.read.filter(|read| *read >= from + UNREAD_NS)?;
+        self.did(exchange.request.threads.1, from, to)
+    }
+
+    /// What a thread did from one moment to another.
+    fn did(&self, thread: u32, from: u64, to: u64) -> Option<Work> {
         if !self.has_threads || thread == 0 || to <= from || !self.who.is_traced(thread) {
             return None;
         }
