@@ -37,7 +37,7 @@ pub(crate) fn link_of_text(network: &Network, text: &str) -> Result<(usize, Link
         let unit = ["ns", "us", "ms", "s"].iter().find_map(|unit| word.strip_suffix(unit));
         unit.is_some_and(|number| number.is_empty() || number.parse::<f64>().is_ok())
     };
-    let has_delay = words.iter().any(|word| is_time(word));
+    let has_delay = words.iter().any(is_time);
     let behind_rate = rest.iter().position(|word| ["loss", "queue"].contains(word)).unwrap_or(rest.len());
     let (rate, more) = rest.split_at(behind_rate);
     let delay = if has_delay { "" } else { " 0 s " };
