@@ -8,6 +8,7 @@
 //! | [`connection`] | one connection: reassembled, recognised, told |
 //! | [`reassembly`] | segments in any order to bytes in theirs, gaps named |
 //! | [`protocols`] | the list of protocols, and which of them a connection speaks |
+//! | [`opening`] | how a connection begins |
 //! | [`turns`] | the generic one: a request is what one side says until the other speaks |
 //! | [`http1`] | HTTP/1.0 and 1.1 |
 //! | [`http2`] | HTTP/2, and gRPC within it |
@@ -26,6 +27,7 @@ pub mod fuzzing;
 pub mod http1;
 pub mod http2;
 pub mod mysql;
+pub mod opening;
 pub mod postgres;
 pub mod protocols;
 pub mod reassembly;

@@ -1,8 +1,8 @@
 //! What requests spend their time on: every part of a request that no other one was made for is given to one cause, and what its
 //! server's own requests to others take is given to their causes. The costs add up to the time of all such requests.
 
-use super::log::Log;
 use super::requests::{Request, Times, requests};
+use super::rows::Rows;
 use std::collections::BTreeMap;
 
 /// What a request's time is spent on.
@@ -82,7 +82,7 @@ struct Spender<'r> {
 
 impl Costs {
     /// Of a trace; `None` where it has no requests.
-    pub(crate) fn of(log: &Log<'_>) -> Option<Self> {
+    pub(crate) fn of(log: &Rows<'_>) -> Option<Self> {
         let all = requests(log);
         if all.is_empty() {
             return None;

@@ -1,6 +1,6 @@
 //! Requests of programs that are not ours, as a trace tells of them: what each was, and where its time went. It finds nothing.
 
-use super::log::Log;
+use super::rows::Rows;
 use std::collections::BTreeMap;
 
 /// A request. Times are ns.
@@ -91,7 +91,7 @@ impl Request {
 }
 
 /// All requests of a trace, in the order of their ends.
-pub(crate) fn requests(log: &Log<'_>) -> Vec<Request> {
+pub(crate) fn requests(log: &Rows<'_>) -> Vec<Request> {
     let mut all: Vec<Request> = log.rows("REQUEST").iter().map(|row| request(log, *row)).collect();
     let by_unit: BTreeMap<i64, usize> = all.iter().enumerate().map(|(at, request)| (request.unit, at)).collect();
     let mut each = |keyword: &str, put: &dyn Fn(&mut Request, u32)| {
@@ -109,7 +109,7 @@ pub(crate) fn requests(log: &Log<'_>) -> Vec<Request> {
     all
 }
 
-fn request(log: &Log<'_>, row: u32) -> Request {
+fn request(log: &Rows<'_>, row: u32) -> Request {
     let text = |field: &str| log.text(row, field).unwrap_or_default().to_owned();
     let either = |field: &str| log.number(row, field).map_or_else(|| text(field), |number| number.to_string());
     let number = |field: &str| log.number(row, field);
@@ -130,7 +130,7 @@ fn request(log: &Log<'_>, row: u32) -> Request {
     }
 }
 
-fn times(log: &Log<'_>, row: u32) -> Times {
+fn times(log: &Rows<'_>, row: u32) -> Times {
     let known = |field: &str| log.number(row, field);
     let time = |field: &str| known(field).unwrap_or(0);
     Times {
@@ -153,7 +153,7 @@ fn times(log: &Log<'_>, row: u32) -> Times {
     }
 }
 
-fn network(log: &Log<'_>, row: u32) -> Network {
+fn network(log: &Rows<'_>, row: u32) -> Network {
     let number = |field: &str| log.number(row, field).unwrap_or(0);
     Network {
         again_there: number("again_there"),
@@ -168,7 +168,7 @@ fn network(log: &Log<'_>, row: u32) -> Network {
     }
 }
 
-fn work(log: &Log<'_>, row: u32) -> Work {
+fn work(log: &Rows<'_>, row: u32) -> Work {
     let number = |field: &str| log.number(row, field).unwrap_or(0);
     Work {
         cpu: number("cpu_ns"),

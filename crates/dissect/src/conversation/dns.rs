@@ -4,7 +4,7 @@
 
 use super::records::{Extent, Fields, Input, Records, Skipped, Taken};
 use super::{Dissector, Found, Kind, MOST_WAITING, Role, name_of};
-use crate::conversation::protocols::{Opening, Verdict};
+use crate::conversation::opening::{Opening, Verdict};
 use stackline_events::unit::Direction;
 
 /// Bytes of a message's head.

@@ -11,7 +11,7 @@ use super::texts::Texts;
 use super::tls::Tls;
 use super::turns::Turns;
 use super::{Dissector, Found, Kind, LONGEST_NAME, MOST_WAITING, Role, name_of, query_name, renumber};
-use crate::conversation::protocols::{Opening, Verdict};
+use crate::conversation::opening::{Opening, Verdict};
 use answer::{Abilities, Expect, Means, number};
 use stackline_events::unit::Direction;
 use std::collections::VecDeque;

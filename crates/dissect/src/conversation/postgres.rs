@@ -7,7 +7,7 @@ use super::records::{Extent, Fields, Input, Records, Skipped, Taken};
 use super::texts::Texts;
 use super::tls::Tls;
 use super::{Dissector, Found, Kind, LONGEST_NAME, MOST_WAITING, Role, name_of, query_name, renumber};
-use crate::conversation::protocols::{Opening, Verdict};
+use crate::conversation::opening::{Opening, Verdict};
 use stackline_events::unit::Direction;
 use std::collections::VecDeque;
 

@@ -6,46 +6,12 @@ use super::dns::Dns;
 use super::http1::Http1;
 use super::http2::Http2;
 use super::mysql::Mysql;
+use super::opening::{Opening, Verdict};
 use super::postgres::Postgres;
 use super::resp::Resp;
 use super::tls::Tls;
 use super::turns::Turns;
 use stackline_events::unit::Direction;
-
-/// The first bytes of both sides, and the port of the side that was connected to.
-#[derive(Clone, Copy, Debug)]
-pub struct Opening<'b> {
-    /// Of the initiator.
-    pub there: &'b [u8],
-    /// Of the responder.
-    pub back: &'b [u8],
-    /// Of the responder.
-    pub port: u16,
-}
-
-/// Whether a connection speaks a protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It does.
-    Yes,
-    /// It does not.
-    No,
-    /// More bytes will tell.
-    Perhaps,
-}
-
-impl Verdict {
-    /// By whether bytes begin with `beginning`, as far as there are any.
-    #[must_use]
-    pub fn begins(bytes: &[u8], beginning: &[u8]) -> Self {
-        let known = bytes.len().min(beginning.len());
-        match (bytes[..known] == beginning[..known], known == beginning.len()) {
-            (false, _) => Self::No,
-            (true, true) => Self::Yes,
-            (true, false) => Self::Perhaps,
-        }
-    }
-}
 
 /// A protocol.
 struct Protocol {

@@ -6,7 +6,7 @@
 use super::records::{Extent, Fields, Input, Records, Skipped, Taken};
 use super::turns::Turns;
 use super::{Dissector, Found, Kind, LONGEST_HEAD, Role, name_of, renumber};
-use crate::conversation::protocols::{Opening, Verdict};
+use crate::conversation::opening::{Opening, Verdict};
 use stackline_events::unit::Direction;
 
 const CHANGE_CIPHER_SPEC: u8 = 20;

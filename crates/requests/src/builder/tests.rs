@@ -1,3 +1,5 @@
+//! Requests over a path whose times are known.
+
 use super::*;
 use crate::account::{Part, account};
 

@@ -1,3 +1,5 @@
+//! Messages of DNS, and what is none.
+
 use super::super::testing::{Script, hostile, is_unharmed_by, lines, lines_cut};
 use super::*;
 use proptest::prelude::*;
