@@ -84,7 +84,9 @@ impl Line<'_> {
 
     fn points(&self, emit: &mut Emit<'_>) {
         let exchange = self.exchange;
-        let (client, server) = (self.host(&exchange.client), self.host(&exchange.server));
+        let between = exchange.seen_at.and_then(|host| self.hosts.get(host)).map(String::as_str);
+        // Between its ends it is seen as at the door of who asks.
+        let (client, server) = (self.host(&exchange.client).or(between), self.host(&exchange.server));
         let flow = exchange.flow & unit::LAST_FLOW;
         if let (Some(host), Some((asked, there))) = (client, exchange.connect) {
             let connection = Value::from(unit::connection(flow, 0));
@@ -97,7 +99,8 @@ impl Line<'_> {
             [self.unit.into(), stream, message.from.into(), (message.end - message.from).into()]
         };
         let ask = range(request, self.way[0]);
-        if let (Some(host), Some(at_ns)) = (client, exchange.asked_ns()) {
+        let left = request.written.or(request.left).is_some();
+        if let (Some(host), Some(at_ns)) = (client.filter(|_| left), exchange.asked_ns()) {
             emit(host, "APP_CALL", at_ns, &ask);
         }
         self.crosses(request, ask, [client, server], &format!("{}>{}", self.names[0], self.names[1]), emit);
@@ -114,7 +117,8 @@ impl Line<'_> {
         if let (Some(host), Some(at_ns)) = (client, response.read) {
             emit(host, "SOCK_RECEIVED", at_ns, &answer);
         }
-        if let (Some(host), Some(at_ns)) = (client, exchange.end_ns().filter(|_| exchange.void.is_none())) {
+        let came = exchange.void.is_none() && (response.read.is_some() || response.arrived.is_some());
+        if let (Some(host), Some(at_ns)) = (client, exchange.end_ns().filter(|_| came)) {
             emit(host, "APP_RESPONSE", at_ns, &answer);
         }
     }
@@ -138,7 +142,8 @@ impl Line<'_> {
 
     fn facts(&self, known: &Known<'_>, emit: &mut Emit<'_>) {
         let exchange = self.exchange;
-        let host = self.host(&exchange.client).or_else(|| self.host(&exchange.server));
+        let between = || exchange.seen_at.and_then(|host| self.hosts.get(host)).map(String::as_str);
+        let host = self.host(&exchange.client).or_else(|| self.host(&exchange.server)).or_else(between);
         let Some(host) = host else { return };
         let at_ns = exchange.end_ns().or(exchange.begin_ns()).unwrap_or(0);
         let bytes = |message: &Message| message.end - message.from;
