@@ -3,6 +3,8 @@
 use super::*;
 use etherparse::PacketBuilder;
 use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::io::Read;
 
 /// A segment as Ethernet carries it.
 fn ethernet(there: bool, sequence: u32, data: &[u8], syn: bool) -> Vec<u8> {
@@ -33,22 +35,39 @@ fn pcap(link: u32, packets: &[(u32, Vec<u8>)]) -> Vec<u8> {
     bytes
 }
 
-fn lines(bytes: &[u8], options: &Options) -> (Vec<String>, Vec<String>) {
-    let mut reader = Reader::open(bytes, options).unwrap();
+/// Events of captures that are read together, as lines, and what could not be read of the first.
+fn read(captures: &[(&str, &[u8], Option<&str>)], known: Known) -> (Vec<String>, Finished, Plan) {
+    let surveys: Vec<Survey> =
+        captures.iter().map(|(source, bytes, host)| Survey::of(*bytes, source, *host).unwrap()).collect();
+    let plan = Plan::of(&surveys, &BTreeMap::new());
+    let open: Vec<Box<dyn Read + Send + '_>> = captures.iter().map(|(_, bytes, _)| Box::new(*bytes) as _).collect();
+    let mut reader = Reader::open(open, &plan, known, Options { asked: true, ..Options::default() }).unwrap();
     let mut lines = Vec::new();
-    while let Some(table) = reader.next_batch() {
-        lines.extend((0..table.len()).map(|row| table.event(row).to_string()));
+    while let Some(tables) = reader.next_batch() {
+        for table in tables {
+            lines.extend((0..table.len()).map(|row| table.event(row).to_string()));
+        }
     }
+    let finished = reader.finish();
+    (lines, finished, plan)
+}
+
+fn lines(bytes: &[u8], host: Option<&str>, known: Known) -> (Vec<String>, Vec<String>) {
+    let (mut lines, finished, _) = read(&[("a.pcap", bytes, host)], known);
     // The accounts of connections have tests of their own.
-    lines.retain(|line| !line.starts_with("TCP_CONNECTION"));
-    (lines, reader.finish().0.1)
+    lines.retain(|line| {
+        line.starts_with("NET_SEEN") && line.contains("; capture; 10.") || line.starts_with("TCP_RETRANSMIT")
+    });
+    (lines, finished.mistakes[0].1.clone())
 }
 
 /// Reads all of it, whatever it is.
 fn harmless(bytes: &[u8]) {
-    let options = Options::default();
-    if let Ok(mut reader) = Reader::open(bytes, &options) {
+    if let Ok(survey) = Survey::of(bytes, "a", None) {
+        let plan = Plan::of(&[survey], &BTreeMap::new());
+        let mut reader = Reader::open(vec![Box::new(bytes)], &plan, Known::default(), Options::default()).unwrap();
         while reader.next_batch().is_some() {}
+        let _ = reader.finish();
     }
 }
 
@@ -61,8 +80,7 @@ fn a_segment_that_was_seen_before_is_a_retransmission() {
         (4, ethernet(false, 7, &[0; 20], false)),
         (5, vec![0; 60]),
     ];
-    let options = Options { host: Some("khons".into()), first_flow: 3, ..Options::default() };
-    let (lines, mistakes) = lines(&pcap(1, &packets), &options);
+    let (lines, mistakes) = lines(&pcap(1, &packets), Some("khons"), Known::new(BTreeMap::new(), 3));
     let way = "10.0.0.1:5000>10.0.0.2:80";
     assert_eq!(
         lines,
@@ -89,7 +107,7 @@ fn every_kind_of_link_is_looked_through() {
     let ip = &packet[14..];
     for (link, before) in [(101, 0), (113, 16), (276, 20), (0, 4), (228, 0)] {
         let packet = [&vec![0; before][..], ip].concat();
-        let (lines, _) = lines(&pcap(link, &[(1, packet)]), &Options::default());
+        let (lines, _) = lines(&pcap(link, &[(1, packet)]), None, Known::default());
         assert_eq!(lines.len(), 1, "link type {link}");
         assert!(lines[0].contains("; 0; 500; capture;"), "{}", lines[0]);
     }
@@ -98,18 +116,18 @@ fn every_kind_of_link_is_looked_through() {
 #[test]
 fn what_is_cut_off_ends_it_and_is_told() {
     let whole = pcap(1, &[(1, ethernet(true, 100, &[0; 500], false)), (2, ethernet(true, 600, &[0; 500], false))]);
-    let (lines, mistakes) = lines(&whole[..whole.len() - 7], &Options::default());
+    let (lines, mistakes) = lines(&whole[..whole.len() - 7], None, Known::default());
     assert_eq!(lines.len(), 1);
     assert!(mistakes.iter().any(|mistake| mistake.contains("cannot be read on")), "{mistakes:?}");
-    assert!(Reader::open(&b"no capture at all, just text"[..], &Options::default()).is_err());
+    assert!(Survey::of(&b"no capture at all, just text"[..], "a", None).is_err());
 }
 
 #[test]
 fn ports_of_known_streams_give_their_ids() {
     let ends = ("10.0.0.1:5000".parse().unwrap(), "10.0.0.2:80".parse().unwrap());
-    let options = Options { known: BTreeMap::from([(ends, 42)]), ..Options::default() };
-    let (lines, _) =
-        lines(&pcap(1, &[(1, ethernet(true, 99, &[], true)), (2, ethernet(true, 100, &[0; 5], false))]), &options);
+    let known = Known::new(BTreeMap::from([(ends, 42)]), 100);
+    let packets = [(1, ethernet(true, 99, &[], true)), (2, ethernet(true, 100, &[0; 5], false))];
+    let (lines, _) = lines(&pcap(1, &packets), None, known);
     assert!(lines[0].starts_with("NET_SEEN; capture; 1700000000; 2000; ; 42; 0; 5; "), "{}", lines[0]);
 }
 
