@@ -58,6 +58,8 @@ pub enum Door {
 pub struct Unknown {
     /// Connections that were there before anybody looked.
     pub midway: u64,
+    /// Connections of which only one side's data were seen.
+    pub one_way: u64,
     /// Connections that were one more than are told apart.
     pub forgotten: u64,
     /// Bytes that no capture saw.
@@ -284,6 +286,7 @@ impl Builder {
     fn end_connection(&mut self, mut connection: Connection) {
         connection.over(u64::MAX >> 1, true, &mut self.done);
         self.unknown.lost_bytes += connection.lost();
+        self.unknown.one_way += u64::from(connection.is_one_way() && connection.has_data());
     }
 
     // --- names ---

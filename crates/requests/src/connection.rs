@@ -336,8 +336,10 @@ impl Connection {
             whole && open.over_ns + SETTLES_NS <= now_ns
         };
         let over: Vec<u64> = self.open.iter().filter(|(_, open)| all || settled(open)).map(|(at, _)| *at).collect();
+        // Of what only one side says nothing can be told: the capture has not seen the other.
+        let one_way = self.is_one_way();
         for number in over {
-            if let Some(open) = self.open.remove(&number) {
+            if let Some(open) = self.open.remove(&number).filter(|_| !one_way) {
                 self.finish(number, open, done);
             }
         }
@@ -442,6 +444,16 @@ impl Connection {
     /// Whether both sides have said all they will.
     pub(crate) fn is_over(&self) -> bool {
         self.reset || self.ways.iter().all(|way| way.finished)
+    }
+
+    /// Whether packets of only one side were seen.
+    pub(crate) fn is_one_way(&self) -> bool {
+        self.ways.iter().any(|way| way.position.is_none())
+    }
+
+    /// Whether any was told.
+    pub(crate) fn has_data(&self) -> bool {
+        self.ways.iter().any(|way| way.told > 0)
     }
 
     /// Bytes of it that no capture saw.

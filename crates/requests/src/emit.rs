@@ -45,6 +45,8 @@ pub struct Known<'k> {
     pub work: Option<Work>,
     /// Whether names are kept with all their values.
     pub contents: bool,
+    /// Whether segments are events too: then they say when a request whose bytes are told passed the doors.
+    pub segments: bool,
 }
 
 /// The unit of an exchange.
@@ -64,7 +66,7 @@ pub fn emit(exchange: &Exchange, known: &Known<'_>, hosts: &[String], emit: &mut
     let way = if exchange.reversed { [Direction::Back, Direction::There] } else { [Direction::There, Direction::Back] };
     let names = [place_name(&exchange.client, hosts), place_name(&exchange.server, hosts)];
     let one = Line { exchange, unit: unit_of(exchange), names: &names, way, hosts };
-    one.points(emit);
+    one.points(known.segments, emit);
     one.facts(known, emit);
 }
 
@@ -82,7 +84,7 @@ impl Line<'_> {
         place.host.and_then(|host| self.hosts.get(host)).map(String::as_str)
     }
 
-    fn points(&self, emit: &mut Emit<'_>) {
+    fn points(&self, segments: bool, emit: &mut Emit<'_>) {
         let exchange = self.exchange;
         let between = exchange.seen_at.and_then(|host| self.hosts.get(host)).map(String::as_str);
         // Between its ends it is seen as at the door of who asks.
@@ -103,7 +105,9 @@ impl Line<'_> {
         if let (Some(host), Some(at_ns)) = (client.filter(|_| left), exchange.asked_ns()) {
             emit(host, "APP_CALL", at_ns, &ask);
         }
-        self.crosses(request, ask, [client, server], &format!("{}>{}", self.names[0], self.names[1]), emit);
+        if !(segments && left && client.is_some()) {
+            self.crosses(request, ask, [client, server], &format!("{}>{}", self.names[0], self.names[1]), emit);
+        }
         if let (Some(host), Some(at_ns)) = (server, request.read) {
             emit(host, "SOCK_RECEIVED", at_ns, &ask);
             emit(host, "APP_INDICATION", at_ns, &ask);

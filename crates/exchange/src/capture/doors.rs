@@ -22,10 +22,8 @@ pub struct Plan {
     pub clocks: Vec<Clock>,
     /// Of each capture, the host of each interface.
     pub(super) places: Vec<BTreeMap<String, usize>>,
-    /// What is to be said of each capture.
+    /// What is to be said of each host: how it was found out whose door it is, and how its clock differs.
     pub notes: Vec<Vec<String>>,
-    /// What is to be said of each host's clock.
-    pub clock_notes: Vec<Option<String>>,
 }
 
 /// What votes say of an address at a host.
@@ -59,20 +57,18 @@ impl Plan {
     /// Decides. Clocks that are given by hand are not compared.
     #[must_use]
     pub fn of(surveys: &[Survey], given: &BTreeMap<String, i64>) -> Self {
-        let mut plan = Self { notes: vec![Vec::new(); surveys.len()], ..Self::default() };
+        let mut plan = Self::default();
         plan.name(surveys);
         let seen = plan.seen(surveys);
         let votes = compared(&seen);
         for (host, places) in seen.iter().enumerate() {
             let (addresses, note) = addresses(places, &votes[host]);
             plan.hosts[host].addresses = addresses.into_iter().collect();
-            let capture = plan.places.iter().position(|places| places.values().any(|of| *of == host));
-            if let (Some(capture), Some(note)) = (capture, note) {
-                let sentence = format!("what {} saw is taken {note}", plan.hosts[host].name);
-                plan.notes[capture].push(sentence);
-            }
+            plan.notes[host].extend(note.map(|note| format!("{} is taken {note}", plan.hosts[host].name)));
         }
-        (plan.clocks, plan.clock_notes) = clocks::compare(&plan.hosts, &seen, given);
+        let (clocks, notes) = clocks::compare(&plan.hosts, &seen, given);
+        plan.clocks = clocks;
+        plan.notes.iter_mut().zip(notes).for_each(|(all, note)| all.extend(note));
         plan
     }
 
@@ -117,21 +113,23 @@ impl Plan {
                     survey.pattern.is_none()
                         && alike.into_iter().any(|(_, other)| place.marks.common(&other.marks).next().is_some())
                 });
+                let mut note = None;
                 if clashes {
                     let stem = std::path::Path::new(&survey.source).file_stem();
                     let stem = stem.map_or_else(|| survey.source.clone(), |stem| stem.to_string_lossy().into_owned());
-                    let note = format!(
-                        "another capture saw the same packets and calls its host {name} too: this one is {stem}; --host NAME={} names it",
+                    note = Some(format!(
+                        "{stem} is called as its file, as another capture of the same packets calls its host {name} too; --host NAME={} names it",
                         survey.source
-                    );
-                    self.notes[at].push(note);
+                    ));
                     name = stem;
                 }
                 let known = self.hosts.iter().position(|host| host.name == name);
                 let host = known.unwrap_or_else(|| {
                     self.hosts.push(Host { name, addresses: Vec::new() });
+                    self.notes.push(Vec::new());
                     self.hosts.len() - 1
                 });
+                self.notes[host].extend(note);
                 places.insert(interface.clone(), host);
             }
             self.places.push(places);

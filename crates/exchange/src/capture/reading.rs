@@ -376,7 +376,7 @@ impl Together<'_> {
     /// A request that is over.
     fn put(&mut self, sources: &mut [Source<'_>], exchange: &Exchange) {
         let Self { plan, names, source_of, options, .. } = self;
-        let known = emit::Known { contents: options.contents, ..emit::Known::default() };
+        let known = emit::Known { contents: options.contents, segments: true, ..emit::Known::default() };
         emit(exchange, &known, names, &mut |name, keyword, at_ns, values| {
             let Some(host) = names.iter().position(|known| known == name) else { return };
             sources[source_of[host]].imported.table.push(keyword, name, plan.own_ns(host, at_ns), values);

@@ -4,7 +4,7 @@
 use super::format::{Importer, Shared, report, unread};
 use crate::exit::{Error, Result};
 use crate::output;
-use stackline_core::trace::{Flow, HostTrace, Import, Index};
+use stackline_core::trace::{Clock, Flow, HostTrace, Import, Index};
 use stackline_events::Table;
 use stackline_exchange::capture::{Asked, Finished, Known, Options, Plan, Reader, Survey};
 use stackline_runs::events::{Intake, Log, Wanted, event_files, read_batches, read_index};
@@ -80,13 +80,12 @@ impl Told {
     pub(crate) fn record_in(&self, index: &mut Index, given: &[(String, i64)]) {
         let is_new = index.hosts.is_empty();
         for (at, host) in self.plan.hosts.iter().enumerate() {
-            let (clock, note) = (&self.plan.clocks[at], &self.plan.clock_notes[at]);
             let is_given = given.iter().any(|(name, _)| *name == host.name);
             let trace: &mut HostTrace = index.hosts.entry(host.name.clone()).or_default();
-            if let (Some(note), false) = (note, is_given) {
-                trace.clock = clock.clone();
-                trace.notes.push(note.clone());
+            if !is_given && self.plan.clocks[at] != Clock::default() {
+                trace.clock = self.plan.clocks[at].clone();
             }
+            trace.notes.extend(self.plan.notes[at].iter().cloned());
         }
         if let Some(first) = self.plan.hosts.first().filter(|_| is_new) {
             index.reference.clone_from(&first.name);
@@ -104,11 +103,10 @@ impl Told {
     pub(crate) fn report(&self) {
         let Finished { requests, void, unknown, .. } = &self.finished;
         let count: u64 = requests.values().sum();
-        if count == 0 {
-            return;
+        if count > 0 {
+            let protocols: Vec<String> = requests.iter().map(|(name, count)| format!("{count} {name}")).collect();
+            output::say(&format_args!("note: {count} requests ({})", protocols.join(", ")));
         }
-        let protocols: Vec<String> = requests.iter().map(|(name, count)| format!("{count} {name}")).collect();
-        output::say(&format_args!("note: {count} requests ({})", protocols.join(", ")));
         let counts = [
             (*void, "requests of which no more is known than that they were: `unknown` of REQUEST says why"),
             (unknown.midway, "connections were there before: what their first requests were is not known"),
@@ -116,6 +114,7 @@ impl Told {
                 unknown.lost_bytes,
                 "bytes of connections are not in the captures; requests whose heads they had are not known",
             ),
+            (unknown.one_way, "connections were seen in one direction only: no requests are told of them"),
             (unknown.forgotten, "connections were too many to be told apart"),
         ];
         for (count, what) in counts.iter().filter(|(count, _)| *count > 0) {
@@ -155,10 +154,8 @@ pub(crate) fn tell(
         }
     }
     let finished = reader.finish();
-    for ((mistakes, notes), place) in finished.mistakes.iter().zip(&plan.notes).zip(&places) {
-        let import = &mut imports[*place];
-        report(mistakes.clone(), import);
-        import.notes.extend(notes.iter().map(|note| format!("{}: {note}", import.source)));
+    for (mistakes, place) in finished.mistakes.iter().zip(&places) {
+        report(mistakes.clone(), &mut imports[*place]);
     }
     Ok(Some(Told { plan, finished }))
 }
