@@ -26,12 +26,66 @@ pub struct Location {
 /// Most streams of a capture; what comes on further ones has no place.
 const MOST_STREAMS: usize = 1 << 18;
 
-/// All connections of a capture.
-#[derive(Debug)]
-pub struct Connections {
-    known: BTreeMap<Ends, i64>,
-    open: BTreeMap<Ends, Stream>,
+/// Most connections whose beginnings are remembered for other captures of them.
+const MOST_BEGUN: usize = 1 << 20;
+
+/// Streams over all captures that are read together: the same connection has the same streams in each of them.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// Streams that are known beforehand.
+    given: BTreeMap<Ends, i64>,
+    /// The latest streams of captures, and the sequence number of their first byte where their SYN was seen.
+    latest: BTreeMap<Ends, (i64, Option<u32>)>,
+    /// Streams by the sequence number of their first byte.
+    begun: BTreeMap<(Ends, u32), i64>,
     next_flow: u32,
+}
+
+impl Known {
+    /// Those streams; others get flows from that one on.
+    #[must_use]
+    pub const fn new(given: BTreeMap<Ends, i64>, first_flow: u32) -> Self {
+        Self { given, latest: BTreeMap::new(), begun: BTreeMap::new(), next_flow: first_flow }
+    }
+
+    /// The first flow that is free.
+    #[must_use]
+    pub const fn next_flow(&self) -> u32 {
+        self.next_flow
+    }
+
+    /// The id of a stream that begins with a SYN, and where it belongs to one that another capture saw.
+    fn of_syn(&self, ends: &Ends, first: u32) -> Option<i64> {
+        let before = || self.given.get(ends).copied().filter(|_| !self.latest.contains_key(ends));
+        self.begun.get(&(*ends, first)).copied().or_else(before)
+    }
+
+    /// The id of a stream whose beginning this capture missed, and its first byte's sequence number where another one saw it.
+    fn of_middle(&self, ends: &Ends) -> Option<(i64, Option<u32>)> {
+        let other = || self.latest.get(&(ends.1, ends.0)).map(|(id, _)| (id ^ 1, None));
+        let given = || self.given.get(ends).map(|id| (*id, None));
+        self.latest.get(ends).copied().or_else(other).or_else(given)
+    }
+
+    fn next(&mut self) -> i64 {
+        self.next_flow = self.next_flow.saturating_add(1);
+        i64::from(self.next_flow - 1) << 1
+    }
+
+    fn keep(&mut self, ends: Ends, id: i64, first: Option<u32>) {
+        if self.latest.len() < MOST_BEGUN || self.latest.contains_key(&ends) {
+            self.latest.insert(ends, (id, first));
+        }
+        if let Some(first) = first.filter(|_| self.begun.len() < MOST_BEGUN) {
+            self.begun.insert((ends, first), id);
+        }
+    }
+}
+
+/// All connections of one capture.
+#[derive(Debug, Default)]
+pub struct Connections {
+    open: BTreeMap<Ends, Stream>,
 }
 
 #[derive(Debug)]
@@ -44,14 +98,8 @@ struct Stream {
 }
 
 impl Connections {
-    /// Of which those streams are known; others get flows from that one on.
-    #[must_use]
-    pub const fn new(known: BTreeMap<Ends, i64>, first_flow: u32) -> Self {
-        Self { known, open: BTreeMap::new(), next_flow: first_flow }
-    }
-
     /// Where a segment that was captured is; `None` when there are more streams than can be remembered.
-    pub fn locate(&mut self, segment: &Segment) -> Option<Location> {
+    pub fn locate(&mut self, known: &mut Known, segment: &Segment) -> Option<Location> {
         let &Segment { ends, sequence, bytes, syn, .. } = segment;
         let first = if syn { sequence.wrapping_add(1) } else { sequence };
         let there = self.open.contains_key(&ends);
@@ -59,9 +107,12 @@ impl Connections {
             return None;
         }
         if !there || (syn && !self.is_again(&ends, first)) {
-            let id = self.id(ends, there);
-            let stream = Stream { id, position: Position::new(first), ranges: BTreeMap::new(), began: syn };
-            self.open.insert(ends, stream);
+            let (id, begin) = self.begin(known, segment, first);
+            // Where another capture saw the beginning, offsets count from there.
+            let begin = begin.filter(|begin| first.wrapping_sub(*begin) < 1 << 31);
+            let position = Position::new(begin.unwrap_or(first));
+            known.keep(ends, id, if syn { Some(first) } else { begin });
+            self.open.insert(ends, Stream { id, position, ranges: BTreeMap::new(), began: syn || begin.is_some() });
         }
         let stream = self.open.get_mut(&ends)?;
         // Where the capture begins in the middle, what comes from before its first segment is there too.
@@ -77,24 +128,31 @@ impl Connections {
             .is_some_and(|stream| stream.began && stream.ranges.is_empty() && stream.position.begins_at(first))
     }
 
-    /// The id of a stream that begins; `again`: these ends had a connection before, which is another.
-    fn id(&mut self, ends: Ends, again: bool) -> i64 {
-        // Whoever sends first in a connection counts as its initiator.
-        let back = (ends.1, ends.0);
-        let initiator = self.open.get(&back).map(|other| other.id).filter(|id| id & 1 == 0);
-        let known = self.known.get(&ends).copied().filter(|_| !again);
-        if let Some(id) = initiator.map(|id| id | 1).or(known) {
-            return id;
+    /// The id of a stream that begins, or begins here, and where its first byte is, if another capture saw that.
+    fn begin(&self, known: &mut Known, segment: &Segment, first: u32) -> (i64, Option<u32>) {
+        let (from, to) = segment.ends;
+        let other = self.open.get(&(to, from)).map(|other| other.id ^ 1);
+        let opens = segment.syn && segment.acknowledged.is_none();
+        if segment.syn
+            && let Some(id) = known.of_syn(&segment.ends, first)
+        {
+            return (id, None);
         }
-        self.next_flow += 1;
-        i64::from(self.next_flow - 1) << 1
-    }
-
-    /// What is known for the next capture of the same connections: their latest streams, and the first flow that is free.
-    #[must_use]
-    pub fn known(self) -> (BTreeMap<Ends, i64>, u32) {
-        let latest = self.open.into_iter().map(|(ends, stream)| (ends, stream.id));
-        (self.known.into_iter().chain(latest).collect(), self.next_flow)
+        if opens {
+            // Of simultaneous opens, or where a SYN says nothing of an acknowledgement, the first was the initiator's.
+            return (other.filter(|id| id & 1 == 1).unwrap_or_else(|| known.next()), None);
+        }
+        if let Some(id) = other {
+            return (id, None);
+        }
+        if !segment.syn
+            && let Some(known) = known.of_middle(&segment.ends)
+        {
+            return known;
+        }
+        // The answer tells who opened; else whoever serves at the lower port was connected to.
+        let is_back = segment.syn || from.port() < to.port();
+        (known.next() | i64::from(is_back), None)
     }
 
     /// Streams whose first captured segment was no SYN.
@@ -150,10 +208,11 @@ mod tests {
             syn,
             fin: false,
             reset: false,
-            acknowledged: None,
+            acknowledged: (!syn || ends.0.port() == 80).then_some(0),
             window: 0,
             window_scale: None,
             largest_segment: None,
+            ttl: 64,
             length: 40 + bytes,
         }
     }
@@ -164,10 +223,10 @@ mod tests {
 
     #[test]
     fn offsets_count_from_the_syn_through_the_wrap() {
-        let mut connections = Connections::new(BTreeMap::new(), 7);
+        let (mut connections, mut known) = (Connections::default(), Known::new(BTreeMap::new(), 7));
         let isn = u32::MAX - 1000;
         let mut locate =
-            |sequence: u32, bytes, syn| connections.locate(&segment(ends(), sequence, bytes, syn)).unwrap();
+            |sequence: u32, bytes, syn| connections.locate(&mut known, &segment(ends(), sequence, bytes, syn)).unwrap();
         assert_eq!(locate(isn, 0, true), first(14, 0));
         let data = isn.wrapping_add(1);
         assert_eq!(locate(data, 1000, false), first(14, 0));
@@ -177,22 +236,44 @@ mod tests {
         assert_eq!(locate(data.wrapping_add(1000), 1000, false), first(14, 1000));
         assert_eq!(locate(data.wrapping_add(500), 2500, false), Location { repeated: true, ..first(14, 500) });
         let back = (ends().1, ends().0);
-        assert_eq!(connections.locate(&segment(back, 5, 10, false)).unwrap(), first(15, 0));
+        assert_eq!(connections.locate(&mut known, &segment(back, 5, 10, false)).unwrap(), first(15, 0));
         assert_eq!(connections.without_beginning().collect::<Vec<_>>(), [(back, 15)]);
     }
 
     #[test]
     fn known_connections_keep_their_ids_and_ports_used_again_are_another_connection() {
-        let mut connections = Connections::new(BTreeMap::from([(ends(), 8)]), 20);
-        let mut locate = |ends, sequence, bytes, syn| connections.locate(&segment(ends, sequence, bytes, syn)).unwrap();
+        let (mut connections, mut known) = (Connections::default(), Known::new(BTreeMap::from([(ends(), 8)]), 20));
+        let mut locate = |known: &mut Known, ends, sequence, bytes, syn| {
+            connections.locate(known, &segment(ends, sequence, bytes, syn)).unwrap()
+        };
         let back = (ends().1, ends().0);
+        assert_eq!(locate(&mut known, ends(), 100, 0, true), first(8, 0));
+        assert_eq!(locate(&mut known, back, 700, 0, true), first(9, 0));
+        assert_eq!(locate(&mut known, ends(), 101, 50, false), first(8, 0));
+        assert_eq!(locate(&mut known, ends(), 9000, 0, true), first(40, 0));
+        assert_eq!(locate(&mut known, back, 9700, 0, true), first(41, 0));
+        assert_eq!(locate(&mut known, ends(), 9001, 50, false), first(40, 0));
+        assert_eq!(known.next_flow(), 21);
+        // Another capture of both: each of them is the same, and a third one is not.
+        let mut other = Connections::default();
+        let mut locate =
+            |ends, sequence, bytes, syn| other.locate(&mut known, &segment(ends, sequence, bytes, syn)).unwrap();
         assert_eq!(locate(ends(), 100, 0, true), first(8, 0));
         assert_eq!(locate(back, 700, 0, true), first(9, 0));
-        assert_eq!(locate(ends(), 101, 50, false), first(8, 0));
         assert_eq!(locate(ends(), 9000, 0, true), first(40, 0));
-        assert_eq!(locate(back, 9700, 0, true), first(41, 0));
-        assert_eq!(locate(ends(), 9001, 50, false), first(40, 0));
-        let (known, next) = connections.known();
-        assert_eq!((known[&ends()], known[&back], next), (40, 41, 21));
+        assert_eq!(locate(ends(), 20_000, 0, true), first(42, 0));
+    }
+
+    #[test]
+    fn a_capture_that_begins_late_counts_from_where_another_one_saw_the_beginning() {
+        let (mut early, mut known) = (Connections::default(), Known::default());
+        early.locate(&mut known, &segment(ends(), 100, 0, true)).unwrap();
+        let mut late = Connections::default();
+        assert_eq!(late.locate(&mut known, &segment(ends(), 601, 50, false)).unwrap(), first(0, 500));
+        assert_eq!(late.without_beginning().count(), 0);
+        // Whoever serves at the lower port was connected to.
+        let strange = ("10.0.0.3:80".parse().unwrap(), "10.0.0.4:6000".parse().unwrap());
+        assert_eq!(late.locate(&mut known, &segment(strange, 5, 10, false)).unwrap(), first(3, 0));
+        assert_eq!(late.locate(&mut known, &segment((strange.1, strange.0), 9, 1, false)).unwrap(), first(2, 0));
     }
 }

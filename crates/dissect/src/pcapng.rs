@@ -3,5 +3,5 @@
 mod reader;
 mod writer;
 
-pub use reader::{Item, Packet, Reader};
+pub use reader::{Item, Kept, Packet, Reader};
 pub use writer::{Capture, Interface, Settings, Writer, Written};

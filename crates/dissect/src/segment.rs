@@ -30,6 +30,8 @@ pub struct Segment {
     pub window_scale: Option<u8>,
     /// The largest segment it accepts, where a SYN says it.
     pub largest_segment: Option<u16>,
+    /// How many more hops it was allowed.
+    pub ttl: u8,
     /// Of the packet from the network layer's header on.
     pub length: u64,
 }
@@ -67,6 +69,18 @@ pub(crate) fn of_packet(link: Linktype, data: &[u8], length: u64) -> Option<Segm
     }
 }
 
+/// Whether the machine of the capture sent a packet, where its link's header says it.
+pub(crate) fn is_outgoing(link: Linktype, data: &[u8]) -> Option<bool> {
+    /// Types of packets (packet(7)).
+    const OUTGOING: u8 = 4;
+    let kind = match link {
+        Linktype::LINUX_SLL => *data.get(1)?,
+        LINUX_SLL2 => *data.get(10)?,
+        _ => return None,
+    };
+    Some(kind == OUTGOING)
+}
+
 /// What a packet carries of which those bytes were captured, and which had that length.
 pub(crate) fn carried_by(link: Linktype, data: &[u8], length: u64) -> Option<Carried<'_>> {
     let packet = match link {
@@ -81,17 +95,18 @@ pub(crate) fn carried_by(link: Linktype, data: &[u8], length: u64) -> Option<Car
 }
 
 fn carried<'p>(packet: &LaxSlicedPacket<'p>, data: &[u8], length: u64) -> Option<Carried<'p>> {
-    let (from, to, ip_header, total) = match packet.net.as_ref()? {
+    let (from, to, ip_header, total, ttl) = match packet.net.as_ref()? {
         LaxNetSlice::Ipv4(ip) => {
             let header = ip.header();
             let (from, to) = (header.source_addr().into(), header.destination_addr().into());
-            (from, to, header.slice().len(), u64::from(header.total_len()))
+            (from, to, header.slice().len(), u64::from(header.total_len()), header.ttl())
         }
         LaxNetSlice::Ipv6(ip) => {
             let header = ip.header();
             let (from, to) = (header.source_addr().into(), header.destination_addr().into());
             let payload = u64::from(header.payload_length());
-            (from, to, 40 + ip.extensions().slice().len(), if payload == 0 { 0 } else { 40 + payload })
+            let total = if payload == 0 { 0 } else { 40 + payload };
+            (from, to, 40 + ip.extensions().slice().len(), total, header.hop_limit())
         }
         LaxNetSlice::Arp(_) => return None,
     };
@@ -135,6 +150,7 @@ fn carried<'p>(packet: &LaxSlicedPacket<'p>, data: &[u8], length: u64) -> Option
         window: tcp.window_size(),
         window_scale: option(scale).map(|bits| bits as u8),
         largest_segment: option(largest),
+        ttl,
         length: headers + bytes,
     };
     Some(Carried::Tcp(segment, tcp.payload()))

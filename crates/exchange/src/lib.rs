@@ -9,9 +9,11 @@
 //! | [`jaeger`] | traces as Jaeger's page downloads them, in |
 //! | [`netlogger`] | lines of `name=value`: NetLogger's ULM and BP forms, in |
 //! | [`qlog`] | what a QUIC stack logs of itself, in |
-//! | [`capture`] | packets of pcapng and pcap, in |
+//! | [`capture`] | packets of pcapng and pcap, and requests in them, in |
+//! | [`access`] | what servers log of their requests, in, to requests of captures |
 //! | [`perfetto`] | a trace for Perfetto's viewer, one file a host, out |
 
+pub mod access;
 pub mod capture;
 pub mod jaeger;
 mod moment;

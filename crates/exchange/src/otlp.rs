@@ -294,7 +294,7 @@ fn import_span(span: &Span, host: &str, service: &str, imported: &mut Imported) 
     put(&keyword(&span.name, "_END"), span.end_time_unix_nano, &[]);
 }
 
-fn shown(attribute: &KeyValue) -> Option<String> {
+pub(crate) fn shown(attribute: &KeyValue) -> Option<String> {
     let value = attribute.value.as_ref()?;
     let text = value.string_value.clone();
     text.or_else(|| value.int_value.map(|n| n.to_string()))

@@ -44,11 +44,24 @@ pub enum SocketEvent {
     Closed,
 }
 
+/// How a packet passes the place where it is seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Door {
+    /// It leaves the host.
+    Leaves,
+    /// It arrives there.
+    Arrives,
+    /// It passes by: neither end is there.
+    Between,
+}
+
 /// Why something is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unknown {
     /// Connections that were there before anybody looked.
     pub midway: u64,
+    /// Connections of which only one side's data were seen.
+    pub one_way: u64,
     /// Connections that were one more than are told apart.
     pub forgotten: u64,
     /// Bytes that no capture saw.
@@ -62,16 +75,17 @@ pub struct Unknown {
 /// Who opened a connection and who was connected to.
 type Ends = (SocketAddr, SocketAddr);
 
-/// A connection: its ends, and whose loopback it is on, as every host has the same addresses there.
+/// A connection: its ends, whose loopback it is on, as every host has the same addresses there, and its number where others count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Key {
     within: Option<usize>,
     ends: Ends,
+    flow: Option<u32>,
 }
 
 impl Key {
     fn new(host: usize, ends: Ends) -> Self {
-        Self { within: ends.0.ip().is_loopback().then_some(host), ends }
+        Self { within: ends.0.ip().is_loopback().then_some(host), ends, flow: None }
     }
 }
 
@@ -136,15 +150,65 @@ impl Builder {
         }
     }
 
+    /// A datagram, or whatever else is no segment, at a host's door.
+    pub fn other(&mut self, host: usize, outgoing: bool, at_ns: u64, carried: Option<Carried<'_>>) {
+        match carried {
+            Some(Carried::Udp(datagram, data)) => self.datagram(host, outgoing, at_ns, &datagram, data),
+            Some(Carried::Tcp(..)) => {}
+            None => self.unknown.others += 1,
+        }
+    }
+
     /// A segment at a host's door.
     pub fn segment(&mut self, host: usize, outgoing: bool, at_ns: u64, segment: &Segment, data: &[u8]) {
+        let door = if outgoing { Door::Leaves } else { Door::Arrives };
+        let Some((key, way)) = self.connection(host, door, at_ns, segment) else { return };
+        self.pass((host, door), at_ns, (key, way), segment, data);
+    }
+
+    /// A segment of a connection that has that number, in the direction that is told: numbers are given elsewhere.
+    pub fn located(
+        &mut self,
+        (host, door): (usize, Door),
+        at_ns: u64,
+        (flow, way): (u32, Direction),
+        segment: &Segment,
+        data: &[u8],
+    ) {
+        let (from, to) = segment.ends;
+        let ends = if way == Direction::There { (from, to) } else { (to, from) };
+        let key = Key { flow: Some(flow), ..Key::new(host, ends) };
+        if !self.connections.contains_key(&key) {
+            if segment.reset || (segment.bytes == 0 && !segment.syn) {
+                return; // What is left of a connection that nobody knows any more.
+            }
+            self.open(host, door, at_ns, (key, way), segment);
+        }
+        self.pass((host, door), at_ns, (key, way), segment, data);
+    }
+
+    /// The first number that is given to what has none from elsewhere.
+    pub const fn number_from(&mut self, flow: u32) {
+        self.next_flow = flow;
+    }
+
+    fn pass(
+        &mut self,
+        (host, door): (usize, Door),
+        at_ns: u64,
+        (key, way): (Key, Direction),
+        segment: &Segment,
+        data: &[u8],
+    ) {
         let (from, to) = segment.ends;
         let is_loop = self.is_own(host, from.ip()) && self.is_own(host, to.ip());
-        let Some((key, way)) = self.connection(host, outgoing, at_ns, segment) else { return };
         let Some(connection) = self.connections.get_mut(&key) else { return };
-        let told_at = connection.ends[1].host.or(connection.ends[0].host).unwrap_or(0);
-        let (leaves, arrives) = (outgoing || is_loop, !outgoing || is_loop);
-        connection.segment(at_ns, way, Passing { leaves, arrives, is_told: told_at == host }, segment, data);
+        let Some(is_told) = connection.is_told(host, door == Door::Between) else { return };
+        // Between its ends it is seen as at the door of who asks.
+        let between = door == Door::Between;
+        let leaves = door == Door::Leaves || is_loop || (between && way == Direction::There);
+        let arrives = door == Door::Arrives || is_loop || (between && way == Direction::Back);
+        connection.segment(at_ns, way, Passing { leaves, arrives, is_told }, segment, data);
     }
 
     /// Whether an address is the host's: one that is listed, or any of its own loopback.
@@ -153,7 +217,7 @@ impl Builder {
     }
 
     /// The connection of a segment, and its direction.
-    fn connection(&mut self, host: usize, outgoing: bool, at_ns: u64, segment: &Segment) -> Option<(Key, Direction)> {
+    fn connection(&mut self, host: usize, door: Door, at_ns: u64, segment: &Segment) -> Option<(Key, Direction)> {
         let (from, to) = segment.ends;
         let opens = segment.syn && segment.acknowledged.is_none();
         for (ends, way) in [((from, to), Direction::There), ((to, from), Direction::Back)] {
@@ -176,21 +240,29 @@ impl Builder {
         if let Some(old) = self.connections.remove(&key) {
             self.end_connection(old);
         }
+        self.open(host, door, at_ns, (key, way), segment);
+        Some((key, way))
+    }
+
+    /// A connection that was not known.
+    fn open(&mut self, host: usize, door: Door, at_ns: u64, (key, way): (Key, Direction), segment: &Segment) {
         self.make_room();
         let own = |address: SocketAddr, here: bool| Place { host: self.host_of(host, address.ip(), here), address };
-        let (from_here, to_here) = (outgoing, !outgoing);
+        let (from_here, to_here) = (door == Door::Leaves, door == Door::Arrives);
         let places = match way {
-            Direction::There => [own(ends.0, from_here), own(ends.1, to_here)],
-            Direction::Back => [own(ends.0, to_here), own(ends.1, from_here)],
+            Direction::There => [own(key.ends.0, from_here), own(key.ends.1, to_here)],
+            Direction::Back => [own(key.ends.0, to_here), own(key.ends.1, from_here)],
         };
         let client_host = places[0].host;
-        let mut connection = Connection::new(self.next_flow, places, !segment.syn);
-        self.next_flow += 1;
+        let seen_at = (door == Door::Between && places.iter().all(|place| place.host.is_none())).then_some(host);
+        let flow = key.flow.unwrap_or(self.next_flow);
+        self.next_flow += u32::from(key.flow.is_none());
+        let mut connection = Connection::new(flow, places, !segment.syn);
+        connection.seen_at = seen_at;
         self.unknown.midway += u64::from(!segment.syn);
         connection.lookup = client_host.and_then(|host| self.take_lookup(host, at_ns));
-        self.adopt_sockets(ends, &mut connection);
+        self.adopt_sockets(key.ends, &mut connection);
         self.connections.insert(key, connection);
-        Some((key, way))
     }
 
     /// The host of an address, seen at a host's door where `here` says that it is this host's side.
@@ -216,6 +288,7 @@ impl Builder {
     fn end_connection(&mut self, mut connection: Connection) {
         connection.over(u64::MAX >> 1, true, &mut self.done);
         self.unknown.lost_bytes += connection.lost();
+        self.unknown.one_way += u64::from(connection.is_one_way() && connection.has_data());
     }
 
     // --- names ---
@@ -265,6 +338,7 @@ impl Builder {
             status: String::new(),
             client: Place { host: client_host, address: from },
             server: Place { host: server_host, address: to },
+            seen_at: None,
             reversed: false,
             request: Message {
                 end: datagram.bytes,

@@ -81,6 +81,10 @@ pub(crate) struct Connection {
     pub(crate) flow: u32,
     /// Who opened it, and who was connected to.
     pub(crate) ends: [Place; 2],
+    /// The host between them that sees it, where it is seen at neither.
+    pub(crate) seen_at: Option<usize>,
+    /// Where what is said is told.
+    told_at: Option<usize>,
     conversation: Conversation,
     ways: [Way; 2],
     open: BTreeMap<u64, Open>,
@@ -107,6 +111,8 @@ impl Connection {
         Self {
             flow,
             ends,
+            seen_at: None,
+            told_at: None,
             conversation: Conversation::new(port),
             ways: Default::default(),
             open: BTreeMap::new(),
@@ -125,6 +131,19 @@ impl Connection {
     }
 
     // --- packets ---
+
+    /// Whether what passes at a host is told there: at the server's where that sees it from the beginning, else where it is first
+    /// seen. `None`: it is of no use.
+    pub(crate) fn is_told(&mut self, host: usize, between: bool) -> Option<bool> {
+        if between && self.seen_at != Some(host) {
+            return None;
+        }
+        let nothing_yet = || self.ways.iter().all(|way| way.told == 0);
+        if self.told_at.is_none() || (self.ends[1].host == Some(host) && nothing_yet()) {
+            self.told_at = Some(host);
+        }
+        Some(self.told_at == Some(host))
+    }
 
     /// A segment of one direction passes a door.
     pub(crate) fn segment(&mut self, at_ns: u64, way: Direction, passing: Passing, segment: &Segment, bytes: &[u8]) {
@@ -317,8 +336,10 @@ impl Connection {
             whole && open.over_ns + SETTLES_NS <= now_ns
         };
         let over: Vec<u64> = self.open.iter().filter(|(_, open)| all || settled(open)).map(|(at, _)| *at).collect();
+        // Of what only one side says nothing can be told: the capture has not seen the other.
+        let one_way = self.is_one_way();
         for number in over {
-            if let Some(open) = self.open.remove(&number) {
+            if let Some(open) = self.open.remove(&number).filter(|_| !one_way) {
                 self.finish(number, open, done);
             }
         }
@@ -345,6 +366,7 @@ impl Connection {
             status,
             client,
             server,
+            seen_at: self.seen_at,
             reversed: asks == Direction::Back,
             request: request.unwrap_or_default(),
             response,
@@ -422,6 +444,16 @@ impl Connection {
     /// Whether both sides have said all they will.
     pub(crate) fn is_over(&self) -> bool {
         self.reset || self.ways.iter().all(|way| way.finished)
+    }
+
+    /// Whether packets of only one side were seen.
+    pub(crate) fn is_one_way(&self) -> bool {
+        self.ways.iter().any(|way| way.position.is_none())
+    }
+
+    /// Whether any was told.
+    pub(crate) fn has_data(&self) -> bool {
+        self.ways.iter().any(|way| way.told > 0)
     }
 
     /// Bytes of it that no capture saw.

@@ -47,6 +47,8 @@ pub struct Known<'k> {
     pub wait: Option<Work>,
     /// Whether names are kept with all their values.
     pub contents: bool,
+    /// Whether segments are events too: then they say when a request whose bytes are told passed the doors.
+    pub segments: bool,
 }
 
 /// The unit of an exchange.
@@ -66,7 +68,7 @@ pub fn emit(exchange: &Exchange, known: &Known<'_>, hosts: &[String], emit: &mut
     let way = if exchange.reversed { [Direction::Back, Direction::There] } else { [Direction::There, Direction::Back] };
     let names = [place_name(&exchange.client, hosts), place_name(&exchange.server, hosts)];
     let one = Line { exchange, unit: unit_of(exchange), names: &names, way, hosts };
-    one.points(emit);
+    one.points(known.segments, emit);
     one.facts(known, emit);
 }
 
@@ -84,9 +86,11 @@ impl Line<'_> {
         place.host.and_then(|host| self.hosts.get(host)).map(String::as_str)
     }
 
-    fn points(&self, emit: &mut Emit<'_>) {
+    fn points(&self, segments: bool, emit: &mut Emit<'_>) {
         let exchange = self.exchange;
-        let (client, server) = (self.host(&exchange.client), self.host(&exchange.server));
+        let between = exchange.seen_at.and_then(|host| self.hosts.get(host)).map(String::as_str);
+        // Between its ends it is seen as at the door of who asks.
+        let (client, server) = (self.host(&exchange.client).or(between), self.host(&exchange.server));
         let flow = exchange.flow & unit::LAST_FLOW;
         if let (Some(host), Some((asked, there))) = (client, exchange.connect) {
             let connection = Value::from(unit::connection(flow, 0));
@@ -99,10 +103,13 @@ impl Line<'_> {
             [self.unit.into(), stream, message.from.into(), (message.end - message.from).into()]
         };
         let ask = range(request, self.way[0]);
-        if let (Some(host), Some(at_ns)) = (client, exchange.asked_ns()) {
+        let left = request.written.or(request.left).is_some();
+        if let (Some(host), Some(at_ns)) = (client.filter(|_| left), exchange.asked_ns()) {
             emit(host, "APP_CALL", at_ns, &ask);
         }
-        self.crosses(request, ask, [client, server], &format!("{}>{}", self.names[0], self.names[1]), emit);
+        if !(segments && left && client.is_some()) {
+            self.crosses(request, ask, [client, server], &format!("{}>{}", self.names[0], self.names[1]), emit);
+        }
         if let (Some(host), Some(at_ns)) = (server, request.read) {
             emit(host, "SOCK_RECEIVED", at_ns, &ask);
             emit(host, "APP_INDICATION", at_ns, &ask);
@@ -116,7 +123,8 @@ impl Line<'_> {
         if let (Some(host), Some(at_ns)) = (client, response.read) {
             emit(host, "SOCK_RECEIVED", at_ns, &answer);
         }
-        if let (Some(host), Some(at_ns)) = (client, exchange.end_ns().filter(|_| exchange.void.is_none())) {
+        let came = exchange.void.is_none() && (response.read.is_some() || response.arrived.is_some());
+        if let (Some(host), Some(at_ns)) = (client, exchange.end_ns().filter(|_| came)) {
             emit(host, "APP_RESPONSE", at_ns, &answer);
         }
     }
@@ -140,7 +148,8 @@ impl Line<'_> {
 
     fn facts(&self, known: &Known<'_>, emit: &mut Emit<'_>) {
         let exchange = self.exchange;
-        let host = self.host(&exchange.client).or_else(|| self.host(&exchange.server));
+        let between = || exchange.seen_at.and_then(|host| self.hosts.get(host)).map(String::as_str);
+        let host = self.host(&exchange.client).or_else(|| self.host(&exchange.server)).or_else(between);
         let Some(host) = host else { return };
         let at_ns = exchange.end_ns().or(exchange.begin_ns()).unwrap_or(0);
         let bytes = |message: &Message| message.end - message.from;

@@ -60,6 +60,8 @@ pub struct Exchange {
     pub client: Place,
     /// Who answers.
     pub server: Place,
+    /// The host between both that saw it, where no end of it was seen.
+    pub seen_at: Option<usize>,
     /// Whether the side that was connected to asks.
     pub reversed: bool,
     /// The request, and what answers it.

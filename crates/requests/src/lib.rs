@@ -22,5 +22,5 @@ pub mod names;
 pub mod parents;
 pub mod progress;
 
-pub use builder::{Builder, Host, SocketEvent, Unknown};
+pub use builder::{Builder, Door, Host, SocketEvent, Unknown};
 pub use exchange::Exchange;

@@ -15,6 +15,7 @@ mod qlog;
 mod tape;
 mod text;
 
+pub(crate) use capture::{Told, tell};
 pub(crate) use chosen::Chosen;
 pub(crate) use foreign::foreign;
 pub(crate) use format::{Exporter, Importer, LOOKED_AT, Shared};

@@ -1,5 +1,6 @@
 //! `stackline import`: logs of other programs become a run, or are added to one.
 
+mod accesses;
 mod clocks;
 mod ended;
 
@@ -9,6 +10,7 @@ use crate::formats::{self, FROM, LOOKED_AT, Shared};
 use crate::output;
 use ended::Ending;
 use stackline_core::trace::{Import, Index};
+use stackline_exchange::capture::Options;
 use stackline_runs::events::{Intake, Log, Taken, read_index, write_index};
 use stackline_runs::{Run, RunDirectory, runs_root};
 use std::collections::BTreeMap;
@@ -132,7 +134,8 @@ fn fill(
     let mut index = read_index(run)?.unwrap_or_default();
     let present = started.duration_since(UNIX_EPOCH).unwrap_or_default() + AHEAD;
     let (mut imports, mut shared) = (Vec::new(), Shared::default());
-    for log in &logs {
+    for (place, log) in logs.iter().enumerate() {
+        shared.place = place;
         let (before, refused) = (intake.hosts().clone(), intake.refused().clone());
         let mut import = read(log, present, &index, (&mut intake, &mut shared))?;
         for (cause, count) in intake.refused() {
@@ -146,8 +149,17 @@ fn fill(
         import.hosts = came.filter(|(_, count)| *count > 0).collect();
         imports.push(import);
     }
+    let options = Options { contents: flags.keep_contents, asked: !flags.log.is_empty() };
+    let told = formats::tell(shared.captures, &mut intake, &mut imports, &flags.clock, options)?;
     if imports.iter().all(|import| import.events == 0) {
         return Err(without_events(&logs));
+    }
+    accesses::join(flags, told.as_ref(), &mut intake, &mut imports)?;
+    // Hosts of measured runs have been compared already.
+    let is_measured = !index.runs.is_empty() || !index.flows.is_empty();
+    if let Some(told) = &told {
+        told.record_in(&mut index, &flags.clock);
+        told.report();
     }
     clocks::give(&flags.clock, &mut index, intake.hosts())?;
     let taken = intake.finish_if(|| ending.keeps())?;
@@ -161,7 +173,9 @@ fn fill(
         index.reference = taken.hosts.keys().next().cloned().unwrap_or_default();
     }
     index.imports.extend(imports.iter().cloned());
-    clocks::find(run, &mut index)?;
+    if !is_measured {
+        clocks::find(run, &mut index)?;
+    }
     write_index(run, &index)?;
     Ok((index, taken, imports))
 }
@@ -211,6 +225,11 @@ fn read(
             return Err(Error::input(format!("{} is in this run already", log.name))
                 .hint("events of a log that is imported twice would count twice; import it into a run of its own"));
         }
+    }
+    // Captures are read twice, where that goes.
+    shared.file = None;
+    if !stdin && file.metadata().is_ok_and(|about| about.is_file()) {
+        shared.file = File::open(log.path).ok();
     }
     let mut first = Vec::new();
     file.by_ref().take(LOOKED_AT as u64).read_to_end(&mut first).map_err(unread)?;

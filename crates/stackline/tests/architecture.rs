@@ -29,7 +29,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("events", &[]),
     ("runs", &["core", "events"]),
     ("analyze", &["core", "events", "model"]),
-    ("exchange", &["core", "events", "analyze", "dissect"]),
+    ("exchange", &["core", "events", "analyze", "dissect", "requests"]),
     ("report", &["core", "events", "analyze"]),
     ("runner", &["core", "net", "dissect", "sim", "emu", "live", "events", "runs", "analyze"]),
     (

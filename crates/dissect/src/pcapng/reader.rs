@@ -7,6 +7,8 @@ use std::io::Read;
 
 /// Room for the largest block that is read.
 const LARGEST_BLOCK: usize = 4 << 20;
+/// Flags of a packet: its direction.
+const EPB_FLAGS: pcap_parser::OptionCode = pcap_parser::OptionCode(2);
 
 /// One packet of a capture.
 #[derive(Clone, Copy, Debug)]
@@ -22,9 +24,44 @@ pub struct Packet<'p> {
     /// Bytes it had on the wire.
     length: u64,
     link: Linktype,
+    outgoing: Option<bool>,
+}
+
+/// A packet that is kept.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    number: u64,
+    interface: String,
+    at_ns: u64,
+    bytes: Vec<u8>,
+    length: u64,
+    link: Linktype,
+    outgoing: Option<bool>,
+}
+
+impl Kept {
+    /// It as it was.
+    #[must_use]
+    pub fn packet(&self) -> Packet<'_> {
+        let Self { number, interface, at_ns, bytes, length, link, outgoing } = self;
+        Packet { number: *number, interface, at_ns: *at_ns, bytes, length: *length, link: *link, outgoing: *outgoing }
+    }
 }
 
 impl Packet<'_> {
+    /// Whether the machine of the capture sent it, where that is told.
+    #[must_use]
+    pub fn outgoing(&self) -> Option<bool> {
+        self.outgoing.or_else(|| segment::is_outgoing(self.link, self.bytes))
+    }
+
+    /// A copy to keep.
+    #[must_use]
+    pub fn keep(&self) -> Kept {
+        let Self { number, interface, at_ns, bytes, length, link, outgoing } = *self;
+        Kept { number, interface: interface.to_owned(), at_ns, bytes: bytes.to_vec(), length, link, outgoing }
+    }
+
     /// What it carries, where that is TCP or UDP.
     #[must_use]
     pub fn carried(&self) -> Option<Carried<'_>> {
@@ -142,7 +179,7 @@ impl Blocks {
             }
             PcapBlockOwned::Legacy(packet) => {
                 let time = u64::from(packet.ts_sec) * self.interfaces.first().map_or(1, |one| one.resolution);
-                take(self.packet(0, time + u64::from(packet.ts_usec), packet.data, packet.origlen));
+                take(self.packet(0, time + u64::from(packet.ts_usec), packet.data, packet.origlen, None));
             }
             PcapBlockOwned::NG(Block::SectionHeader(_)) => self.interfaces.clear(),
             PcapBlockOwned::NG(Block::InterfaceDescription(interface)) => {
@@ -155,7 +192,9 @@ impl Blocks {
             PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => {
                 let time = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
                 let data = packet.data.get(..packet.caplen as usize).unwrap_or(packet.data);
-                take(self.packet(packet.if_id as usize, time, data, packet.origlen));
+                let flags = packet.options.iter().find(|option| option.code == EPB_FLAGS);
+                let outgoing = flags.and_then(|flags| direction(&flags.value));
+                take(self.packet(packet.if_id as usize, time, data, packet.origlen, outgoing));
             }
             PcapBlockOwned::NG(Block::SimplePacket(_)) => take(Err("a simple packet block has no time".to_owned())),
             PcapBlockOwned::NG(_) => {}
@@ -167,14 +206,41 @@ impl Blocks {
         self.interfaces.push(Interface { name, link, resolution: resolution.max(1), offset_s });
     }
 
-    fn packet<'p>(&'p mut self, interface: usize, time: u64, bytes: &'p [u8], length: u32) -> Item<'p> {
+    fn packet<'p>(
+        &'p mut self,
+        interface: usize,
+        time: u64,
+        bytes: &'p [u8],
+        length: u32,
+        outgoing: Option<bool>,
+    ) -> Item<'p> {
         self.packets += 1;
         let number = self.packets;
         let interface = self.interfaces.get(interface);
         let interface = interface.ok_or_else(|| format!("packet {number} is of an interface that was not told"))?;
         let at_ns = nanoseconds(time, interface.resolution, interface.offset_s);
         let at_ns = at_ns.ok_or_else(|| format!("the time of packet {number} is none"))?;
-        Ok(Packet { number, interface: &interface.name, at_ns, bytes, length: length.into(), link: interface.link })
+        Ok(Packet {
+            number,
+            interface: &interface.name,
+            at_ns,
+            bytes,
+            length: length.into(),
+            link: interface.link,
+            outgoing,
+        })
+    }
+}
+
+/// The direction in the flags of a packet: the two lowest bits, in the byte order of the file.
+fn direction(flags: &[u8]) -> Option<bool> {
+    let bytes = flags.first_chunk::<4>()?;
+    // Of the other byte order the first byte has bits that are reserved or link errors, and the last one the direction.
+    let bits = if bytes[0] & 3 != 0 { bytes[0] } else { bytes[3] };
+    match bits & 3 {
+        1 => Some(false),
+        2 => Some(true),
+        _ => None,
     }
 }
 

@@ -40,6 +40,7 @@ impl Path {
             window: 60_000,
             window_scale: syn.then_some(0),
             largest_segment: None,
+            ttl: 64,
             length: 40 + bytes,
         }
     }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// Logs and where they go.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Import {
-    /// Logs of events; - is standard input
+    /// Logs of events, or captures, whose requests are told too: those of both ends together; - is standard input
     #[arg(value_name = "LOG", required = true)]
     pub(crate) logs: Vec<PathBuf>,
     /// Name of the run's directory instead of the first log's
@@ -25,6 +25,12 @@ pub(crate) struct Import {
     /// The format of all logs, where it cannot be recognised: text, tape, capture, qlog, otlp, jaeger, ulm, bp
     #[arg(long = "as", value_name = "FORM")]
     pub(crate) form: Option<String>,
+    /// An access log of a server whose requests are in the captures: nginx, Apache, JSON lines or OTLP/JSON; once for each log
+    #[arg(long, value_name = "FILE")]
+    pub(crate) log: Vec<PathBuf>,
+    /// Keep names of requests, and lines of access logs, with all that is in them
+    #[arg(long)]
+    pub(crate) keep_contents: bool,
     /// Print JSON on stdout
     #[arg(long)]
     pub(crate) json: bool,

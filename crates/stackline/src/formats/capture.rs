@@ -1,12 +1,16 @@
-//! Captures, pcapng and pcap. Connections that a run's own events name are found by their addresses and ports.
+//! Captures, pcapng and pcap. Connections that a run's own events name are found by their addresses and ports; those of all captures
+//! of one import are told together, when each has been looked at.
 
-use super::format::{Importer, Shared, put, report, unread};
-use crate::exit::Result;
-use stackline_core::trace::Import;
+use super::format::{Importer, Shared, report, unread};
+use crate::exit::{Error, Result};
+use crate::output;
+use stackline_core::trace::{Clock, Flow, HostTrace, Import, Index};
 use stackline_events::Table;
-use stackline_exchange::capture::{Options, Reader};
+use stackline_exchange::capture::{Asked, Finished, Known, Options, Plan, Reader, Survey};
 use stackline_runs::events::{Intake, Log, Wanted, event_files, read_batches, read_index};
-use std::io::{self, Read};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Seek as _, Write as _};
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -22,70 +26,197 @@ const MAGIC: [[u8; 4]; 5] = [
 pub(super) const FROM: Importer =
     Importer { name: "capture", recognises: |_, first| MAGIC.iter().any(|magic| first.starts_with(magic)), import };
 
-fn import(log: Log<'_>, into: &mut Intake, shared: &mut Shared) -> Result<Import> {
-    let options = match shared.connections.take() {
-        Some(options) => options,
-        None => known(into.run())?,
-    };
-    let mut import = Import { source: log.name.to_owned(), form: "capture".to_owned(), ..Import::default() };
+/// A capture that was looked at and is to be read.
+pub(crate) struct Capture {
+    survey: Survey,
+    /// It from its beginning on, and how much of it was looked at.
+    file: File,
+    bytes: u64,
+    /// Its place among the logs.
+    place: usize,
+}
+
+/// Looks at a capture; its events come with those of the others.
+fn import(log: Log<'_>, _: &mut Intake, shared: &mut Shared) -> Result<Import> {
+    let again = shared.file.take();
+    // What cannot be read again is copied.
+    let mut copy = again.is_none().then(tempfile::tempfile).transpose().map_err(|cause| uncopied(&log, &cause))?;
+    let (mut count, mut failed) = (0, None);
     let Log { bytes, name, host, present_ns } = log;
-    let mut count = 0;
-    {
-        let counted = Counted { from: bytes, count: &mut count };
-        let log = Log { bytes: &mut io::empty(), name, host, present_ns };
-        let mut reader = Reader::open(counted, &options).map_err(|cause| unread(&log, &cause))?;
-        while let Some(table) = reader.next_batch() {
-            put(&log, table, into, &mut import)?;
-        }
-        let (mistakes, connections) = reader.finish();
-        report(mistakes, &mut import);
-        shared.connections = Some(connections);
+    let seen = Seen { from: bytes, copy: copy.as_mut(), count: &mut count, failed: &mut failed };
+    let survey = Survey::of(seen, name, host);
+    let log = Log { bytes: &mut io::empty(), name, host, present_ns };
+    if let Some(cause) = failed {
+        return Err(uncopied(&log, &cause));
     }
-    import.bytes = count;
-    Ok(import)
+    let survey = survey.map_err(|cause| unread(&log, &cause))?;
+    let mut file = match (copy, again) {
+        (Some(file), _) | (None, Some(file)) => file,
+        (None, None) => return Err(uncopied(&log, &io::Error::other("no file"))),
+    };
+    file.rewind().map_err(|cause| uncopied(&log, &cause))?;
+    shared.captures.push(Capture { survey, file, bytes: count, place: shared.place });
+    Ok(Import { source: name.to_owned(), form: "capture".to_owned(), bytes: count, ..Import::default() })
+}
+
+fn uncopied(log: &Log<'_>, cause: &io::Error) -> Error {
+    Error::environment(format!("{} cannot be read twice, which captures are: {cause}", log.name))
+        .hint("a capture from a pipe is copied to TMPDIR meanwhile; give it as a file")
+}
+
+/// What came of the captures of an import.
+pub(crate) struct Told {
+    plan: Plan,
+    finished: Finished,
+}
+
+impl Told {
+    /// Requests that logs may tell of.
+    pub(crate) fn asked(&self) -> &[Asked] {
+        &self.finished.asked
+    }
+
+    /// Puts what is known of hosts and connections into the index.
+    pub(crate) fn record_in(&self, index: &mut Index, given: &[(String, i64)]) {
+        let is_new = index.hosts.is_empty();
+        for (at, host) in self.plan.hosts.iter().enumerate() {
+            let is_given = given.iter().any(|(name, _)| *name == host.name);
+            let trace: &mut HostTrace = index.hosts.entry(host.name.clone()).or_default();
+            if !is_given && self.plan.clocks[at] != Clock::default() {
+                trace.clock = self.plan.clocks[at].clone();
+            }
+            trace.notes.extend(self.plan.notes[at].iter().cloned());
+        }
+        if let Some(first) = self.plan.hosts.first().filter(|_| is_new) {
+            index.reference.clone_from(&first.name);
+        }
+        let new = |flow: &&Flow| !index.flows.iter().any(|known| known.id == flow.id);
+        let new: Vec<Flow> = match index.flows.is_empty() {
+            true => self.finished.flows.clone(),
+            false => self.finished.flows.iter().filter(new).cloned().collect(),
+        };
+        index.flows.extend(new);
+        index.flows.sort_by_key(|flow| flow.id);
+    }
+
+    /// Says on stderr what was found.
+    pub(crate) fn report(&self) {
+        let Finished { requests, void, unknown, .. } = &self.finished;
+        let count: u64 = requests.values().sum();
+        if count > 0 {
+            let protocols: Vec<String> = requests.iter().map(|(name, count)| format!("{count} {name}")).collect();
+            output::say(&format_args!("note: {count} requests ({})", protocols.join(", ")));
+        }
+        let counts = [
+            (*void, "requests of which no more is known than that they were: `unknown` of REQUEST says why"),
+            (unknown.midway, "connections were there before: what their first requests were is not known"),
+            (
+                unknown.lost_bytes,
+                "bytes of connections are not in the captures; requests whose heads they had are not known",
+            ),
+            (unknown.one_way, "connections were seen in one direction only: no requests are told of them"),
+            (unknown.forgotten, "connections were too many to be told apart"),
+        ];
+        for (count, what) in counts.iter().filter(|(count, _)| *count > 0) {
+            output::say(&format_args!("note: {count} {what}"));
+        }
+    }
+}
+
+/// Reads all captures that were looked at, in the order of time, into a run.
+pub(crate) fn tell(
+    captures: Vec<Capture>,
+    into: &mut Intake,
+    imports: &mut [Import],
+    given: &[(String, i64)],
+    options: Options,
+) -> Result<Option<Told>> {
+    if captures.is_empty() {
+        return Ok(None);
+    }
+    let known = known(into.run())?;
+    let places: Vec<usize> = captures.iter().map(|capture| capture.place).collect();
+    let (surveys, files): (Vec<Survey>, Vec<Box<dyn Read + Send>>) = captures
+        .into_iter()
+        .map(|capture| {
+            let from: Box<dyn Read + Send> = Box::new(capture.file.take(capture.bytes));
+            (capture.survey, from)
+        })
+        .unzip();
+    let plan = Plan::of(&surveys, &given.iter().cloned().collect());
+    drop(surveys);
+    let failed = |cause: stackline_exchange::Error| Error::input(format!("a capture cannot be read again: {cause}"));
+    let mut reader = Reader::open(files, &plan, known, options).map_err(failed)?;
+    while let Some(tables) = reader.next_batch() {
+        for (table, place) in tables.iter().zip(&places) {
+            count(table, &mut imports[*place]);
+            into.push(table)?;
+        }
+    }
+    let finished = reader.finish();
+    for (mistakes, place) in finished.mistakes.iter().zip(&places) {
+        report(mistakes.clone(), &mut imports[*place]);
+    }
+    Ok(Some(Told { plan, finished }))
+}
+
+/// Counts what comes of a capture, by host.
+fn count(table: &Table, import: &mut Import) {
+    import.events += table.len() as u64;
+    let mut hosts = vec![0_u64; table.names.len()];
+    table.host.iter().for_each(|host| hosts[*host as usize] += 1);
+    for (host, count) in hosts.iter().enumerate().filter(|(_, count)| **count > 0) {
+        *import.hosts.entry(table.names.text(host as u32).to_owned()).or_default() += count;
+    }
 }
 
 /// What a run has of its connections: who was connected to whom on which stream, and which flows are taken.
-fn known(run: &Path) -> Result<Options> {
+fn known(run: &Path) -> Result<Known> {
     const FIELDS: [usize; 3] = [1, 4, 5];
-    let mut options = Options::default();
     if event_files(run).is_err() {
-        return Ok(options);
+        return Ok(Known::default());
     }
     let flows = read_index(run)?.map(|index| index.flows).unwrap_or_default();
-    options.first_flow = flows.iter().map(|flow| flow.id + 1).max().unwrap_or(0);
+    let mut first_flow = flows.iter().map(|flow| flow.id + 1).max().unwrap_or(0);
+    let mut streams = BTreeMap::new();
     read_batches(run, &Wanted::fields(&FIELDS), |events| {
         let connected = ["APP_CONNECTED", "APP_ACCEPTED"].map(|keyword| events.names.find(keyword));
         for row in 0..events.len() {
             let Some(stream) = events.number(row, FIELDS[0]) else { continue };
             let flow = u32::try_from(stream >> 1).unwrap_or(0);
-            options.first_flow = options.first_flow.max(flow.saturating_add(1));
+            first_flow = first_flow.max(flow.saturating_add(1));
             if connected.contains(&Some(events.keyword[row]))
                 && let (Some(local), Some(remote)) = (address(events, row, FIELDS[1]), address(events, row, FIELDS[2]))
             {
                 // The stream is the one that this end sends on.
-                options.known.insert((local, remote), stream);
-                options.known.insert((remote, local), stream ^ 1);
+                streams.insert((local, remote), stream);
+                streams.insert((remote, local), stream ^ 1);
             }
         }
     })?;
-    Ok(options)
+    Ok(Known::new(streams, first_flow))
 }
 
 fn address(events: &Table, row: usize, field: usize) -> Option<SocketAddr> {
     events.value(row, field).text()?.parse().ok()
 }
 
-/// Counts what is read.
-struct Counted<'r> {
+/// Counts what is read, and copies it where that is wanted.
+struct Seen<'r> {
     from: &'r mut (dyn Read + Send),
+    copy: Option<&'r mut File>,
     count: &'r mut u64,
+    failed: &'r mut Option<io::Error>,
 }
 
-impl Read for Counted<'_> {
+impl Read for Seen<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let read = self.from.read(into)?;
         *self.count += read as u64;
+        if let Some(Err(cause)) = self.copy.as_mut().map(|copy| copy.write_all(&into[..read])) {
+            *self.failed = Some(cause);
+            return Err(io::Error::other("it cannot be copied"));
+        }
         Ok(read)
     }
 }

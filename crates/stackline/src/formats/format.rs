@@ -23,8 +23,12 @@ pub(crate) struct Importer {
 /// What logs that are imported together know of one another.
 #[derive(Default)]
 pub(crate) struct Shared {
-    /// Connections of the run and of captures so far.
-    pub(super) connections: Option<stackline_exchange::capture::Options>,
+    /// Captures that were looked at: their events come when all were.
+    pub(crate) captures: Vec<super::capture::Capture>,
+    /// The log that is read, once more, where it can be read again; and its place among all.
+    pub(crate) file: Option<std::fs::File>,
+    /// See `file`.
+    pub(crate) place: usize,
 }
 
 /// A format that is written.

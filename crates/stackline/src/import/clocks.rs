@@ -27,9 +27,9 @@ pub(super) fn give(given: &[(String, i64)], index: &mut Index, came: &BTreeMap<S
     Ok(())
 }
 
-/// Corrects the clocks that cannot be right, and notes what is doubtful. Hosts of measured runs have been compared already.
+/// Corrects the clocks that cannot be right, and notes what is doubtful.
 pub(super) fn find(run: &Path, index: &mut Index) -> Result<()> {
-    if index.hosts.len() < 2 || !index.runs.is_empty() || !index.flows.is_empty() {
+    if index.hosts.len() < 2 {
         return Ok(());
     }
     let mut causality = Causality::new(index);

@@ -48,6 +48,7 @@ impl Trace {
             window,
             window_scale: syn.then_some(0),
             largest_segment: syn.then_some(1000),
+            ttl: 64,
             length: 40 + bytes,
         };
         let at = Location { stream: back, offset: 0, repeated };

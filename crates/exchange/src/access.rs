@@ -1,0 +1,216 @@
+//! Logs that servers write of their requests, in: a line a request, as nginx and Apache write them (NCSA's combined form, with nginx's
+//! `$request_time` and `$upstream_response_time` behind it or not), lines of JSON, spans of OTLP/JSON. And which line tells of which
+//! request of a capture: the one that has its method, path and status and whose end is near; where several could be meant, none is.
+
+mod lines;
+
+use crate::capture::Asked;
+use crate::otlp::messages::{Span, TracesData};
+use crate::otlp::shown;
+use lines::{of_json, of_ncsa};
+use std::collections::BTreeMap;
+
+/// A request ends so near to the moment that is logged, or within the log's resolution, if that is more.
+const NEAR_NS: u64 = 50_000_000;
+/// Where several are near, the time that a line says tells them apart when it is that near to the request's.
+const ALIKE_NS: u64 = 5_000_000;
+/// Mistakes in words.
+const REPORTED: usize = 5;
+/// Lines of one request that are looked at, at most.
+const MOST_NEAR: usize = 64;
+
+/// What a log says of a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Entry {
+    /// When, ns since 1970, and how long the moment is that this names.
+    pub at_ns: u64,
+    /// See `at_ns`.
+    pub resolution_ns: u64,
+    /// Whether that is its end; else it is its beginning or its end.
+    pub is_end: bool,
+    /// What was asked.
+    pub method: String,
+    /// See `method`; with its query where the log has that.
+    pub path: String,
+    /// What was answered.
+    pub status: String,
+    /// How long it took, as the server says.
+    pub took_ns: Option<u64>,
+    /// How long servers behind it took.
+    pub upstream_ns: Option<u64>,
+    /// How important it is, where that is said.
+    pub level: String,
+    /// All of it.
+    pub line: String,
+}
+
+/// What a log holds.
+#[derive(Clone, Debug, Default)]
+pub struct Entries {
+    /// Its form.
+    pub form: &'static str,
+    /// Requests.
+    pub entries: Vec<Entry>,
+    /// Its lines.
+    pub lines: u64,
+    /// What is none of its form: how much, and the first few in words.
+    pub mistakes: (u64, Vec<String>),
+}
+
+/// Reads a log.
+#[must_use]
+pub fn read(bytes: &[u8]) -> Entries {
+    let mut read = Entries { form: "access log", ..Entries::default() };
+    let spans = bytes.windows(15).take(4096).any(|some| some == b"\"resourceSpans\"");
+    if spans {
+        read.form = "otlp";
+        for data in serde_json::Deserializer::from_slice(bytes).into_iter::<TracesData>() {
+            match data {
+                Ok(data) => take_spans(&data, &mut read.entries),
+                Err(cause) => {
+                    read.mistakes = (1, vec![format!("the rest is not OTLP/JSON: {cause}")]);
+                    break;
+                }
+            }
+        }
+        return read;
+    }
+    for line in bytes.split(|byte| *byte == b'\n') {
+        let text = String::from_utf8_lossy(line);
+        let text = text.trim();
+        if text.is_empty() {
+            continue;
+        }
+        read.lines += 1;
+        match if text.starts_with('{') { of_json(text) } else { of_ncsa(text) } {
+            Some(entry) => read.entries.push(entry),
+            None => {
+                read.mistakes.0 += 1;
+                if read.mistakes.1.len() < REPORTED {
+                    let shown: String = text.chars().take(80).filter(|letter| !letter.is_control()).collect();
+                    read.mistakes.1.push(format!("line {} tells of no request: {shown}", read.lines));
+                }
+            }
+        }
+    }
+    read
+}
+
+fn take_spans(data: &TracesData, entries: &mut Vec<Entry>) {
+    const SERVER: i32 = 2;
+    let spans = data.resource_spans.iter().flat_map(|resource| &resource.scope_spans).flat_map(|scope| &scope.spans);
+    let entry = |span: &Span| {
+        let said = |names: &[&str]| {
+            let named = |name: &&str| span.attributes.iter().find(|attribute| attribute.key == *name).and_then(shown);
+            names.iter().find_map(named)
+        };
+        let (method, path) = span.name.split_once(' ').unwrap_or((&span.name, ""));
+        let query = said(&["url.query"])
+            .filter(|query| !query.is_empty())
+            .map_or_else(String::new, |query| format!("?{query}"));
+        let path = said(&["url.path", "http.target"]).unwrap_or_else(|| path.to_owned());
+        let (begin, end) = (span.start_time_unix_nano, span.end_time_unix_nano);
+        Some(Entry {
+            at_ns: end,
+            resolution_ns: 1,
+            is_end: true,
+            method: said(&["http.request.method", "http.method"]).unwrap_or_else(|| method.to_owned()),
+            path: path + &query,
+            status: said(&["http.response.status_code", "http.status_code"])?,
+            took_ns: end.checked_sub(begin),
+            line: span.name.clone(),
+            ..Entry::default()
+        })
+    };
+    entries.extend(spans.filter(|span| span.kind == SERVER).filter_map(entry));
+}
+
+/// Which lines tell of which requests.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Joined {
+    /// Numbers of a line and of a request.
+    pub pairs: Vec<(usize, usize)>,
+    /// Lines of which no request was captured.
+    pub alone: u64,
+    /// Lines that could tell of several, or of one that others tell of too.
+    pub ambiguous: u64,
+}
+
+/// Joins lines with requests; only those of a server where one is named.
+#[must_use]
+pub fn join(entries: &[Entry], asked: &[Asked], server: Option<&str>) -> Joined {
+    let mut by_what: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
+    for (at, request) in asked.iter().enumerate() {
+        if server.is_none_or(|server| server == request.server)
+            && let Some((method, path)) = request.name.split_once(' ')
+        {
+            by_what.entry((method, without_query(path))).or_default().push(at);
+        }
+    }
+    by_what.values_mut().for_each(|all| all.sort_unstable_by_key(|at| asked[*at].at_ns.1));
+    let mut joined = Joined::default();
+    let mut told_of: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (line, entry) in entries.iter().enumerate() {
+        let all = by_what.get(&(entry.method.as_str(), without_query(&entry.path))).map_or(&[][..], Vec::as_slice);
+        let mut near = near(entry, all, asked);
+        if near.len() > 1
+            && let Some(took) = entry.took_ns
+        {
+            near.retain(|at| {
+                (asked[*at].at_ns.1 - asked[*at].at_ns.0.min(asked[*at].at_ns.1)).abs_diff(took) <= ALIKE_NS
+            });
+        }
+        match near[..] {
+            [] => joined.alone += 1,
+            [one] => told_of.entry(one).or_default().push(line),
+            _ => {
+                joined.ambiguous += 1;
+                // Nobody else can be sure of them either.
+                near.iter().for_each(|at| told_of.entry(*at).or_default().extend([usize::MAX; 2]));
+            }
+        }
+    }
+    for (request, lines) in told_of {
+        match lines[..] {
+            [line] => joined.pairs.push((line, request)),
+            _ => joined.ambiguous += lines.iter().filter(|line| **line != usize::MAX).count() as u64,
+        }
+    }
+    joined.pairs.sort_unstable();
+    joined
+}
+
+/// Requests that an entry may tell of, of those with its method and path, in the order of their ends.
+fn near(entry: &Entry, all: &[usize], asked: &[Asked]) -> Vec<usize> {
+    let (from, to) = (entry.at_ns.saturating_sub(NEAR_NS), entry.at_ns + NEAR_NS.max(entry.resolution_ns));
+    let is_it = |at: &&usize| {
+        let request = &asked[**at];
+        let status = request.status.split(' ').next().unwrap_or_default();
+        let path = request.name.split_once(' ').map_or("", |(_, path)| path);
+        let same = !entry.path.contains('?') || entry.path.starts_with(path);
+        status == entry.status && same
+    };
+    let first = all.partition_point(|at| asked[*at].at_ns.1 < from);
+    let ends = all[first..].iter().take_while(|at| asked[**at].at_ns.1 <= to).filter(is_it).take(MOST_NEAR);
+    let mut found: Vec<usize> = ends.copied().collect();
+    if !entry.is_end {
+        // One that is over later, perhaps much later, began then.
+        let begins = all[first..].iter().filter(|at| (from..=to).contains(&asked[**at].at_ns.0)).filter(is_it);
+        found.extend(begins.take(MOST_NEAR).filter(|at| asked[**at].at_ns.1 > to));
+    }
+    found
+}
+
+/// The moment that a line of a request names, as near to its end as the log's resolution leaves room for.
+#[must_use]
+pub fn moment(entry: &Entry, request: &Asked) -> u64 {
+    let last = entry.at_ns.saturating_add(entry.resolution_ns.saturating_sub(1));
+    request.at_ns.1.clamp(entry.at_ns, last)
+}
+
+fn without_query(path: &str) -> &str {
+    path.split('?').next().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests;

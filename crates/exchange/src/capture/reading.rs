@@ -1,0 +1,428 @@
+//! Captures that are read together: packets in the order of time, to events of segments, of connections and of requests.
+
+use super::accounts::Accounts;
+use super::doors::Plan;
+use crate::{Error, Imported};
+use stackline_core::trace::Flow;
+use stackline_dissect::connections::{Connections, Known};
+use stackline_dissect::pcapng::{self, Kept, Packet};
+use stackline_dissect::segment::{Carried, Segment};
+use stackline_events::unit::{self, Direction};
+use stackline_events::{Table, Value};
+use stackline_requests::emit::{self, emit};
+use stackline_requests::parents::{Span, parents};
+use stackline_requests::{Builder, Door, Exchange, Unknown};
+use std::collections::{BTreeMap, VecDeque};
+use std::io::Read;
+
+/// Events that are given at a time.
+const BATCH: usize = 1 << 16;
+/// Packets of one capture that wait for those of others.
+const WAITING: usize = 256;
+/// Packets after which it is looked which requests are over.
+const LOOK: u64 = 1 << 14;
+/// Requests that are remembered for what they were made for, and for logs; connections that have a name in the index.
+const MOST: usize = 1 << 20;
+
+/// What is wanted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Names of requests with all that is in them.
+    pub contents: bool,
+    /// Requests are remembered for logs.
+    pub asked: bool,
+}
+
+/// A request as a log would tell of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// Its unit, and the stream of its answer, with where that begins and how long it is.
+    pub unit: i64,
+    /// See `unit`.
+    pub answer: (i64, u64, u64),
+    /// Whose log it would be.
+    pub server: String,
+    /// What was asked, with all that is in it, and what was answered.
+    pub name: String,
+    /// See `name`.
+    pub status: String,
+    /// When it was there and when its answer was gone, by the server's clock where the server was seen, ns.
+    pub at_ns: (u64, u64),
+}
+
+/// What is known when all was read.
+#[derive(Clone, Debug, Default)]
+pub struct Finished {
+    /// Of each capture what could not be read: how much of it, and the first few in words.
+    pub mistakes: Vec<(u64, Vec<String>)>,
+    /// Requests by protocol.
+    pub requests: BTreeMap<&'static str, u64>,
+    /// Those of which nothing more is known than that they were.
+    pub void: u64,
+    /// What is not known of connections.
+    pub unknown: Unknown,
+    /// Connections that had requests, in the order of their numbers.
+    pub flows: Vec<Flow>,
+    /// Requests, where they are wanted.
+    pub asked: Vec<Asked>,
+    /// What the next captures of the same connections have to know.
+    pub known: Known,
+}
+
+/// One capture.
+struct Source<'r> {
+    from: pcapng::Reader<'r>,
+    imported: Imported,
+    connections: Connections,
+    accounts: Accounts,
+    waiting: VecDeque<(u64, Kept)>,
+    ended: bool,
+    /// Packets that are no TCP.
+    others: u64,
+    /// It has both copies of what a host sends to itself.
+    sees_both: bool,
+}
+
+/// Reads captures, however long they are, some events at a time.
+pub struct Reader<'r> {
+    sources: Vec<Source<'r>>,
+    together: Together<'r>,
+}
+
+/// What captures have in common.
+struct Together<'r> {
+    plan: &'r Plan,
+    names: Vec<String>,
+    /// The capture that events of a host count to.
+    source_of: Vec<usize>,
+    options: Options,
+    /// Flows of the run from before: their units are known.
+    first_flow: u32,
+    known: Known,
+    builder: Builder,
+    packets: u64,
+    now_ns: u64,
+    spans: Vec<Span>,
+    flows: BTreeMap<u32, Flow>,
+    finished: Finished,
+    over: bool,
+}
+
+impl std::fmt::Debug for Reader<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reader").field("captures", &self.sources.len()).finish_non_exhaustive()
+    }
+}
+
+impl<'r> Reader<'r> {
+    /// Begins to read captures, which are those that were surveyed for the plan, in that order.
+    ///
+    /// # Errors
+    /// When one does not begin as a capture.
+    pub fn open(
+        captures: Vec<Box<dyn Read + Send + 'r>>,
+        plan: &'r Plan,
+        known: Known,
+        options: Options,
+    ) -> Result<Self, Error> {
+        let open = |from| {
+            let from = pcapng::Reader::open(from);
+            let from = from.map_err(|cause| Error::new("this is neither pcapng nor pcap", cause))?;
+            Ok(Source {
+                from,
+                imported: Imported::default(),
+                connections: Connections::default(),
+                accounts: Accounts::default(),
+                waiting: VecDeque::new(),
+                ended: false,
+                others: 0,
+                sees_both: false,
+            })
+        };
+        let sources = captures.into_iter().map(open).collect::<Result<Vec<_>, Error>>()?;
+        let source_of = |host: usize| plan.places.iter().position(|places| places.values().any(|of| *of == host));
+        let mut builder = Builder::new(plan.hosts.clone());
+        // Questions after names have numbers behind those of connections, of which there are fewer than that.
+        builder.number_from(unit::LAST_FLOW / 2);
+        let together = Together {
+            plan,
+            names: plan.hosts.iter().map(|host| host.name.clone()).collect(),
+            source_of: (0..plan.hosts.len()).map(|host| source_of(host).unwrap_or(0)).collect(),
+            options,
+            first_flow: known.next_flow(),
+            known,
+            builder,
+            packets: 0,
+            now_ns: 0,
+            spans: Vec::new(),
+            flows: BTreeMap::new(),
+            finished: Finished::default(),
+            over: false,
+        };
+        Ok(Self { sources, together })
+    }
+
+    /// The next events, by capture; `None` when there are no more.
+    pub fn next_batch(&mut self) -> Option<Vec<Table>> {
+        let Self { sources, together } = self;
+        while !together.over && sources.iter().map(|source| source.imported.table.len()).sum::<usize>() < BATCH {
+            match &mut sources[..] {
+                [] => together.over = true,
+                // One by itself needs no copies.
+                [source] => {
+                    let Source { from, imported, connections, accounts, others, sees_both, .. } = source;
+                    let mut seen = See { imported, connections, accounts, others, sees_both };
+                    let mut fresh = 0;
+                    let step = from.step(|packet| match packet {
+                        Ok(packet) => {
+                            fresh += 1;
+                            together.packet(&mut seen, 0, &packet);
+                        }
+                        Err(mistake) => seen.imported.mistake(mistake),
+                    });
+                    if let Err(cause) = step {
+                        source.end(cause);
+                        together.over = true;
+                    }
+                    together.look(sources, fresh);
+                }
+                sources => {
+                    sources.iter_mut().enumerate().for_each(|(at, source)| source.fill(together, at));
+                    let next =
+                        sources.iter().enumerate().filter_map(|(at, source)| Some((source.waiting.front()?.0, at)));
+                    match next.min() {
+                        Some((_, at)) => {
+                            let Some((_, kept)) = sources[at].waiting.pop_front() else { break };
+                            together.packet(&mut sources[at].see(), at, &kept.packet());
+                            together.look(sources, 1);
+                        }
+                        None => together.over = true,
+                    }
+                }
+            }
+            if together.over {
+                together.finish(sources);
+            }
+        }
+        let tables: Vec<Table> = sources.iter_mut().map(|source| std::mem::take(&mut source.imported.table)).collect();
+        Some(tables).filter(|tables| tables.iter().any(|table| !table.is_empty()))
+    }
+
+    /// What is known when all was read.
+    #[must_use]
+    pub fn finish(self) -> Finished {
+        let mistakes = self.sources.into_iter().map(|source| source.imported.mistakes).collect();
+        let Together { finished, flows, known, .. } = self.together;
+        Finished { mistakes, flows: flows.into_values().collect(), known, ..finished }
+    }
+}
+
+/// What a packet of a capture changes.
+struct See<'s> {
+    imported: &'s mut Imported,
+    connections: &'s mut Connections,
+    accounts: &'s mut Accounts,
+    others: &'s mut u64,
+    sees_both: &'s mut bool,
+}
+
+impl Source<'_> {
+    fn see(&mut self) -> See<'_> {
+        let Self { imported, connections, accounts, others, sees_both, .. } = self;
+        See { imported, connections, accounts, others, sees_both }
+    }
+
+    /// Reads on until some packets wait.
+    fn fill(&mut self, together: &Together<'_>, at: usize) {
+        if !self.waiting.is_empty() {
+            return;
+        }
+        while !self.ended && self.waiting.len() < WAITING {
+            let Self { from, imported, waiting, .. } = self;
+            let step = from.step(|packet| match packet {
+                Ok(packet) => {
+                    let host = together.host(at, packet.interface);
+                    waiting.push_back((together.plan.reference_ns(host, packet.at_ns), packet.keep()));
+                }
+                Err(mistake) => imported.mistake(mistake),
+            });
+            if let Err(cause) = step {
+                self.end(cause);
+            }
+        }
+    }
+
+    fn end(&mut self, cause: Option<&str>) {
+        self.ended = true;
+        if let Some(cause) = cause {
+            self.imported.mistake(format!("it cannot be read on: {cause}"));
+        }
+    }
+
+    /// What is to be said when all packets were there.
+    fn finish(&mut self) {
+        for ((from, to), stream) in self.connections.without_beginning() {
+            self.imported.mistake(format!("the beginning of {from}>{to} was not captured: its offsets (stream {stream}) count from the first segment seen"));
+        }
+        if self.others > 0 {
+            let (others, all) = (self.others, self.from.packets());
+            self.imported
+                .mistake(format!("{others} of {all} packets are no TCP over IP, or are cut off within their headers"));
+        }
+        std::mem::take(&mut self.accounts).finish(&mut self.imported.table);
+    }
+}
+
+impl Together<'_> {
+    fn host(&self, at: usize, interface: &str) -> usize {
+        self.plan.places.get(at).and_then(|places| places.get(interface)).copied().unwrap_or(0)
+    }
+
+    fn packet(&mut self, see: &mut See<'_>, at: usize, packet: &Packet<'_>) {
+        let host = self.host(at, packet.interface);
+        let at_ns = self.plan.reference_ns(host, packet.at_ns);
+        self.now_ns = self.now_ns.max(at_ns);
+        match packet.carried() {
+            Some(Carried::Tcp(segment, data)) => self.segment(see, (host, at_ns), packet, &segment, data),
+            other => {
+                *see.others += 1;
+                if let Some(Carried::Udp(datagram, _)) = &other {
+                    let outgoing = self.plan.door(host, datagram.ends.0.ip(), datagram.ends.1.ip()) == Door::Leaves;
+                    self.builder.other(host, outgoing, at_ns, other);
+                }
+            }
+        }
+    }
+
+    fn segment(
+        &mut self,
+        see: &mut See<'_>,
+        (host, at_ns): (usize, u64),
+        packet: &Packet<'_>,
+        segment: &Segment,
+        data: &[u8],
+    ) {
+        let (number, place) = (packet.number, packet.interface);
+        let (from, to) = (segment.ends.0.ip(), segment.ends.1.ip());
+        let door = self.plan.door(host, from, to);
+        // What a host sends to itself comes out and in again where a capture sees all interfaces.
+        if door == Door::Leaves && self.plan.door(host, to, from) == Door::Leaves {
+            match packet.outgoing() {
+                Some(true) => *see.sees_both = true,
+                Some(false) if *see.sees_both => return,
+                _ => {}
+            }
+        }
+        let Some(known) = see.connections.locate(&mut self.known, segment) else {
+            return see.imported.mistake(format!("packet {number} is of one connection more than are told apart"));
+        };
+        let name = &self.names[host];
+        see.accounts.take(name, packet.at_ns, segment, &known);
+        let (flow, way) = unit::stream_parts(known.stream);
+        if flow >= self.first_flow && flow < unit::LAST_FLOW / 2 {
+            self.builder.located((host, door), at_ns, (flow, way), segment, data);
+        }
+        if segment.bytes == 0 {
+            return;
+        }
+        let [from, to] = [segment.ends.0.to_string(), segment.ends.1.to_string()];
+        let way = format!("{from}>{to}");
+        let range = [Value::Absent, Value::from(known.stream), Value::from(known.offset), Value::from(segment.bytes)];
+        let rest = [
+            Value::from(place),
+            Value::from(&way),
+            Value::from(i64::from(flow)),
+            Value::from(number),
+            Value::from(1),
+            Value::from(segment.length),
+        ];
+        let table = &mut see.imported.table;
+        table.push("NET_SEEN", name, packet.at_ns, &[&range[..], &rest[..]].concat());
+        if known.repeated {
+            let rest = [Value::Text("seen before"), Value::from(1), Value::from(&from), Value::from(&to)];
+            table.push("TCP_RETRANSMIT", name, packet.at_ns, &[&range[..], &rest[..]].concat());
+        }
+    }
+
+    /// Requests that are over after some more packets.
+    fn look(&mut self, sources: &mut [Source<'_>], packets: u64) {
+        let before = self.packets;
+        self.packets += packets;
+        if before / LOOK != self.packets / LOOK {
+            for exchange in self.builder.advance(self.now_ns) {
+                self.put(sources, &exchange);
+            }
+        }
+    }
+
+    fn finish(&mut self, sources: &mut [Source<'_>]) {
+        let (left, unknown) = self.builder.finish();
+        for exchange in left {
+            self.put(sources, &exchange);
+        }
+        self.finished.unknown = unknown;
+        let spans = std::mem::take(&mut self.spans);
+        let ends: BTreeMap<i64, (usize, u64)> =
+            spans.iter().map(|span| (span.unit, (span.client_host.unwrap_or(0), span.asked.1))).collect();
+        for (child, parent, ppm) in parents(&spans) {
+            let (host, at_ns) = ends.get(&child).copied().unwrap_or_default();
+            let at_ns = self.plan.own_ns(host, at_ns);
+            let values = [child.into(), parent.into(), i64::from(ppm).into()];
+            sources[self.source_of[host]].imported.table.push("REQUEST_PARENT", &self.names[host], at_ns, &values);
+        }
+        sources.iter_mut().for_each(Source::finish);
+    }
+
+    /// A request that is over.
+    fn put(&mut self, sources: &mut [Source<'_>], exchange: &Exchange) {
+        let Self { plan, names, source_of, options, .. } = self;
+        let known = emit::Known { contents: options.contents, segments: true, ..emit::Known::default() };
+        emit(exchange, &known, names, &mut |name, keyword, at_ns, values| {
+            let Some(host) = names.iter().position(|known| known == name) else { return };
+            sources[source_of[host]].imported.table.push(keyword, name, plan.own_ns(host, at_ns), values);
+        });
+        *self.finished.requests.entry(exchange.protocol).or_default() += 1;
+        self.finished.void += u64::from(exchange.void.is_some());
+        let id = exchange.flow & unit::LAST_FLOW;
+        if self.flows.len() < MOST {
+            let hosts = [&exchange.client, &exchange.server].map(|place| emit::place_name(place, &self.names));
+            let [client, server] = hosts;
+            // A flow's hosts are those of its first side and its second.
+            let hosts = if exchange.reversed { (server, client) } else { (client, server) };
+            let stack = exchange.protocol.to_owned();
+            self.flows.entry(id).or_insert(Flow { id, hosts, stack, ..Flow::default() });
+        }
+        self.remember(exchange);
+    }
+
+    fn remember(&mut self, exchange: &Exchange) {
+        let (Some(begin), Some(end)) = (exchange.asked_ns(), exchange.end_ns()) else { return };
+        let Some(response) = &exchange.response else { return };
+        let from = exchange.request.arrived.map_or(begin, |(first, _)| first);
+        let to = response.left.map_or(end, |(_, last)| last);
+        if self.spans.len() < MOST {
+            self.spans.push(Span {
+                unit: emit::unit_of(exchange),
+                client_host: exchange.client.host,
+                client: (0, 0),
+                asked: (exchange.begin_ns().unwrap_or(begin), end),
+                server_host: exchange.server.host,
+                server: (0, 0, 0),
+                served: (exchange.request.arrived.map_or(begin, |(_, last)| last), to),
+            });
+        }
+        if self.options.asked && self.finished.asked.len() < MOST {
+            let way = if exchange.reversed { Direction::There } else { Direction::Back };
+            let stream = unit::stream(exchange.flow & unit::LAST_FLOW, way);
+            let own = |at_ns| exchange.server.host.map_or(at_ns, |host| self.plan.own_ns(host, at_ns));
+            self.finished.asked.push(Asked {
+                unit: emit::unit_of(exchange),
+                answer: (stream, response.from, response.end - response.from),
+                server: emit::place_name(&exchange.server, &self.names),
+                name: exchange.name.clone(),
+                status: exchange.status.clone(),
+                at_ns: (own(from), own(to)),
+            });
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! The first look at a capture: what tells whose door it is, and packets by which its clock can be compared with another's. It makes
+//! no events.
+
+use crate::Error;
+use stackline_dissect::connections::Ends;
+use stackline_dissect::pcapng::{self, Packet};
+use stackline_dissect::segment::{Carried, Segment};
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Read;
+use std::net::IpAddr;
+
+/// Handshakes of one place that are looked at, and pairs of addresses.
+const MOST: usize = 1 << 16;
+/// Packets of one place that are remembered for the comparison of clocks: of more, those go that go everywhere.
+const MOST_MARKS: usize = 1 << 16;
+
+/// What a capture shows, interface by interface.
+#[derive(Debug, Default)]
+pub struct Survey {
+    /// What messages call it.
+    pub(super) source: String,
+    /// What its hosts are called: a name, in which `*` stands for the interface's.
+    pub(super) pattern: Option<String>,
+    pub(super) places: BTreeMap<String, Place>,
+}
+
+/// What was seen at one interface.
+#[derive(Debug, Default)]
+pub(super) struct Place {
+    /// By who opened which connection, and the SYN's number.
+    pub(super) handshakes: BTreeMap<(Ends, u32), Handshake>,
+    /// The latest handshake of each pair of ends.
+    open: HashMap<Ends, u32>,
+    /// Packets by address, that say that it is here, and that it is not, as the link tells.
+    pub(super) told: BTreeMap<IpAddr, [u64; 2]>,
+    /// Hops that packets may still take, by who sends to whom.
+    pub(super) ttls: BTreeMap<(IpAddr, IpAddr), u8>,
+    pub(super) marks: Marks,
+}
+
+/// When packets of a handshake were first seen.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Handshake {
+    syn_ns: u64,
+    answer_ns: Option<u64>,
+    acknowledged_ns: Option<u64>,
+    /// Something of it came twice.
+    again: bool,
+    pub(super) ttl: u8,
+}
+
+impl Handshake {
+    /// From the SYN to its answer, and from there to the acknowledgement.
+    pub(super) fn gaps(&self) -> Option<(u64, u64)> {
+        let (answer, end) = (self.answer_ns?, self.acknowledged_ns?);
+        (!self.again).then(|| (answer.saturating_sub(self.syn_ns), end.saturating_sub(answer)))
+    }
+}
+
+/// When packets were there that are like no other.
+#[derive(Debug, Default)]
+pub(super) struct Marks {
+    pub(super) by_hash: HashMap<u64, Mark>,
+    mask: u64,
+}
+
+/// One of them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mark {
+    pub(super) at_ns: u64,
+    pub(super) ends: (IpAddr, IpAddr),
+    /// There was another one: it was sent again.
+    pub(super) twice: bool,
+}
+
+impl Marks {
+    fn put(&mut self, at_ns: u64, segment: &Segment) {
+        let more = u32::from(segment.syn) + u32::from(segment.fin);
+        if segment.bytes == 0 && more == 0 {
+            return;
+        }
+        // By its end: offload joins segments on one side and not on the other.
+        let end = segment.sequence.wrapping_add(segment.bytes as u32).wrapping_add(more);
+        let mut hasher = DefaultHasher::new();
+        (segment.ends, end).hash(&mut hasher);
+        let hash = hasher.finish();
+        // The same ones everywhere.
+        if hash & self.mask != 0 {
+            return;
+        }
+        let ends = (segment.ends.0.ip(), segment.ends.1.ip());
+        self.by_hash.entry(hash).and_modify(|mark| mark.twice = true).or_insert(Mark { at_ns, ends, twice: false });
+        if self.by_hash.len() > MOST_MARKS {
+            self.mask = self.mask << 1 | 1;
+            let mask = self.mask;
+            self.by_hash.retain(|hash, _| hash & mask == 0);
+        }
+    }
+
+    /// Packets that two places saw once each.
+    pub(super) fn common<'m>(&'m self, other: &'m Self) -> impl Iterator<Item = (Mark, Mark)> + 'm {
+        let both = self.by_hash.iter().filter_map(|(hash, mark)| Some((*mark, *other.by_hash.get(hash)?)));
+        both.filter(|(one, other)| !one.twice && !other.twice)
+    }
+}
+
+impl Survey {
+    /// Reads all of a capture that messages call `source`. Its hosts have the names of its interfaces, or those of the pattern.
+    ///
+    /// # Errors
+    /// When it does not begin as a capture.
+    pub fn of(from: impl Read + Send, source: &str, pattern: Option<&str>) -> Result<Self, Error> {
+        let mut reader =
+            pcapng::Reader::open(from).map_err(|cause| Error::new("this is neither pcapng nor pcap", cause))?;
+        let (source, pattern) = (source.to_owned(), pattern.map(str::to_owned));
+        let mut survey = Self { source, pattern, places: BTreeMap::new() };
+        while reader.step(|packet| packet.into_iter().for_each(|packet| survey.packet(&packet))).is_ok() {}
+        Ok(survey)
+    }
+
+    fn packet(&mut self, packet: &Packet<'_>) {
+        if !self.places.contains_key(packet.interface) {
+            self.places.insert(packet.interface.to_owned(), Place::default());
+        }
+        let Some(place) = self.places.get_mut(packet.interface) else { return };
+        if let Some(Carried::Tcp(segment, _)) = packet.carried() {
+            place.segment(packet.at_ns, packet.outgoing(), &segment);
+        }
+    }
+}
+
+impl Place {
+    fn segment(&mut self, at_ns: u64, outgoing: Option<bool>, segment: &Segment) {
+        let (from, to) = (segment.ends.0.ip(), segment.ends.1.ip());
+        if let Some(outgoing) = outgoing {
+            for (address, is_here) in [(from, outgoing), (to, !outgoing)] {
+                if self.told.len() < MOST || self.told.contains_key(&address) {
+                    self.told.entry(address).or_default()[usize::from(!is_here)] += 1;
+                }
+            }
+        }
+        if self.ttls.len() < MOST {
+            self.ttls.entry((from, to)).or_insert(segment.ttl);
+        }
+        self.marks.put(at_ns, segment);
+        self.handshake(at_ns, segment);
+    }
+
+    fn handshake(&mut self, at_ns: u64, segment: &Segment) {
+        let (there, back) = (segment.ends, (segment.ends.1, segment.ends.0));
+        match (segment.syn, segment.acknowledged) {
+            (true, None) if self.handshakes.len() < MOST => {
+                self.open.insert(there, segment.sequence);
+                let first = Handshake { syn_ns: at_ns, ttl: segment.ttl, ..Handshake::default() };
+                self.handshakes
+                    .entry((there, segment.sequence))
+                    .and_modify(|known| known.again = true)
+                    .or_insert(first);
+            }
+            (true, Some(_)) => {
+                let Some(number) = self.open.get(&back) else { return };
+                let Some(known) = self.handshakes.get_mut(&(back, *number)) else { return };
+                known.again |= known.answer_ns.is_some();
+                known.answer_ns.get_or_insert(at_ns);
+            }
+            (false, Some(_)) => {
+                let Some(number) = self.open.get(&there) else { return };
+                let Some(known) = self.handshakes.get_mut(&(there, *number)) else { return };
+                if known.answer_ns.is_some() {
+                    known.acknowledged_ns.get_or_insert(at_ns);
+                    self.open.remove(&there);
+                }
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Logs of servers (`--log`): each line that tells of a request of a capture becomes a point of it.
+
+use crate::exit::{Error, Result};
+use crate::flags;
+use crate::formats::Told;
+use stackline_core::trace::Import;
+use stackline_core::units;
+use stackline_events::{Table, Value};
+use stackline_exchange::access::{self, Entry};
+use stackline_exchange::capture::Asked;
+use stackline_requests::names::masked;
+use stackline_runs::events::Intake;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+/// The longest log that is read.
+const LARGEST: u64 = 1 << 30;
+
+/// Reads all of them.
+pub(super) fn join(
+    flags: &flags::Import,
+    told: Option<&Told>,
+    into: &mut Intake,
+    imports: &mut Vec<Import>,
+) -> Result<()> {
+    if flags.log.is_empty() {
+        return Ok(());
+    }
+    let told = told.ok_or_else(|| {
+        Error::input("--log is of requests in captures, and there is no capture").hint("name a capture before it")
+    })?;
+    for log in &flags.log {
+        let (server, path) = named(log);
+        imports.push(one(path, server, told.asked(), flags.keep_contents, into)?);
+    }
+    Ok(())
+}
+
+/// `FILE`, or `HOST=FILE` where there is no file of that name.
+fn named(log: &Path) -> (Option<&str>, &Path) {
+    let parts = log.to_str().and_then(|text| text.split_once('=')).filter(|(host, _)| !host.is_empty());
+    match parts.filter(|_| !log.exists()) {
+        Some((host, path)) => (Some(host), Path::new(path)),
+        None => (None, log),
+    }
+}
+
+fn one(path: &Path, server: Option<&str>, asked: &[Asked], contents: bool, into: &mut Intake) -> Result<Import> {
+    let source = path.display().to_string();
+    let unread = |cause: std::io::Error| {
+        Error::input(format!("{source} cannot be read: {cause}")).hint("check its name and permissions")
+    };
+    let mut bytes = Vec::new();
+    File::open(path).and_then(|file| file.take(LARGEST).read_to_end(&mut bytes)).map_err(unread)?;
+    let read = access::read(&bytes);
+    if read.entries.is_empty() {
+        return Err(Error::input(format!("{source} is no access log: no line tells of a request"))
+            .hint("lines of nginx, Apache (combined) or JSON are read, and OTLP/JSON"));
+    }
+    let joined = access::join(&read.entries, asked, server);
+    let logger = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let mut table = Table::default();
+    let mut import = Import {
+        path: std::fs::canonicalize(path).map_or_else(|_| String::new(), |path| path.display().to_string()),
+        form: read.form.to_owned(),
+        bytes: bytes.len() as u64,
+        lines: read.lines,
+        events: joined.pairs.len() as u64,
+        ..Import::default()
+    };
+    for (line, request) in joined.pairs {
+        let (entry, request) = (&read.entries[line], &asked[request]);
+        let (stream, offset, length) = request.answer;
+        let message = message(entry, contents);
+        let values: [Value<'_>; 7] = [
+            request.unit.into(),
+            stream.into(),
+            offset.into(),
+            length.into(),
+            Some(entry.level.as_str()).filter(|level| !level.is_empty()).map_or(Value::Absent, Value::Text),
+            logger.as_str().into(),
+            message.as_str().into(),
+        ];
+        table.push("LOG", &request.server, access::moment(entry, request), &values);
+        *import.hosts.entry(request.server.clone()).or_default() += 1;
+    }
+    into.push(&table)?;
+    let counts = [
+        ("not read", read.mistakes.0),
+        ("of no request that was captured", joined.alone),
+        ("of one of several requests", joined.ambiguous),
+    ];
+    import.refused = counts.into_iter().filter(|(_, count)| *count > 0).map(|(why, n)| (why.to_owned(), n)).collect();
+    import.notes = read.mistakes.1.iter().map(|what| format!("{source}: {what}")).collect();
+    Ok(Import { source, ..import })
+}
+
+/// The line, or what it says without values.
+fn message(entry: &Entry, contents: bool) -> String {
+    const LONGEST: usize = 4096;
+    if contents {
+        let mut line = entry.line.clone();
+        line.truncate(line.floor_char_boundary(LONGEST));
+        return line;
+    }
+    let name = masked("HTTP", &format!("{} {}", entry.method, entry.path));
+    let time = |ns: u64| units::time(ns as f64 / 1e9);
+    let took = entry.took_ns.map_or_else(String::new, |ns| format!(" in {}", time(ns)));
+    let behind = entry.upstream_ns.map_or_else(String::new, |ns| format!(", upstream {}", time(ns)));
+    let mut text = format!("{name} {}{took}{behind}", entry.status);
+    text.truncate(text.floor_char_boundary(LONGEST));
+    text
+}
