@@ -13,6 +13,8 @@ use std::net::{IpAddr, SocketAddr};
 
 /// Connections that are told apart; of more the oldest idle one goes first.
 const MOST_CONNECTIONS: usize = 1 << 16;
+/// Beginnings of connections that are remembered.
+const MOST_ORIGINS: usize = 1 << 20;
 /// Questions after names that wait for an answer, and answers that wait for a connection.
 const MOST_LOOKUPS: usize = 4096;
 /// A connection that is asked for so soon behind an answer was asked after.
@@ -60,6 +62,9 @@ pub struct Unknown {
 /// Who opened a connection and who was connected to.
 type Ends = (SocketAddr, SocketAddr);
 
+/// A connection as others know it too: who opened it, who was connected to, the sequence number of its first byte.
+pub type Origin = (SocketAddr, SocketAddr, u32);
+
 /// A connection: its ends, and whose loopback it is on, as every host has the same addresses there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Key {
@@ -100,6 +105,8 @@ pub struct Builder {
     answered: VecDeque<(usize, u64, u64)>,
     done: Vec<Exchange>,
     next_flow: u32,
+    /// Which connection has which number, where others want to know it.
+    origins: Option<BTreeMap<Origin, u32>>,
     unknown: Unknown,
 }
 
@@ -115,8 +122,28 @@ impl Builder {
             answered: VecDeque::new(),
             done: Vec::new(),
             next_flow: 0,
+            origins: None,
             unknown: Unknown::default(),
         }
+    }
+
+    /// Remembers of every connection on a network how it began, for those who number the same connections otherwise.
+    #[must_use]
+    pub fn remembering_origins(mut self) -> Self {
+        self.origins = Some(BTreeMap::new());
+        self
+    }
+
+    /// The flows of connections whose beginning was seen, as far as they are remembered.
+    #[must_use]
+    pub fn flow_of(&self, origin: &Origin) -> Option<u32> {
+        self.origins.as_ref()?.get(origin).copied()
+    }
+
+    /// The first number that no flow has.
+    #[must_use]
+    pub const fn next_flow(&self) -> u32 {
+        self.next_flow
     }
 
     /// The hosts.
@@ -182,6 +209,7 @@ impl Builder {
             Direction::Back => [own(ends.0, to_here), own(ends.1, from_here)],
         };
         let client_host = places[0].host;
+        self.remember(&key, way, segment);
         let mut connection = Connection::new(self.next_flow, places, !segment.syn);
         self.next_flow += 1;
         self.unknown.midway += u64::from(!segment.syn);
@@ -189,6 +217,20 @@ impl Builder {
         self.adopt_sockets(ends, &mut connection);
         self.connections.insert(key, connection);
         Some((key, way))
+    }
+
+    /// The beginning of the next flow, which a first segment of that direction shows.
+    fn remember(&mut self, key: &Key, way: Direction, segment: &Segment) {
+        let first = match way {
+            Direction::There => Some(segment.sequence.wrapping_add(1)),
+            Direction::Back => segment.acknowledged,
+        };
+        if let Some(origins) = &mut self.origins
+            && let Some(first) = first.filter(|_| segment.syn && key.within.is_none())
+            && origins.len() < MOST_ORIGINS
+        {
+            origins.insert((key.ends.0, key.ends.1, first), self.next_flow);
+        }
     }
 
     /// The host of an address, seen at a host's door where `here` says that it is this host's side.
