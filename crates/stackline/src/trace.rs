@@ -240,7 +240,8 @@ impl Traced {
             // What there is of it counts, even if not all could be kept.
             let whole = network.emulation.end_recording();
             let damaged = queues.settle(&self.spool, |origin| recorder.flow_of(origin), recorder.free_flow())?;
-            self.notes.extend(whole.err().map(|error| format!("queues of the network are not recorded whole: {error}")));
+            self.notes
+                .extend(whole.err().map(|error| format!("queues of the network are not recorded whole: {error}")));
             self.notes.extend((damaged > 0).then(|| format!("{damaged} bytes of the network's events are damaged")));
         }
         let reference = self.recorder.hosts().first().cloned().unwrap_or_default();

@@ -30,11 +30,7 @@ impl Spooling {
     ///
     /// # Errors
     /// When they cannot be read or written; tapes that were not added are still there then.
-    pub fn adopt(
-        &self,
-        directory: &Path,
-        mut change: impl FnMut(&str, &mut [Value<'_>]) -> bool,
-    ) -> Result<(), Error> {
+    pub fn adopt(&self, directory: &Path, mut change: impl FnMut(&str, &mut [Value<'_>]) -> bool) -> Result<(), Error> {
         for tape in tapes(directory) {
             let mut pieces = open(&tape)?;
             while let Some(piece) = next(&mut pieces, &tape)? {

@@ -55,7 +55,8 @@ impl OnNetwork {
 
     /// Why its queues are not recorded.
     pub(super) fn unrecorded(&self) -> String {
-        let others = if self.others == 1 { "another program uses".into() } else { format!("{} others use", self.others) };
+        let others =
+            if self.others == 1 { "another program uses".into() } else { format!("{} others use", self.others) };
         format!("queues of the network are not recorded: {others} it")
     }
 

@@ -8,10 +8,10 @@ use stackline_events::{EventLog, Value, keyword, unit};
 use stackline_monitor::observe::accounting::ThreadTimes;
 use stackline_monitor::observe::connections::Connections;
 use stackline_monitor::observe::sockets::{SocketChange, TcpState, Transport};
+use stackline_requests::builder::Origin;
 use stackline_requests::emit::{self, Known, Work};
 use stackline_requests::parents::{Span, parents};
 use stackline_requests::{Builder, Exchange, Host, SocketEvent, Unknown};
-use stackline_requests::builder::Origin;
 use stackline_runs::events::{Spool, Spooling};
 use std::collections::{BTreeMap, BTreeSet};
 
