@@ -183,7 +183,8 @@ impl<'i> Assembler<'i> {
             return;
         }
         let point = self.points.number(table, row, role, place(table, row, role, stream));
-        if let Some(stream) = stream.filter(|_| role.layer == Some(Layer::Network)) {
+        // Of what carries bytes it is not known yet whether they are a unit's.
+        if let Some(stream) = stream.filter(|_| role.layer == Some(Layer::Network) && id != NO_ID) {
             self.points.lean(point, stream);
         }
         match range {

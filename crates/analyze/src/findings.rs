@@ -26,6 +26,7 @@
 //! | `observed` | connections of any programs, where nothing was measured |
 //! | `session`, `session_network` | units that events follow over hosts, where nothing was measured |
 //! | `requests`, `request_costs`, `request_causes` | requests of programs that are not ours: their time, by cause, as findings |
+//! | `request_network` | what an emulated network did to them: whose packets they waited behind, where they were dropped |
 //! | `buffer` | how a larger buffer is requested |
 //! | the others | one kind of finding each: its file has its name |
 
@@ -66,6 +67,7 @@ mod receive_backlog;
 mod receiver_limited;
 mod request_causes;
 mod request_costs;
+mod request_network;
 mod requests;
 mod retransmission_stall;
 mod rows;

@@ -1,6 +1,8 @@
 //! Which bytes of which stream a real program's packet carries: from its IPv4, TCP and UDP headers, and those of our own stacks
 //! over UDP. What is foreign, cut short or says nothing of a stream is nothing. A flow is known by its responder's address and
-//! port.
+//! port, or is learned from its first packet.
+
+mod learning;
 
 use crate::position::Position;
 use serde::{Deserialize, Serialize};
@@ -11,6 +13,9 @@ use stackline_proto::datagram::control::CONTROL;
 use stackline_proto::datagram::{NUMBER, NUMBERS};
 use std::collections::{BTreeMap, HashMap};
 use std::net::{Ipv4Addr, SocketAddrV4};
+
+pub use learning::Began;
+use learning::Learning;
 
 /// Which bytes of which stream a packet carries, as far as it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,6 +78,8 @@ pub struct Frames {
     streams: HashMap<Ends, Position>,
     /// Bytes of a blast's packet but the last.
     blasts: HashMap<Ends, u64>,
+    /// Flows are learned instead.
+    learning: Option<Learning>,
 }
 
 /// Connections that are remembered: there are no offsets of further ones.
@@ -83,12 +90,26 @@ impl Frames {
     #[must_use]
     pub fn new(flows: &[FlowAt]) -> Self {
         let flows = flows.iter().map(|at| (at.responder, (at.flow, at.carries))).collect();
-        Self { flows, streams: HashMap::new(), blasts: HashMap::new() }
+        Self { flows, ..Self::default() }
+    }
+
+    /// Of all flows, numbered from 0 in the order in which they begin.
+    #[must_use]
+    pub fn learning() -> Self {
+        Self { learning: Some(Learning::default()), ..Self::default() }
+    }
+
+    /// The flow that the packet before began, where flows are learned; once.
+    pub fn began(&mut self) -> Option<Began> {
+        self.learning.as_mut()?.began.take()
     }
 
     /// The range of a packet of `segments`, from its IPv4 header on.
     pub fn range(&mut self, packet: &[u8], segments: u32) -> Option<Range> {
         let Datagram { protocol, ends: (from, to), data } = Datagram::read(packet)?;
+        if let Some(learning) = &mut self.learning {
+            return learning.range(protocol, (from, to), data);
+        }
         let (flow, carries, way) = match (self.flows.get(&to), self.flows.get(&from)) {
             (Some((flow, carries)), _) => (*flow, *carries, Direction::There),
             (None, Some((flow, carries))) => (*flow, *carries, Direction::Back),
@@ -300,6 +321,79 @@ mod tests {
         assert_eq!(at(Kind::Answer, 1, 0, 1), None);
     }
 
+    /// A line for each packet: what began with it, and its range.
+    fn learned(packets: &[Vec<u8>]) -> Vec<String> {
+        let mut frames = Frames::learning();
+        let line = |packet: &Vec<u8>| {
+            let range = frames.range(packet, 1);
+            let began = frames.began().map_or_else(String::new, |began| {
+                let first = began.first_sequence.map_or("?".into(), |first| first.to_string());
+                format!("{}: {} > {} from {first}; ", began.flow, began.initiator, began.responder)
+            });
+            let number = |number: Option<u64>| number.map_or("?".into(), |number| number.to_string());
+            let range = range.map_or("nothing".into(), |range| {
+                let again = if range.repeated { " again" } else { "" };
+                format!("{} {}+{}{again}", range.stream.unwrap(), number(range.offset), number(range.bytes))
+            });
+            began + &range
+        };
+        packets.iter().map(line).collect()
+    }
+
+    fn acknowledging(mut packet: Vec<u8>, number: u32) -> Vec<u8> {
+        packet[28..32].copy_from_slice(&number.to_be_bytes());
+        packet
+    }
+
+    #[test]
+    fn flows_that_nobody_knew_are_learned_from_their_first_packet() {
+        const ACK: u8 = 16;
+        let other = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 3), 50_000);
+        let packets = [
+            tcp(CLIENT, SERVER, 99, SYN, 0),
+            tcp(CLIENT, SERVER, 99, SYN, 0),
+            acknowledging(tcp(SERVER, CLIENT, u32::MAX, SYN | ACK, 0), 100),
+            tcp(CLIENT, SERVER, 100, ACK, 0),
+            tcp(CLIENT, SERVER, 100, ACK, 10),
+            tcp(SERVER, CLIENT, 0, ACK, 3000),
+            tcp(SERVER, CLIENT, 1000, ACK, 500),
+            tcp(CLIENT, SERVER, 50, ACK, 1),
+            // The same ends again.
+            tcp(CLIENT, SERVER, 7000, SYN, 0),
+            tcp(CLIENT, SERVER, 7001, ACK, 5),
+            // One of which the first packet was not seen, one that was there before, what is left of one.
+            acknowledging(tcp(SERVER, other, 500, SYN | ACK, 0), 43),
+            tcp(other, SERVER, 43, ACK, 4),
+            tcp(SocketAddrV4::new(*SERVER.ip(), 80), other, 900, ACK, 20),
+            tcp(other, SocketAddrV4::new(*SERVER.ip(), 80), 77, ACK, 30),
+            tcp(other, SocketAddrV4::new(*SERVER.ip(), 81), 77, ACK, 0),
+            udp(SERVER, other, b"abc"),
+            udp(other, SERVER, b""),
+            ip(1, other, SERVER, b"echo"),
+        ];
+        let expected = [
+            "0: 10.0.0.1:40000 > 10.0.0.2:10007 from 100; 0 ?+0",
+            "0 ?+0",
+            "1 ?+0",
+            "0 ?+0",
+            "0 0+10",
+            "1 0+3000",
+            "1 1000+500 again",
+            "0 ?+1",
+            "1: 10.0.0.1:40000 > 10.0.0.2:10007 from 7001; 2 ?+0",
+            "2 0+5",
+            "2: 10.0.0.3:50000 > 10.0.0.2:10007 from 43; 5 ?+0",
+            "4 0+4",
+            "3: 10.0.0.3:50000 > 10.0.0.2:80 from ?; 7 0+20",
+            "6 0+30",
+            "nothing",
+            "4: 10.0.0.2:10007 > 10.0.0.3:50000 from ?; 8 ?+3",
+            "9 ?+0",
+            "nothing",
+        ];
+        assert_eq!(learned(&packets), expected);
+    }
+
     proptest! {
         #[test]
         fn hostile_packets_are_harmless(bytes in proptest::collection::vec(any::<u8>(), 0..120), segments in 0_u32..70) {
@@ -308,8 +402,11 @@ mod tests {
                 let _ = frames.range(&bytes, segments);
                 let mut ours = ip(TCP, CLIENT, SERVER, &bytes);
                 let _ = frames.range(&ours, segments);
+                let mut learning = Frames::learning();
+                let _ = learning.range(&ours, segments);
                 ours[9] = UDP;
                 let _ = frames.range(&ours, segments);
+                let _ = learning.range(&ours, segments);
             }
         }
     }

@@ -8,7 +8,7 @@
 //! | [`segment`] | a packet of any link to its TCP segment |
 //! | [`connections`] | streams and offsets of all connections of a capture, and what came again |
 //! | [`conversation`] | what two sides say to each other: requests and responses by byte ranges, protocol by protocol |
-//! | [`frames`] | IPv4 packets of flows that are known beforehand, ours over UDP among them, to streams, offsets and units |
+//! | [`frames`] | IPv4 packets of flows that are known beforehand, ours over UDP among them, or that are learned, to streams, offsets and units |
 //! | [`position`] | sequence numbers of one way of a connection to offsets |
 
 pub mod connections;

@@ -150,6 +150,11 @@ impl Emulation {
         }
     }
 
+    /// Ends the recording; the network goes on. It is done on return.
+    pub fn end_recording(&mut self) -> Result<()> {
+        self.done(&Request::EndRecording)
+    }
+
     /// What has happened since the beginning.
     pub fn report(&mut self) -> Result<Report> {
         match self.connection.ask(&Request::Report).map_err(RequestError::refusal)? {

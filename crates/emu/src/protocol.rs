@@ -43,6 +43,8 @@ pub struct Description {
     pub leases: usize,
     /// Since it was made.
     pub up: Duration,
+    /// What its randomness comes from.
+    pub seed: Seed,
 }
 
 /// Requests of clients.
@@ -54,6 +56,8 @@ pub(crate) enum Request {
     /// Restart with nothing in transit and that seed; the value says what to record, in a form that only the program
     /// reads.
     Restart(Seed, Option<serde_json::Value>),
+    /// End the recording; the network goes on.
+    EndRecording,
     /// Report everything since the last restart.
     Report,
     /// Join the network that is there, whatever it was opened with, to look at it.

@@ -479,6 +479,12 @@ pub const ENTRIES: &[Entry] = &[
         ],
         "what the thread that read it did while it lay unread",
     ),
+    entry(
+        "NET_FLOW",
+        Layer::Tool,
+        &["stream", "initiator", "responder", "first_sequence"],
+        "a connection, or a flow of datagrams, that a network carries begins: its stream there, its ends, the sequence number of its first byte where its beginning was seen",
+    ),
     entry("RUN_START", Layer::Tool, &["measurement", "run", "warmup"], "a run of a measurement begins"),
     entry("RUN_STOP", Layer::Tool, &["measurement", "run", "warmup"], "it is over"),
     entry(

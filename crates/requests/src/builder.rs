@@ -13,6 +13,8 @@ use std::net::{IpAddr, SocketAddr};
 
 /// Connections that are told apart; of more the oldest idle one goes first.
 const MOST_CONNECTIONS: usize = 1 << 16;
+/// Beginnings of connections that are remembered.
+const MOST_ORIGINS: usize = 1 << 20;
 /// Questions after names that wait for an answer, and answers that wait for a connection.
 const MOST_LOOKUPS: usize = 4096;
 /// Ports of name servers, also of those within a network.
@@ -75,6 +77,9 @@ pub struct Unknown {
 /// Who opened a connection and who was connected to.
 type Ends = (SocketAddr, SocketAddr);
 
+/// A connection as others know it too: who opened it, who was connected to, the sequence number of its first byte.
+pub type Origin = (SocketAddr, SocketAddr, u32);
+
 /// A connection: its ends, whose loopback it is on, as every host has the same addresses there, and its number where others count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Key {
@@ -116,6 +121,8 @@ pub struct Builder {
     answered: VecDeque<(usize, u64, u64)>,
     done: Vec<Exchange>,
     next_flow: u32,
+    /// Which connection has which number, where others want to know it.
+    origins: Option<BTreeMap<Origin, u32>>,
     unknown: Unknown,
 }
 
@@ -131,8 +138,28 @@ impl Builder {
             answered: VecDeque::new(),
             done: Vec::new(),
             next_flow: 0,
+            origins: None,
             unknown: Unknown::default(),
         }
+    }
+
+    /// Remembers of every connection on a network how it began, for those who number the same connections otherwise.
+    #[must_use]
+    pub fn remembering_origins(mut self) -> Self {
+        self.origins = Some(BTreeMap::new());
+        self
+    }
+
+    /// The flows of connections whose beginning was seen, as far as they are remembered.
+    #[must_use]
+    pub fn flow_of(&self, origin: &Origin) -> Option<u32> {
+        self.origins.as_ref()?.get(origin).copied()
+    }
+
+    /// The first number that no flow has.
+    #[must_use]
+    pub const fn next_flow(&self) -> u32 {
+        self.next_flow
     }
 
     /// The hosts.
@@ -257,12 +284,27 @@ impl Builder {
         let seen_at = (door == Door::Between && places.iter().all(|place| place.host.is_none())).then_some(host);
         let flow = key.flow.unwrap_or(self.next_flow);
         self.next_flow += u32::from(key.flow.is_none());
+        self.remember(&key, way, segment, flow);
         let mut connection = Connection::new(flow, places, !segment.syn);
         connection.seen_at = seen_at;
         self.unknown.midway += u64::from(!segment.syn);
         connection.lookup = client_host.and_then(|host| self.take_lookup(host, at_ns));
         self.adopt_sockets(key.ends, &mut connection);
         self.connections.insert(key, connection);
+    }
+
+    /// The beginning of a flow, which a first segment of that direction shows.
+    fn remember(&mut self, key: &Key, way: Direction, segment: &Segment, flow: u32) {
+        let first = match way {
+            Direction::There => Some(segment.sequence.wrapping_add(1)),
+            Direction::Back => segment.acknowledged,
+        };
+        if let Some(origins) = &mut self.origins
+            && let Some(first) = first.filter(|_| segment.syn && key.within.is_none())
+            && origins.len() < MOST_ORIGINS
+        {
+            origins.insert((key.ends.0, key.ends.1, first), flow);
+        }
     }
 
     /// The host of an address, seen at a host's door where `here` says that it is this host's side.

@@ -28,4 +28,4 @@ pub use make::{Outcome, make_runs};
 pub use recording::Traces;
 pub use run_writer::{Progress, RunWriter};
 pub use seeds::{make_runs_of_seeds, simulate};
-pub use worlds::recorders;
+pub use worlds::{record_all, recorders};

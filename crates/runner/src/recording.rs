@@ -8,6 +8,7 @@ use stackline_core::network::Network;
 use stackline_core::schedule::ScheduledRun;
 use stackline_dissect::frames::FlowAt;
 use stackline_events::EventLog;
+use stackline_live::clock::ahead_of_monotonic_ns;
 use stackline_runs::events::Spool;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -33,9 +34,18 @@ pub(crate) struct Recording {
     capture: Vec<(PathBuf, Site)>,
     /// What real programs' packets are known by, and how far events' time is ahead of the monotonic clock, ns.
     pub(crate) real: Option<(Vec<FlowAt>, i64)>,
+    /// Flows of real programs are not known beforehand.
+    #[serde(default)]
+    pub(crate) learns: bool,
 }
 
 impl Recording {
+    /// Events of everything, of whichever programs, into the tapes of that directory.
+    pub(crate) fn of_all(directory: &Path) -> Self {
+        let real = Some((Vec::new(), ahead_of_monotonic_ns()));
+        Self { directory: directory.to_owned(), events: true, capture: Vec::new(), real, learns: true }
+    }
+
     /// The recorder; events, where they are wanted, are stamped and joined to streams as those two say.
     ///
     /// # Errors
@@ -99,7 +109,7 @@ impl Traces {
             directory.join("captures").join(format!("{name}{own}.pcapng"))
         };
         let capture = sites.into_iter().map(|site| (file(&site), site)).collect();
-        Ok(Some(Recording { directory, events: tracing.is_some(), capture, real: None }))
+        Ok(Some(Recording { directory, events: tracing.is_some(), capture, real: None, learns: false }))
     }
 
     /// The chosen sites, each once.

@@ -9,7 +9,7 @@ use crate::backend::{Backend, RunContext};
 use crate::run_writer::RunWriter;
 use crate::tracing::{COORDINATOR, Tracer};
 use emulated::Emulated;
-pub use emulated::recorders;
+pub use emulated::{record_all, recorders};
 use live::Live;
 use serde_json::Value;
 use simulated::Simulated;

@@ -4,6 +4,7 @@
 //! The columns: `at_ns`, `keyword`, `host`, and for each data field `n1`, `t1`, `n2`, `t2`, ...: a whole number is in `n`, any
 //! other text in `t`, a field that is not there in neither. What a foreign log has beyond 16 fields is in `more`.
 
+mod adopt;
 mod excerpt;
 mod export;
 mod host_buckets;
@@ -21,6 +22,7 @@ mod stop;
 mod whole;
 
 pub use self::parquet::{Reader, Wanted, Writer, read_table, write_table};
+pub use adopt::read_tapes;
 pub use excerpt::{Excerpt, Rows};
 pub use export::{export_tape, export_text};
 pub use import::{Log, begins_tape, import_tape, import_text, rename_hosts};

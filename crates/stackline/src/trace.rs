@@ -2,6 +2,7 @@
 //! with what limits them.
 
 mod programs;
+mod queues;
 mod recorder;
 mod sources;
 mod who;
@@ -14,12 +15,12 @@ use crate::net;
 use crate::output;
 use crate::run::listen_for_ctrl_c;
 use programs::{HERE, Program, Running};
+use queues::{OnNetwork, Queues};
 use recorder::Recorder;
 use sources::{Door, Sources};
 use stackline_core::plan::Plan;
 use stackline_core::trace::{HostTrace, Index};
 use stackline_core::units;
-use stackline_emu::client::Emulation;
 use stackline_events::clock;
 use stackline_requests::{Host, Unknown};
 use stackline_runs::events::{Spooling, Stop, write_index};
@@ -61,13 +62,13 @@ pub(crate) fn trace(flags: &flags::Trace) -> Result {
     }
     let mut stage = Stage::of(flags, &programs)?;
     for change in &flags.tries {
-        if let Some((_, emulation)) = &mut stage.network {
+        if let Some(OnNetwork { emulation, .. }) = &mut stage.network {
             net::link_of_text(&emulation.describe()?.network, change)?;
         }
     }
     let stop = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&stop])?;
-    let (first, ended) = once(flags, &stage, programs.clone(), &stop, &flags.name)?;
+    let (first, ended) = once(flags, &mut stage, programs.clone(), &stop, &flags.name)?;
     report(flags, &first)?;
     for change in &flags.tries {
         if stop.load(Ordering::Relaxed) {
@@ -81,7 +82,7 @@ pub(crate) fn trace(flags: &flags::Trace) -> Result {
 /// Runs the programs once, and keeps what was seen as a run of that name.
 fn once(
     flags: &flags::Trace,
-    stage: &Stage,
+    stage: &mut Stage,
     programs: Vec<Program>,
     stop: &Arc<AtomicBool>,
     name: &str,
@@ -113,12 +114,12 @@ fn try_again(
     change: &str,
     first: &Done,
 ) -> Result<()> {
-    let Some((_, emulation)) = &mut stage.network else { return Ok(()) };
+    let Some(OnNetwork { emulation, .. }) = &mut stage.network else { return Ok(()) };
     let network = emulation.describe()?.network;
     let (link, new) = net::link_of_text(&network, change)?;
     emulation.change(link, new)?;
     let second = once(flags, stage, programs.to_vec(), stop, &format!("{}-try", flags.name));
-    if let Some((_, emulation)) = &mut stage.network {
+    if let Some(OnNetwork { emulation, .. }) = &mut stage.network {
         emulation.change(link, network.links[link].clone())?;
     }
     let (second, _) = second?;
@@ -181,7 +182,7 @@ struct Stage {
     doors: Vec<Door>,
     hosts: Vec<Host>,
     /// The network's hosts, where it is one.
-    network: Option<(String, Emulation)>,
+    network: Option<OnNetwork>,
 }
 
 impl Stage {
@@ -195,17 +196,17 @@ impl Stage {
                 "stackline trace --on {word} HOST -- COMMAND; `stackline net show {word}` shows the hosts"
             )));
         }
-        let (mut emulation, network) = net::opened(&text, first)?;
+        let (emulation, network) = net::opened(&text, first)?;
         for program in programs {
             net::is_host(&network, &program.host)?;
         }
-        emulation.uses()?;
-        let handles = emulation.hosts().to_vec();
+        let network = OnNetwork::uses(word, emulation)?;
+        let handles = network.emulation.hosts().to_vec();
         let doors = handles
             .iter()
             .map(|host| Door { name: host.name.clone(), net: Some((host.net.clone(), host.user.clone())) });
         let hosts = handles.iter().map(|host| Host { name: host.name.clone(), addresses: vec![host.address.into()] });
-        Ok(Self { doors: doors.collect(), hosts: hosts.collect(), network: Some((word, emulation)) })
+        Ok(Self { doors: doors.collect(), hosts: hosts.collect(), network: Some(network) })
     }
 
     fn here(programs: &[Program]) -> Result<Self> {
@@ -227,7 +228,7 @@ impl Stage {
 
     /// The command of a program: itself, or entered into its host.
     fn command(&self, program: &Program) -> Result<Command> {
-        let Some((word, _)) = &self.network else {
+        let Some(OnNetwork { word, .. }) = &self.network else {
             let mut command = Command::new(&program.command[0]);
             command.args(&program.command[1..]);
             return Ok(command);
@@ -255,6 +256,7 @@ struct Done {
     records: u64,
     lost_records: u64,
     absent: BTreeMap<String, String>,
+    notes: Vec<String>,
     seconds: f64,
     cost_s: f64,
 }
@@ -263,13 +265,16 @@ struct Done {
 struct Traced {
     sources: Sources,
     recorder: Recorder,
+    /// What happens within the network is recorded there.
+    queues: Option<Queues>,
+    notes: Vec<String>,
     spool: Spooling,
     path: std::path::PathBuf,
     began: Instant,
 }
 
 impl Traced {
-    fn new(flags: &flags::Trace, stage: &Stage, sources: Sources, directory: &RunDirectory) -> Result<Self> {
+    fn new(flags: &flags::Trace, stage: &mut Stage, sources: Sources, directory: &RunDirectory) -> Result<Self> {
         let is_here = stage.network.is_none();
         let only_traced = is_here && sources.has_sockets() && sources.has_threads();
         let mut recorder = Recorder::new(stage.hosts.clone(), sources.has_threads(), only_traced, flags.keep_contents);
@@ -278,14 +283,24 @@ impl Traced {
             false => flags.pid.iter().for_each(|pid| recorder.who.trace(*pid)),
         }
         let path = directory.path().to_path_buf();
-        Ok(Self { sources, recorder, spool: Spooling::of(directory.path())?, path, began: Instant::now() })
+        let spool = Spooling::of(&path)?;
+        let (mut queues, mut notes) = (None, Vec::new());
+        if let Some(network) = &mut stage.network {
+            queues = network.record(&path)?;
+            network.ports(&mut recorder);
+            match &queues {
+                Some(queues) => recorder = recorder.with_doors_apart(queues.doors()),
+                None => notes.push(network.unrecorded()),
+            }
+        }
+        Ok(Self { sources, recorder, queues, notes, spool, path, began: Instant::now() })
     }
 
     /// Starts the programs, looks until the last of them has ended, keeps what was seen.
     fn run(
         mut self,
         flags: &flags::Trace,
-        stage: &Stage,
+        stage: &mut Stage,
         programs: Vec<Program>,
         stop: &Arc<AtomicBool>,
     ) -> Result<(Done, Option<ExitStatus>)> {
@@ -301,7 +316,7 @@ impl Traced {
         let (traced, looked) =
             looker.join().map_err(|_| Error::measurement("what was seen could not be kept: a thread panicked"))?;
         let cost_s = looked?;
-        Ok((traced.finish(cost_s)?, ended?))
+        Ok((traced.finish(cost_s, stage)?, ended?))
     }
 
     /// Takes what is seen until it is over; CPU seconds that this took.
@@ -326,8 +341,17 @@ impl Traced {
         self.recorder.advance(now_ns, &self.spool)
     }
 
-    fn finish(mut self, cost_s: f64) -> Result<Done> {
+    fn finish(mut self, cost_s: f64, stage: &mut Stage) -> Result<Done> {
         let unknown = self.recorder.finish(&self.spool)?;
+        if let (Some(queues), Some(network)) = (self.queues.take(), &mut stage.network) {
+            let recorder = &self.recorder;
+            // What there is of it counts, even if not all could be kept.
+            let whole = network.emulation.end_recording();
+            let damaged = queues.settle(&self.spool, |origin| recorder.flow_of(origin), recorder.free_flow())?;
+            self.notes
+                .extend(whole.err().map(|error| format!("queues of the network are not recorded whole: {error}")));
+            self.notes.extend((damaged > 0).then(|| format!("{damaged} bytes of the network's events are damaged")));
+        }
         let reference = self.recorder.hosts().first().cloned().unwrap_or_default();
         let mut index = Index { reference: reference.clone(), ..Index::default() };
         self.recorder.index(&mut index);
@@ -354,6 +378,7 @@ impl Traced {
             records: self.sources.records,
             lost_records: self.sources.lost_records,
             absent,
+            notes: self.notes,
             seconds: self.began.elapsed().as_secs_f64(),
             cost_s,
         })
@@ -446,5 +471,6 @@ fn notes(done: &Done) -> Vec<String> {
         (done.foreign, "requests of other programs were left out"),
     ];
     notes.extend(counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")));
+    notes.extend(done.notes.iter().cloned());
     notes
 }

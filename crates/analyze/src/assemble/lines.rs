@@ -34,8 +34,8 @@ impl Assembler<'_> {
     /// The lifelines of all that was added.
     #[must_use]
     pub fn finish(mut self) -> Lifelines {
+        let bytes = self.join();
         let known = std::mem::take(&mut self.points).into_known();
-        let bytes = self.join(&known);
         let (names, own) = (std::mem::take(&mut self.ids).into_names(), std::mem::take(&mut self.own));
         let met = std::mem::take(&mut self.met);
         let ties = points::ties(&known);
@@ -52,7 +52,7 @@ impl Assembler<'_> {
     }
 
     /// Gives the events that carry bytes to the units whose bytes they carry. Returns the size of each unit, there and back.
-    fn join(&mut self, known: &[Known]) -> Vec<[u64; 2]> {
+    fn join(&mut self) -> Vec<[u64; 2]> {
         let mut bytes = vec![[0_u64; 2]; self.ids.len()];
         let mut known_bytes = vec![[false; 2]; self.ids.len()];
         let owners = std::mem::take(&mut self.sent).into_iter().chain(std::mem::take(&mut self.received));
@@ -66,7 +66,7 @@ impl Assembler<'_> {
         let ranges = Ranges::new(units, std::mem::take(&mut self.connects));
         for Carrier { range, point, row, id } in std::mem::take(&mut self.carriers) {
             let (mut found, row) = (false, self.rows.then_some(row));
-            let beside = !points::is_way(&known[point as usize]);
+            let beside = !self.points.is_way(point);
             ranges.carried(&range, |of, whole| {
                 found = true;
                 if whole || beside {
@@ -75,6 +75,10 @@ impl Assembler<'_> {
             });
             if !found && id != NO_ID {
                 self.met.push(id, point, range.at_ns, row);
+            }
+            // A port leans as the units do that pass it, whatever else does.
+            if found && id == NO_ID && self.points.is_network(point) {
+                self.points.lean(point, range.stream);
             }
         }
         bytes

@@ -4,6 +4,7 @@ use super::ids::ByNumber;
 use super::roles::{Class, Role};
 use crate::lifelines::Point;
 use stackline_events::Table;
+use stackline_events::catalogue::Layer;
 use stackline_events::unit::Direction;
 use std::collections::BTreeMap;
 
@@ -76,6 +77,16 @@ impl Points {
     #[inline]
     pub(crate) fn lean(&mut self, point: u32, stream: i64) {
         self.leans[point as usize][(stream & 1) as usize] += 1;
+    }
+
+    /// Whether units pass a point, rather than that something happens to them there.
+    pub(crate) fn is_way(&self, point: u32) -> bool {
+        is_way(&self.known[point as usize])
+    }
+
+    /// Whether a point is one of the network.
+    pub(crate) fn is_network(&self, point: u32) -> bool {
+        self.known[point as usize].role.layer == Some(Layer::Network)
     }
 
     /// All of them, by their numbers; a direction is named where one keyword of a host has more than one.

@@ -6,6 +6,7 @@ use super::kind::{Find, Kind};
 use super::log::Log;
 use super::observed::time;
 use super::request_costs::{Cause, Cost, Costs, client_name, most_at_once, server_name};
+use super::request_network::{Drops, Messages, Queue, Slowest};
 use super::requests::Request;
 use crate::statistics::real;
 use stackline_core::units;
@@ -14,6 +15,8 @@ use stackline_core::units;
 const SERVER_LEAST: f64 = 1e6;
 /// The same of the way.
 const WAY_LEAST: f64 = 5e5;
+/// Queues that explain less of a wait are not its cause.
+const BY_QUEUES: f64 = 0.3;
 /// From so many requests on a habit is one.
 const HABIT: u64 = 3;
 /// Requests in a row of which it is worth to say that they could be one: of those made for another one, of commands of a database, of
@@ -75,6 +78,12 @@ impl Worst<'_> {
             false => String::new(),
         };
         format!("{} of {} requests, {} each{more}", self.cost.requests, all, time(self.each()))
+    }
+
+    /// What those of its requests said and were answered that have most of it.
+    fn messages(&self, log: &Log<'_>) -> Messages {
+        let units = self.cost.rows.iter().filter_map(|(_, row)| log.number(*row, "unit")).collect();
+        Messages::of(log, &units)
     }
 
     /// Most at once of its server.
@@ -213,12 +222,17 @@ fn request_loss(log: &Log<'_>) -> Option<Finding> {
     let worst = worst(log, Cause::Loss, WAY_LEAST)?;
     let again: i64 =
         worst.costs.requests.iter().map(|request| request.network.again_there + request.network.again_back).sum();
+    let drops = Drops::of(log, &worst.messages(log));
+    let place = drops.as_ref().map_or_else(String::new, |drops| format!("; {}", drops.words(log)));
     let sentence = format!(
-        "packets {} are lost: {again} were sent again, and waiting for them takes {} of the time",
+        "packets {} are lost: {again} were sent again, and waiting for them takes {} of the time{place}",
         worst.place,
         percent(worst.share)
     );
     let found = found(&REQUEST_LOSS, log, &worst, 0.95, sentence);
+    if let Some(drops) = drops {
+        return Some(found.because(drops.evidence(log)));
+    }
     Some(found.attempt("find where they are lost: `stackline watch` on both hosts, `net show` of an emulated network"))
 }
 
@@ -237,22 +251,49 @@ fn request_rate(log: &Log<'_>) -> Option<Finding> {
     let of_place = worst.costs.requests.iter().filter(|request| pair(request) == worst.place);
     let bytes: i64 = of_place.map(|request| request.bytes.0.max(request.bytes.1)).sum();
     let rate = bytes as f64 * 8e9 / (worst.cost.ns.max(1) as f64);
-    let sentence =
-        format!("long messages {} travel at {}: {} of the time", worst.place, units::rate(rate), percent(worst.share));
-    let found = found(&REQUEST_RATE, log, &worst, 0.85, sentence);
+    let slowest = Slowest::of(log, &worst.messages(log));
+    let link = slowest.as_ref().map_or_else(String::new, |slowest| format!("; {}", slowest.words()));
+    let sentence = format!(
+        "long messages {} travel at {}: {} of the time{link}",
+        worst.place,
+        units::rate(rate),
+        percent(worst.share)
+    );
+    let mut found = found(&REQUEST_RATE, log, &worst, 0.85, sentence);
+    found.evidence.extend(slowest.map(|slowest| slowest.evidence(log)));
     Some(found.attempt("send less (compress, ask for parts), or use a faster way"))
 }
 
 fn request_queue(log: &Log<'_>) -> Option<Finding> {
     let worst = worst(log, Cause::Queue, WAY_LEAST)?;
     let sentence = format!(
-        "messages {} take {} longer on their way than the quickest: {} of the time; they wait in queues of the network, or are lost on it",
+        "messages {} take {} longer on their way than the quickest: {} of the time",
         worst.place,
         time(worst.each()),
         percent(worst.share)
     );
-    let found = found(&REQUEST_QUEUE, log, &worst, 0.8, sentence);
-    Some(found.attempt("see what else fills the way; shorter queues (fq_codel) keep waits short"))
+    let Some(queue) = Queue::of(log, &worst.messages(log)) else {
+        let sentence = sentence + "; they wait in queues of the network, or are lost on it";
+        let found = found(&REQUEST_QUEUE, log, &worst, 0.8, sentence);
+        return Some(found.attempt("see what else fills the way; shorter queues (fq_codel) keep waits short"));
+    };
+    let spent: i64 = worst.cost.rows.iter().map(|(ns, _)| *ns).sum();
+    // How much of what those took that took most.
+    if queue.waited_ns < BY_QUEUES * spent as f64 {
+        let sentence = format!(
+            "{sentence}; in queues of the network they waited for {} of that at most",
+            percent(queue.waited_ns / spent.max(1) as f64)
+        );
+        let found = found(&REQUEST_QUEUE, log, &worst, 0.6, sentence).because(queue.evidence(log));
+        return Some(
+            found.attempt("see what delays them beside: losses, the jitter of links, an emulator that is late"),
+        );
+    }
+    let whose = queue.words(log).map_or_else(String::new, |whose| format!(": {whose}"));
+    let sentence = format!("{sentence}; they wait before {}{whose}", queue.port);
+    let found = found(&REQUEST_QUEUE, log, &worst, 0.95, sentence).because(queue.evidence(log));
+    let less = format!("a shorter queue before {}, or one that parts connections (fq_codel)", queue.port);
+    Some(found.attempt(less).attempt("send less of what fills it, or pace it"))
 }
 
 fn one_at_a_time(log: &Log<'_>) -> Option<Finding> {

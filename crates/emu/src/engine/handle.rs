@@ -44,6 +44,8 @@ struct State {
     answered: u64,
     restart: Option<Restart>,
     changes: Vec<Change>,
+    /// The recording is to end.
+    ends_recording: bool,
     /// Why the last recording could not be kept.
     record_error: Option<String>,
     report: Report,
@@ -81,6 +83,16 @@ impl Handle {
         self.0.request(state).record_error.take().map_or(Ok(()), Err)
     }
 
+    /// Ends the recording; the network goes on. It is done on return.
+    ///
+    /// # Errors
+    /// One sentence, when the recording could not be kept.
+    pub fn end_recording(&self) -> Result<(), String> {
+        let mut state = self.0.lock();
+        state.ends_recording = true;
+        self.0.request(state).record_error.take().map_or(Ok(()), Err)
+    }
+
     /// Changes a link from now on; it is done on return.
     pub fn change(&self, link: usize, new: Link) {
         let mut state = self.0.lock();
@@ -107,6 +119,11 @@ impl Handle {
     pub(crate) fn begin(&self) {
         self.0.lock().stage = Stage::Running;
         self.0.changed.notify_all();
+    }
+
+    /// Whether the recording is to end.
+    pub(crate) fn take_end_of_recording(&self) -> bool {
+        std::mem::take(&mut self.0.lock().ends_recording)
     }
 
     /// The requested restart, the requested changes, and the number of the last request.

@@ -25,20 +25,28 @@ pub trait Record: Send {
 
 /// The tap of a recorded network. Its copy of a packet has the checksum that offload has left open.
 pub(crate) struct Recording {
-    record: Box<dyn Record>,
+    /// Until it has ended.
+    record: Option<Box<dyn Record>>,
     copy: Vec<u8>,
+}
+
+impl Recording {
+    const fn of(record: Box<dyn Record>) -> Self {
+        Self { record: Some(record), copy: Vec::new() }
+    }
 }
 
 impl Tap<Frame> for Recording {
     const ON: bool = true;
 
     fn record(&mut self, at: Instant, place: Place, what: NetworkEvent, packet: &Packet<Frame>) {
+        let Some(record) = &mut self.record else { return };
         let bytes = match completed(packet.payload.bytes(), &mut self.copy) {
             true => &self.copy,
             false => packet.payload.bytes().get(NETWORK..).unwrap_or_default(),
         };
         let Packet { number, from, to, flow, ecn, segments, .. } = *packet;
-        self.record.record(at, place, what, &Packet { number, from, to, flow, ecn, segments, payload: bytes });
+        record.record(at, place, what, &Packet { number, from, to, flow, ecn, segments, payload: bytes });
     }
 }
 
@@ -62,14 +70,22 @@ impl Machine {
     pub(crate) fn new(plan: &plan::Network, seed: Seed, record: Option<Box<dyn Record>>) -> Self {
         match record {
             None => Self::Unrecorded(Box::new(Network::new(plan, seed, ()))),
-            Some(record) => Self::Recorded(Box::new(Network::new(plan, seed, Recording { record, copy: Vec::new() }))),
+            Some(record) => Self::Recorded(Box::new(Network::new(plan, seed, Recording::of(record)))),
         }
     }
 
     /// The network's time begins at that instant of the monotonic clock, in ns.
     pub(crate) fn begin(&mut self, monotonic_ns: u64) {
         if let Self::Recorded(network) = self {
-            network.tap().record.begin(monotonic_ns);
+            network.tap().record.iter_mut().for_each(|record| record.begin(monotonic_ns));
+        }
+    }
+
+    /// Ends its recording; the network goes on.
+    pub(crate) fn end_recording(&mut self) -> Result<(), String> {
+        match self {
+            Self::Unrecorded(_) => Ok(()),
+            Self::Recorded(network) => network.tap().record.take().map_or(Ok(()), Record::finish),
         }
     }
 
@@ -108,7 +124,7 @@ impl Machine {
     pub(crate) fn end(self) -> Result<(), String> {
         match self {
             Self::Unrecorded(_) => Ok(()),
-            Self::Recorded(network) => network.into_tap().record.finish(),
+            Self::Recorded(network) => network.into_tap().record.map_or(Ok(()), Record::finish),
         }
     }
 }

@@ -95,6 +95,9 @@ impl Engine {
 
     fn handle_requests(&mut self, batch: &mut ReceiveBatch) -> io::Result<()> {
         let handle = self.handle.clone();
+        if handle.take_end_of_recording() {
+            handle.set_record_error(self.machine.end_recording().err());
+        }
         let (restart, changes, number) = handle.take_requests();
         if let Some(restart) = restart {
             self.restart(restart, batch)?;

@@ -21,6 +21,8 @@ pub(super) struct Clients {
     next: u64,
     /// Whether it goes on without clients.
     pub(super) kept: bool,
+    /// The client that has the network recorded: nobody wants that any more when it goes.
+    pub(super) records: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -38,13 +40,13 @@ impl Clients {
     /// One client behind a pair of pipes.
     pub(super) fn piped(from: OwnedFd, to: OwnedFd) -> Self {
         let client = Client { id: 0, from: from.into(), to: to.into(), read: Vec::new(), uses: false, ended: false };
-        Self { listener: None, clients: vec![client], next: 1, kept: false }
+        Self { listener: None, clients: vec![client], next: 1, kept: false, records: None }
     }
 
     /// All clients that connect to a socket; the first has connected already.
     pub(super) fn listening(listener: UnixListener) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
-        Ok(Self { listener: Some(listener), clients: Vec::new(), next: 0, kept: false })
+        Ok(Self { listener: Some(listener), clients: Vec::new(), next: 0, kept: false, records: None })
     }
 
     /// The next request and its client; `None` when the last client has gone.
@@ -61,6 +63,9 @@ impl Clients {
                 return None;
             }
             self.clients.retain(|client| !client.ended);
+            if let Some(gone) = self.records.take_if(|id| !self.clients.iter().any(|client| client.id == *id)) {
+                return Some((gone, Request::EndRecording));
+            }
             self.wait();
         }
     }

@@ -140,7 +140,7 @@ impl RequestHandler {
         let up = stackline_core::time::Duration::from_seconds(self.since.elapsed().as_secs_f64());
         let (network, kept) = (self.network.clone(), self.clients.kept);
         let set = changed(&self.opening.network, &network);
-        Description { network, set, kept, leases: self.clients.others(asker), up }
+        Description { network, set, kept, leases: self.clients.others(asker), up, seed: self.opening.seed }
     }
 
     fn answer(&mut self, id: u64, request: Request) -> Result<Answer> {
@@ -159,8 +159,14 @@ impl RequestHandler {
             Request::Restart(seed, record) => {
                 let record = record.map(|asked| (self.recorders)(&self.opening.network, &asked)).transpose();
                 let record = record.map_err(error::environment)?;
+                self.clients.records = record.is_some().then_some(id);
                 self.handle.restart(seed, record).map_err(error::environment)?;
                 Ok(Answer::Restarted)
+            }
+            Request::EndRecording => {
+                self.clients.records = None;
+                self.handle.end_recording().map_err(error::environment)?;
+                Ok(Answer::Done)
             }
             Request::Join => Ok(Answer::Open(self.host_handles.clone())),
             Request::Use => {

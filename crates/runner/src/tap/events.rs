@@ -5,6 +5,8 @@ use super::packet::{Identity, Streams, Wire};
 use serde::{Deserialize, Serialize};
 use stackline_core::network::{Clock, Network};
 use stackline_core::time::Instant;
+use stackline_dissect::frames::Began;
+use stackline_events::unit::{self, Direction};
 use stackline_events::{EventLogs, Keyword, Value};
 use stackline_net::{NetworkEvent, Packet, Place};
 
@@ -15,6 +17,7 @@ static DUPLICATE: Keyword = Keyword::new("NET_DUPLICATE");
 static AGAIN: Keyword = Keyword::new("NET_AGAIN");
 static DROP: Keyword = Keyword::new("NET_DROP");
 static DELIVER: Keyword = Keyword::new("NET_DELIVER");
+static FLOW: Keyword = Keyword::new("NET_FLOW");
 
 /// How instants of a network become times of events.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -65,6 +68,9 @@ impl Events {
     ) {
         let (node, place) = names.place(place);
         let range = P::range(packet, &mut self.streams).unwrap_or_default();
+        if let Some(began) = self.streams.frames.began() {
+            self.began(node, at, &began);
+        }
         let Identity { flow, number, .. } = Identity::of(packet);
         let way = names.way(packet.from, packet.to);
         let reason;
@@ -99,6 +105,18 @@ impl Events {
         }
     }
 
+    /// The first packet of a flow that nobody knew before.
+    fn began(&mut self, node: u32, at: Instant, began: &Began) {
+        let (initiator, responder) = (began.initiator.to_string(), began.responder.to_string());
+        let values = [
+            unit::stream(began.flow, Direction::There).into(),
+            Value::Text(&initiator),
+            Value::Text(&responder),
+            began.first_sequence.into(),
+        ];
+        self.tapes.push(node as usize, FLOW.id(), self.stamp.at_ns(node, at), &values);
+    }
+
     /// Hands on what is left.
     ///
     /// # Errors
@@ -129,6 +147,11 @@ mod tests {
             recorder.record(Instant(*at), *place, *what, &packet(*number));
         }
         recorder.finish().unwrap();
+        lines(&kept)
+    }
+
+    /// The events that were kept, node by node.
+    fn lines(kept: &Kept) -> Vec<String> {
         let lines = |tape: &stackline_events::EventLog| {
             let mut table = Table::default();
             table.push_tape(tape);
@@ -154,6 +177,51 @@ mod tests {
             "NET_DELIVER; udjat; 1; 1; ; 3; 1000; 1460; udjat; khons>udjat; 7; 1; 1; 1500",
         ];
         assert_eq!(recorded(Stamp::default(), &happened), expected);
+    }
+
+    /// An IPv4 packet with a TCP segment from the first host to the second.
+    fn tcp(sequence: u32, flags: u8, data: usize) -> Vec<u8> {
+        let mut packet = vec![0x45, 0, 0, 40 + data as u8, 0, 0, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        packet.extend([0x9c, 0x40, 0, 80]);
+        packet.extend(sequence.to_be_bytes());
+        packet.extend([0, 0, 0, 0, 0x50, flags, 0, 0, 0, 0, 0, 0]);
+        packet.resize(40 + data, 0);
+        packet
+    }
+
+    #[test]
+    fn connections_that_nobody_knew_begin_with_their_ends() {
+        let kept = Kept::default();
+        let into = kept.clone();
+        let put = move |host: &str, tape: &_| into.put(host, tape);
+        let streams = Streams { frames: stackline_dissect::frames::Frames::learning(), ..Streams::default() };
+        let mut recorder = Recorder::new(&network()).events(put, Stamp::default(), streams);
+        let mut record = |at, place, what, bytes: &[u8]| {
+            let packet = Packet {
+                number: at,
+                from: Node(0),
+                to: Node(1),
+                flow: 7,
+                ecn: stackline_net::Ecn::NotCapable,
+                segments: stackline_net::Segments::one(bytes.len() as u32),
+                payload: bytes,
+            };
+            recorder.record(Instant(at), place, what, &packet);
+        };
+        record(1, FIRST, NetworkEvent::Enqueue(40), &tcp(99, 2, 0));
+        record(2, FIRST, NetworkEvent::Enqueue(140), &tcp(100, 16, 60));
+        record(3, SECOND, NetworkEvent::Enqueue(100), &tcp(100, 16, 60));
+        record(4, FIRST, NetworkEvent::Enqueue(100), &tcp(100, 16, 60));
+        recorder.finish().unwrap();
+        let expected = [
+            "NET_ENQUEUE; edge; 0; 3; ; 0; 0; 60; edge>udjat; khons>udjat; 7; 3; 1; 100; 100",
+            "NET_FLOW; khons; 0; 1; 0; 10.0.0.1:40000; 10.0.0.2:80; 100",
+            "NET_ENQUEUE; khons; 0; 1; ; 0; ; 0; khons>edge; khons>udjat; 7; 1; 1; 40; 40",
+            "NET_ENQUEUE; khons; 0; 2; ; 0; 0; 60; khons>edge; khons>udjat; 7; 2; 1; 100; 140",
+            "NET_ENQUEUE; khons; 0; 4; ; 0; 0; 60; khons>edge; khons>udjat; 7; 4; 1; 100; 100",
+            "NET_AGAIN; khons; 0; 4; ; 0; 0; 60; khons>edge; khons>udjat; 7; 4; 1; 100",
+        ];
+        assert_eq!(lines(&kept), expected);
     }
 
     #[test]

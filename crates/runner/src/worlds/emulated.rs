@@ -232,6 +232,16 @@ fn record(name: &str, report: &Report) -> NetworkRecord {
     NetworkRecord { emulation: Some(emulation), ..NetworkRecord::notable(name, ports, BUSIEST) }
 }
 
+/// What a client asks [`recorders`] for that wants the events of all packets, of whichever programs, in the tapes of that directory,
+/// a path from the root on. Flows are numbered there in the order in which they begin (`NET_FLOW`).
+///
+/// # Errors
+/// When it cannot be told.
+pub fn record_all(directory: &Path) -> Result<Value, Error> {
+    let recording = Recording::of_all(directory);
+    serde_json::to_value(recording).map_err(|e| Error::measurement(format!("what to record cannot be told: {e}")))
+}
+
 /// Makes the recorder that a client of the emulator's process asked for.
 ///
 /// # Errors
@@ -240,7 +250,8 @@ pub fn recorders(network: &Network, request: &Value) -> Result<Box<dyn Record>, 
     let recording: Recording =
         serde_json::from_value(request.clone()).map_err(|e| format!("what to record is unclear: {e}"))?;
     let (flows, ahead_ns) = recording.real.clone().unwrap_or_default();
-    let streams = Streams { frames: Frames::new(&flows), ..Streams::default() };
+    let frames = if recording.learns { Frames::learning() } else { Frames::new(&flows) };
+    let streams = Streams { frames, ..Streams::default() };
     let recorder = recording.recorder(network, Stamp::default(), streams).map_err(|fault| fault.message)?;
     Ok(Box::new(Recorded(recorder, ahead_ns)))
 }

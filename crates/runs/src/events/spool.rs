@@ -164,11 +164,11 @@ pub(super) fn read_tape(path: &Path) -> Result<Table, Error> {
     Ok(table)
 }
 
-fn open(path: &Path) -> Result<Pieces<File>, Error> {
+pub(super) fn open(path: &Path) -> Result<Pieces<File>, Error> {
     File::open(path).map(Pieces::of).map_err(|cause| Error::reading(path, &cause))
 }
 
-fn next(pieces: &mut Pieces<File>, path: &Path) -> Result<Option<Table>, Error> {
+pub(super) fn next(pieces: &mut Pieces<File>, path: &Path) -> Result<Option<Table>, Error> {
     pieces.next_table().map_err(|cause| Error::reading(path, &cause))
 }
 

@@ -8,11 +8,12 @@ use stackline_events::{EventLog, Value, keyword, unit};
 use stackline_monitor::observe::accounting::ThreadTimes;
 use stackline_monitor::observe::connections::Connections;
 use stackline_monitor::observe::sockets::{SocketChange, TcpState, Transport};
+use stackline_requests::builder::Origin;
 use stackline_requests::emit::{self, Known, Work};
 use stackline_requests::exchange::Kind;
 use stackline_requests::parents::{Span, parents};
 use stackline_requests::{Builder, Exchange, Host, SocketEvent, Unknown};
-use stackline_runs::events::Spooling;
+use stackline_runs::events::{Spool, Spooling};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What threads did is remembered for so long.
@@ -38,6 +39,8 @@ pub(super) struct Recorder {
     only_traced: bool,
     contents: bool,
     logs: BTreeMap<String, EventLog>,
+    /// What is seen at the doors of hosts, apart where the network itself is recorded.
+    doors: Option<(Spool, BTreeMap<String, EventLog>)>,
     spans: Vec<Span>,
     /// Times of calls by unit, ns; in the end only of those that no other was made for.
     totals: BTreeMap<i64, u64>,
@@ -63,6 +66,7 @@ impl Recorder {
             only_traced,
             contents,
             logs: BTreeMap::new(),
+            doors: None,
             spans: Vec::new(),
             totals: BTreeMap::new(),
             flows: BTreeMap::new(),
@@ -72,6 +76,29 @@ impl Recorder {
             foreign: 0,
             lost_since_ns: 0,
         }
+    }
+
+    /// What is seen at the doors of hosts goes there, and how connections began is remembered: the network itself is recorded.
+    pub(super) fn with_doors_apart(mut self, doors: Spool) -> Self {
+        self.doors = Some((doors, BTreeMap::new()));
+        self.builder = self.builder.remembering_origins();
+        self
+    }
+
+    /// The flow of a connection that began so.
+    pub(super) fn flow_of(&self, origin: &Origin) -> Option<u32> {
+        self.builder.flow_of(origin).map(|flow| flow & unit::LAST_FLOW)
+    }
+
+    /// From which number on no flow has one.
+    pub(super) const fn free_flow(&self) -> u32 {
+        let next = self.builder.next_flow();
+        if next > unit::LAST_FLOW { unit::LAST_FLOW + 1 } else { next }
+    }
+
+    /// An event beside those of requests.
+    pub(super) fn put(&mut self, host: &str, name: &str, at_ns: u64, values: &[Value<'_>]) {
+        put(&mut self.logs, host, name, at_ns, values);
     }
 
     /// Something happened.
@@ -177,10 +204,11 @@ impl Recorder {
         }
         let (work, wait) = (self.work(exchange, server), self.wait(exchange));
         let names = (self.who.name(client).to_owned(), self.who.name(server).to_owned());
-        let known = Known { programs: (&names.0, &names.1), work, wait, contents: self.contents };
-        let logs = &mut self.logs;
-        emit::emit(exchange, &known, &self.hosts, &mut |host, name, at_ns, values| {
-            put(logs, host, name, at_ns, values);
+        let known = Known { programs: (&names.0, &names.1), work, wait, segments: false, contents: self.contents };
+        let (logs, mut doors) = (&mut self.logs, self.doors.as_mut().map(|(_, logs)| logs));
+        emit::emit(exchange, &known, &self.hosts, &mut |host, name, at_ns, values| match &mut doors {
+            Some(doors) if name == "NET_SEEN" => put(doors, host, name, at_ns, values),
+            _ => put(logs, host, name, at_ns, values),
         });
         self.note(exchange, &names);
         self.span(exchange, client, server);
@@ -263,15 +291,21 @@ impl Recorder {
     }
 
     fn write(&mut self, spool: &Spooling, least: usize) -> Result<()> {
-        let full: Vec<String> =
-            self.logs.iter().filter(|(_, log)| log.bytes().len() > least).map(|(host, _)| host.clone()).collect();
-        for host in full {
-            if let Some(log) = self.logs.remove(&host) {
-                spool.append(&host, &log)?;
+        for (host, log) in long(&mut self.logs, least) {
+            spool.append(&host, &log)?;
+        }
+        if let Some((doors, logs)) = &mut self.doors {
+            for (host, log) in long(logs, least) {
+                doors.append(&host, &log)?;
             }
         }
         Ok(())
     }
+}
+
+/// Takes the logs that are longer than that.
+fn long(logs: &mut BTreeMap<String, EventLog>, least: usize) -> Vec<(String, EventLog)> {
+    logs.extract_if(.., |_, log| log.bytes().len() > least).collect()
 }
 
 fn put(logs: &mut BTreeMap<String, EventLog>, host: &str, name: &str, at_ns: u64, values: &[Value<'_>]) {
