@@ -156,7 +156,7 @@ impl Recorder {
         }
         let work = self.work(exchange, server);
         let names = (self.who.name(client).to_owned(), self.who.name(server).to_owned());
-        let known = Known { programs: (&names.0, &names.1), work, contents: self.contents };
+        let known = Known { programs: (&names.0, &names.1), work, contents: self.contents, segments: false };
         let logs = &mut self.logs;
         emit::emit(exchange, &known, &self.hosts, &mut |host, name, at_ns, values| {
             put(logs, host, name, at_ns, values);
