@@ -275,8 +275,8 @@ fn one_capture_tells_at_which_end_it_is_or_that_it_is_at_none() {
         // At the server: nothing of the way, and no set-up.
         (8000, 0, [0, 0], Some(SERVER), "; 30000000; ; ; ; 0; ; 0; ; 30000000; 0"),
         // In the middle, and where hops tell more.
-        (4000, 6000, [0, 0], None, "; 60000000; ; 10000000; ; 10500000; 0; ; ; 40000000; ; 0; ; 10000000"),
-        (4000, 6000, [0, 3], Some(CLIENT), "; 60000000; ; 10000000; ; 10500000; 0; ; ; 40000000; ; 0; ; 10000000"),
+        (4000, 6000, [0, 0], None, "; 60500000; ; 10000000; ; 10500000; 0; ; ; 40000000; ; 0; ; 10000000"),
+        (4000, 6000, [0, 3], Some(CLIENT), "; 60500000; ; 10000000; ; 10500000; 0; ; ; 40000000; ; 0; ; 10000000"),
     ] {
         let capture = seen_at(&sent, from_client, from_server, hops, 0);
         let (lines, finished, plan) = read(&[("a.pcap", &capture, None)], Known::default());

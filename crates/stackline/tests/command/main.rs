@@ -10,6 +10,7 @@ mod blasts;
 mod blocks;
 mod blocks_killed;
 mod blocks_replay;
+mod captures;
 mod client;
 mod composers;
 mod death;
