@@ -12,7 +12,7 @@
 //! | `suspects` | what the specification has that could cost time |
 //! | `change` | what a piece of advice changes in the plan |
 //! | `kind` | what a kind of finding is |
-//! | `log` | events by keyword, with the bytes they are about |
+//! | `rows`, `log` | events by keyword, with the bytes they are about; what is computed of them once |
 //! | `measurement`, `part` | a measurement and its parts: runs, paths, what transports report of their time |
 //! | `account` | where a part's time went by its senders' own account |
 //! | `path` | each direction of each link: how full, what it dropped |
@@ -70,6 +70,7 @@ mod request_costs;
 mod request_network;
 mod requests;
 mod retransmission_stall;
+mod rows;
 mod sender_limited;
 mod serial_round_trips;
 mod session;

@@ -13,6 +13,8 @@ pub enum Origin {
     Import,
     /// Units that a program recorded itself.
     Session,
+    /// Requests of programs that are not ours.
+    Requests,
 }
 
 impl Origin {
@@ -23,6 +25,7 @@ impl Origin {
             Self::Watch => "What `stackline watch` saw of this machine.",
             Self::Capture => "Connections of a capture.",
             Self::Import => "Events that were imported.",
+            Self::Requests => "Requests of programs, as a trace saw them.",
             Self::Session => "Units on their ways, as a program of stackline recorded them.",
         }
     }
@@ -36,6 +39,9 @@ pub fn origin(input: &Input<'_>) -> Option<Origin> {
     }
     let imports = &input.index.imports;
     let is_capture = |form: &str| form == "capture";
+    if input.events.names.find("REQUEST").is_some() && imports.is_empty() {
+        return Some(Origin::Requests);
+    }
     Some(match imports.iter().all(|import| is_capture(&import.form)) {
         _ if imports.is_empty() && !input.lifelines.lines.is_empty() => Origin::Session,
         _ if imports.is_empty() => Origin::Watch,
@@ -49,7 +55,14 @@ pub fn origin(input: &Input<'_>) -> Option<Origin> {
 pub fn scope(input: &Input<'_>) -> Option<String> {
     let has = |keyword: &str| input.events.names.find(keyword).is_some();
     let mut looked = vec!["clocks that disagree", "lost events"];
-    if is_session(input) {
+    if has("REQUEST") {
+        looked.extend([
+            "name lookups, connections and handshakes",
+            "ways of requests and answers",
+            "waits at both ends",
+        ]);
+        looked.extend(has("REQUEST_WORK").then_some("what servers' threads did"));
+    } else if is_session(input) {
         looked.extend(["what units waited for inside hosts", "what held them up between hosts"]);
     } else if has("TCP_CONNECTION") {
         looked.extend(["windows without room", "retransmissions", "long quiet periods of its connections"]);
@@ -63,6 +76,8 @@ pub fn scope(input: &Input<'_>) -> Option<String> {
         Origin::Capture => {
             "what the programs did and what the network's queues held was not, as packets do not show it"
         }
+        Origin::Requests if has("REQUEST_WORK") => "what happens within programs beside their waits was not",
+        Origin::Requests => "what servers' threads did was not, as only packets were seen",
         Origin::Session if has("PORT_USE") => {
             "what the processors of hosts were busy with was not, as no monitor ran there"
         }

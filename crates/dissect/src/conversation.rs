@@ -8,24 +8,32 @@
 //! | [`connection`] | one connection: reassembled, recognised, told |
 //! | [`reassembly`] | segments in any order to bytes in theirs, gaps named |
 //! | [`protocols`] | the list of protocols, and which of them a connection speaks |
+//! | [`opening`] | how a connection begins |
 //! | [`turns`] | the generic one: a request is what one side says until the other speaks |
 //! | [`http1`] | HTTP/1.0 and 1.1 |
 //! | [`http2`] | HTTP/2, and gRPC within it |
 //! | `records` | what protocols of records share: heads that announce bodies |
+//! | [`dns`] | DNS, of datagrams and of connections |
+//! | [`mysql`] | MySQL and MariaDB |
 //! | [`postgres`] | PostgreSQL |
+//! | `texts` | texts of prepared statements |
 //! | [`resp`] | RESP2 and RESP3, of Redis |
 //! | [`tls`] | TLS: its handshake, then by turns |
 
 pub mod connection;
+pub mod dns;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod http1;
 pub mod http2;
+pub mod mysql;
+pub mod opening;
 pub mod postgres;
 pub mod protocols;
 pub mod reassembly;
 mod records;
 pub mod resp;
+mod texts;
 pub mod tls;
 pub mod turns;
 

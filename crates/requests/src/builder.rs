@@ -5,7 +5,7 @@
 
 use crate::connection::{Connection, Passing};
 use crate::exchange::{Exchange, Message, Place};
-use stackline_dissect::conversation::{Kind, name_of};
+use stackline_dissect::conversation::{Kind, dns};
 use stackline_dissect::segment::{Carried, Datagram, Segment, of_ip};
 use stackline_events::unit::Direction;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -17,6 +17,8 @@ const MOST_CONNECTIONS: usize = 1 << 16;
 const MOST_ORIGINS: usize = 1 << 20;
 /// Questions after names that wait for an answer, and answers that wait for a connection.
 const MOST_LOOKUPS: usize = 4096;
+/// Ports of name servers, also of those within a network.
+const DNS_PORTS: [u16; 2] = [53, 5353];
 /// A connection that is asked for so soon behind an answer was asked after.
 const LOOKUP_NS: u64 = 100_000_000;
 /// A connection whose sides have finished is forgotten after this.
@@ -262,15 +264,16 @@ impl Builder {
 
     fn datagram(&mut self, host: usize, outgoing: bool, at_ns: u64, datagram: &Datagram, data: &[u8]) {
         let (from, to) = datagram.ends;
-        if to.port() == 53 {
-            self.question(host, outgoing, at_ns, datagram, data);
-        } else if from.port() == 53 {
-            self.answer(host, outgoing, at_ns, datagram, data);
+        let is_dns = [from, to].iter().any(|end| DNS_PORTS.contains(&end.port()));
+        match dns::message(data).filter(|_| is_dns) {
+            Some(message) if message.response => self.answer(host, outgoing, at_ns, datagram, &message),
+            Some(message) => self.question(host, outgoing, at_ns, datagram, &message),
+            None => {}
         }
     }
 
-    fn question(&mut self, host: usize, outgoing: bool, at_ns: u64, datagram: &Datagram, data: &[u8]) {
-        let Some((id, name)) = question(data) else { return };
+    fn question(&mut self, host: usize, outgoing: bool, at_ns: u64, datagram: &Datagram, message: &dns::Message) {
+        let (id, name) = (message.id, message.name());
         let (from, to) = datagram.ends;
         let is_loop = self.is_own(host, from.ip()) && self.is_own(host, to.ip());
         if let Some(known) =
@@ -324,8 +327,8 @@ impl Builder {
         self.lookups.push_back(Lookup { exchange, id, host: client_host.unwrap_or(host) });
     }
 
-    fn answer(&mut self, host: usize, outgoing: bool, at_ns: u64, datagram: &Datagram, data: &[u8]) {
-        let Some(id) = data.first_chunk::<2>().map(|id| u16::from_be_bytes(*id)) else { return };
+    fn answer(&mut self, host: usize, outgoing: bool, at_ns: u64, datagram: &Datagram, message: &dns::Message) {
+        let id = message.id;
         let (from, to) = datagram.ends;
         let is_loop = self.is_own(host, from.ip()) && self.is_own(host, to.ip());
         let Some(at) = self.lookups.iter().position(|known| known.id == id && known.exchange.client.address == to)
@@ -343,7 +346,7 @@ impl Builder {
             return;
         }
         response.arrived = Some((at_ns, at_ns));
-        known.exchange.status = data.get(3).map_or_else(String::new, |flags| code(flags & 15));
+        known.exchange.status = message.name();
         let Some(Lookup { exchange, host, .. }) = self.lookups.remove(at) else { return };
         if let Some(begin) = exchange.begin_ns() {
             if self.answered.len() >= MOST_LOOKUPS {
@@ -386,7 +389,10 @@ impl Builder {
                 let count = if wrote { &mut known.wrote } else { &mut known.read };
                 *count += bytes;
                 let up_to = *count;
-                let Some((own, other)) = known.ends else { return };
+                let Some((own, other)) = known.ends else {
+                    self.unknown.early_sockets += bytes;
+                    return;
+                };
                 match self.of_socket(own, other) {
                     Some((connection, end)) if !connection.midway => tell(connection, end, wrote, up_to, at_ns, thread),
                     Some(_) => {}
@@ -411,6 +417,11 @@ impl Builder {
         });
         let (key, end) = keys.find(|(key, _)| self.connections.contains_key(key))?;
         Some((self.connections.get_mut(&key)?, end))
+    }
+
+    /// Some of what sockets did was lost: what those that are there wrote and read is not known from here on.
+    pub fn lost_sockets(&mut self) {
+        self.sockets.values_mut().for_each(|socket| *socket = Socket::default());
     }
 
     /// What sockets of a connection did before its packets were seen.
@@ -475,35 +486,6 @@ fn tell(connection: &mut Connection, end: Direction, wrote: bool, up_to: u64, at
     match wrote {
         true => connection.wrote(end, up_to, at_ns, thread),
         false => connection.has_read(end, up_to, at_ns, thread),
-    }
-}
-
-/// The id and the name of the first question of a DNS message (RFC 1035, 4.1).
-fn question(data: &[u8]) -> Option<(u16, String)> {
-    let id = u16::from_be_bytes(*data.first_chunk::<2>()?);
-    let (mut at, mut name) = (12, Vec::new());
-    loop {
-        let length = usize::from(*data.get(at)?);
-        if length == 0 || length >= 64 || name.len() > 255 {
-            break;
-        }
-        if !name.is_empty() {
-            name.push(b'.');
-        }
-        name.extend_from_slice(data.get(at + 1..at + 1 + length)?);
-        at += 1 + length;
-    }
-    Some((id, name_of(&name)))
-}
-
-/// The answer's code (RFC 1035, 4.1.1).
-fn code(code: u8) -> String {
-    match code {
-        0 => "NOERROR".into(),
-        2 => "SERVFAIL".into(),
-        3 => "NXDOMAIN".into(),
-        5 => "REFUSED".into(),
-        other => format!("RCODE {other}"),
     }
 }
 

@@ -2,9 +2,9 @@
 //! (`REQUEST`, `REQUEST_TIME`, `REQUEST_NETWORK`, `REQUEST_WORK`). It decides nothing.
 
 use crate::account::account;
+use crate::exchange::Kind;
 use crate::exchange::{Exchange, Message, Place};
 use crate::names::masked;
-use stackline_dissect::conversation::Kind;
 use stackline_events::Value;
 use stackline_events::unit::{self, Direction};
 
@@ -43,6 +43,8 @@ pub struct Known<'k> {
     pub programs: (&'k str, &'k str),
     /// What the server did.
     pub work: Option<Work>,
+    /// What the thread that read the request did while that lay unread.
+    pub wait: Option<Work>,
     /// Whether names are kept with all their values.
     pub contents: bool,
 }
@@ -177,7 +179,8 @@ impl Line<'_> {
             emit(host, "REQUEST_TIME", at_ns, &values);
         }
         self.network(host, at_ns, emit);
-        if let Some(work) = &known.work {
+        for (name, work) in [("REQUEST_WORK", &known.work), ("REQUEST_WAIT", &known.wait)] {
+            let Some(work) = work else { continue };
             let values = [
                 work.cpu_ns,
                 work.runnable_ns,
@@ -191,7 +194,7 @@ impl Line<'_> {
             ];
             let mut row = vec![Value::from(self.unit), Value::from(work.thread)];
             row.extend(values.map(Value::from));
-            emit(host, "REQUEST_WORK", at_ns, &row);
+            emit(host, name, at_ns, &row);
         }
     }
 

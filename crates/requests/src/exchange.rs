@@ -1,6 +1,6 @@
 //! One exchange that is over: what it was, between whom, and when it passed which point. Plain data; what is not known is absent.
 
-use stackline_dissect::conversation::Kind;
+pub use stackline_dissect::conversation::Kind;
 use std::net::SocketAddr;
 
 /// One of its two ends.

@@ -5,6 +5,7 @@ mod set;
 mod up;
 
 pub(crate) use exec::{emulate, is_host, opened};
+pub(crate) use set::link_of_text;
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags::{self, NetCommand};

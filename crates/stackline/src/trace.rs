@@ -26,6 +26,7 @@ use stackline_requests::{Host, Unknown};
 use stackline_runs::events::{Spooling, Stop, write_index};
 use stackline_runs::{RunDirectory, runs_root};
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, ExitStatus};
 use std::sync::Arc;
@@ -50,22 +51,129 @@ pub(crate) fn trace(flags: &flags::Trace) -> Result {
             return Err(Error::input("programs are named, and --pid too").hint("trace the ones or the others"));
         }
     };
+    if let Some(gone) = flags.pid.iter().find(|pid| !is_there(**pid)) {
+        return Err(
+            Error::input(format!("there is no process {gone}")).hint("`pgrep -n NAME` prints a program's number")
+        );
+    }
+    if let Some(change) = flags.tries.first().filter(|_| flags.on.is_none()) {
+        return Err(Error::input(format!("there is no network on which `{change}` could be tried"))
+            .hint("--try changes a link of the network that --on names"));
+    }
     let mut stage = Stage::of(flags, &programs)?;
+    for change in &flags.tries {
+        if let Some(network) = &mut stage.network {
+            net::link_of_text(&network.emulation.describe()?.network, change)?;
+        }
+    }
     let stop = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&stop])?;
-    let sources = Sources::open(&stage.doors, flags.see == See::Calls, &pids(flags))?;
-    let directory = RunDirectory::create(&runs_root(), &flags.name, SystemTime::now())?;
-    let traced = Traced::new(flags, &mut stage, sources, &directory)?;
-    let (done, ended) = traced.run(flags, &mut stage, programs, &stop)?;
-    let path = directory.path().to_path_buf();
-    directory.finish(&[], true, None)?;
-    report(flags, &path, &done)?;
+    let (first, ended) = once(flags, &mut stage, programs.clone(), &stop, &flags.name)?;
+    report(flags, &first)?;
+    for change in &flags.tries {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        try_again(flags, &mut stage, &programs, &stop, change, &first)?;
+    }
     Ok(code(ended))
+}
+
+/// Runs the programs once, and keeps what was seen as a run of that name.
+fn once(
+    flags: &flags::Trace,
+    stage: &mut Stage,
+    programs: Vec<Program>,
+    stop: &Arc<AtomicBool>,
+    name: &str,
+) -> Result<(Done, Option<ExitStatus>)> {
+    let sources = Sources::open(&stage.doors, flags.see == See::Calls, &pids(flags))?;
+    let directory = RunDirectory::create(&runs_root(), name, SystemTime::now())?;
+    let path = directory.path().to_path_buf();
+    let traced = Traced::new(flags, stage, sources, &directory)?;
+    match traced.run(flags, stage, programs, stop) {
+        Ok(done) => {
+            directory.finish(&[], true, None)?;
+            Ok(done)
+        }
+        Err(error) => {
+            // Nothing was traced: nothing is kept, nor written any more.
+            if let Some(on) = &mut stage.network {
+                let _ = on.emulation.end_recording();
+            }
+            drop(directory);
+            let _ = std::fs::remove_dir_all(&path);
+            Err(error)
+        }
+    }
+}
+
+/// Runs the programs again where one link of the network is another, and compares.
+fn try_again(
+    flags: &flags::Trace,
+    stage: &mut Stage,
+    programs: &[Program],
+    stop: &Arc<AtomicBool>,
+    change: &str,
+    first: &Done,
+) -> Result<()> {
+    let Some(on) = &mut stage.network else { return Ok(()) };
+    let network = on.emulation.describe()?.network;
+    let (link, new) = net::link_of_text(&network, change)?;
+    on.emulation.change(link, new)?;
+    let second = once(flags, stage, programs.to_vec(), stop, &format!("{}-try", flags.name));
+    if let Some(on) = &mut stage.network {
+        on.emulation.change(link, network.links[link].clone())?;
+    }
+    let (second, _) = second?;
+    output::print(&format!("\nwith {change}: {}\n", compared(&first.totals, &second.totals)))?;
+    output::say(&format_args!("kept in {}", second.path.display()));
+    Ok(())
+}
+
+/// The times of requests that no other was made for, before and after.
+fn compared(before: &[u64], after: &[u64]) -> String {
+    let median = |times: &[u64]| {
+        let mut times = times.to_vec();
+        times.sort_unstable();
+        times.get(times.len() / 2).map(|ns| *ns as f64 / 1e9)
+    };
+    match (median(before), median(after)) {
+        (Some(was), Some(is)) => format!(
+            "{} requests, median {} instead of {} of {}: {:.2} times as fast",
+            after.len(),
+            units::time(is),
+            units::time(was),
+            before.len(),
+            was / is.max(1e-9)
+        ),
+        _ => "no request was seen, so there is nothing to compare".to_owned(),
+    }
+}
+
+/// Traces one program on a host of a network (`net exec --trace`).
+pub(crate) fn one(text: &flags::Text, host: &str, command: &[OsString]) -> Result {
+    let words = [&[host.into(), "--".into()], command].concat();
+    trace(&flags::Trace {
+        on: text.spec.clone(),
+        pid: Vec::new(),
+        duration: None,
+        see: See::Calls,
+        keep_contents: false,
+        name: "trace".into(),
+        json: false,
+        tries: Vec::new(),
+        words,
+    })
 }
 
 /// What this thread starts is traced from its first moment: so is the thread itself. And programs that run.
 fn pids(flags: &flags::Trace) -> Vec<u32> {
     if flags.pid.is_empty() { vec![own_thread()] } else { flags.pid.clone() }
+}
+
+fn is_there(pid: u32) -> bool {
+    std::path::Path::new(&format!("/proc/{pid}")).exists()
 }
 
 fn own_thread() -> u32 {
@@ -138,6 +246,9 @@ impl Stage {
 
 /// What came of a trace.
 struct Done {
+    path: std::path::PathBuf,
+    /// Of requests that no other was made for, ns.
+    totals: Vec<u64>,
     requests: u64,
     foreign: u64,
     by_protocol: BTreeMap<&'static str, u64>,
@@ -228,8 +339,8 @@ impl Traced {
         let (lost_packets, lost_records) = (self.sources.lost_packets, self.sources.lost_records);
         let recorder = &mut self.recorder;
         self.sources.take(now_ns, end, |at_ns, seen| recorder.see(at_ns, seen))?;
-        let lost = self.sources.lost_packets - lost_packets + self.sources.lost_records - lost_records;
-        self.recorder.lost(now_ns, lost);
+        let packets = self.sources.lost_packets - lost_packets;
+        self.recorder.lost(now_ns, packets, self.sources.lost_records - lost_records);
         self.recorder.advance(now_ns, &self.spool)
     }
 
@@ -258,6 +369,8 @@ impl Traced {
             (place.clone(), name.clone(), protocols.iter().copied().collect::<Vec<_>>().join(", "))
         });
         Ok(Done {
+            path: self.path,
+            totals: self.recorder.totals(),
             requests: self.recorder.count,
             foreign: self.recorder.foreign,
             by_protocol: self.recorder.by_protocol.clone(),
@@ -285,8 +398,7 @@ fn carry_out(
     if programs.is_empty() {
         let until = flags.duration.map(|time| Instant::now() + time);
         while !stop.load(Ordering::Relaxed) && until.is_none_or(|until| Instant::now() < until) {
-            let alive = flags.pid.iter().any(|pid| std::path::Path::new(&format!("/proc/{pid}")).exists());
-            if !alive {
+            if !flags.pid.iter().any(|pid| is_there(*pid)) {
                 break;
             }
             std::thread::sleep(TAKE);
@@ -308,16 +420,19 @@ fn code(ended: Option<ExitStatus>) -> Exit {
 }
 
 /// Says what was seen, and what limits.
-fn report(flags: &flags::Trace, path: &std::path::Path, done: &Done) -> Result<()> {
+fn report(flags: &flags::Trace, done: &Done) -> Result<()> {
+    let path = &done.path;
     for (place, program, protocols) in &done.programs {
         let program = if program.is_empty() { "(not seen)" } else { program };
         output::say(&format_args!("{place:<12} {program:<20} {protocols}"));
     }
     let protocols: Vec<String> = done.by_protocol.iter().map(|(name, count)| format!("{count} {name}")).collect();
+    let requests = match done.requests {
+        0 => "no request was seen".to_owned(),
+        count => format!("{count} requests ({})", protocols.join(", ")),
+    };
     output::say(&format_args!(
-        "{} requests ({}) of {} packets and {} records in {}; lost: {} packets, {} records; tracing took {} of CPU",
-        done.requests,
-        protocols.join(", "),
+        "{requests} of {} packets and {} records in {}; lost: {} packets, {} records; tracing took {} of CPU",
         done.packets,
         done.records,
         units::time(done.seconds),

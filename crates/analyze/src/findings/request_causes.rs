@@ -58,6 +58,7 @@ kinds! {
 /// The cost of a cause at its worst place.
 struct Worst<'c> {
     costs: &'c Costs,
+    cause: Cause,
     place: &'c str,
     cost: &'c Cost,
     share: f64,
@@ -71,7 +72,12 @@ impl Worst<'_> {
 
     fn of_all(&self) -> String {
         let all = self.costs.requests.iter().filter(|request| request.is_call).count() as u64;
-        format!("{} of {} requests, {} each", self.cost.requests, all, time(self.each()))
+        let elsewhere = self.costs.of_cause(self.cause) - self.cost.ns;
+        let more = match elsewhere > self.cost.ns / 20 {
+            true => format!("; the same elsewhere, {} in all", time(elsewhere as f64)),
+            false => String::new(),
+        };
+        format!("{} of {} requests, {} each{more}", self.cost.requests, all, time(self.each()))
     }
 
     /// What those of its requests said and were answered that have most of it.
@@ -90,8 +96,8 @@ fn worst<'c>(log: &'c Log<'_>, cause: Cause, least: f64) -> Option<Worst<'c>> {
     let costs = log.costs()?;
     let of_cause = costs.costs.iter().filter(|((of, _), _)| *of == cause);
     let ((_, place), cost) = of_cause.max_by_key(|(_, cost)| cost.ns)?;
-    let share = costs.of_cause(cause) as f64 / (costs.total_ns.max(1) as f64);
-    let worst = Worst { costs, place, cost, share };
+    let share = cost.ns as f64 / costs.total_ns.max(1) as f64;
+    let worst = Worst { costs, cause, place, cost, share };
     (share >= LEAST && worst.each() >= least).then_some(worst)
 }
 
@@ -108,9 +114,14 @@ fn found(kind: &Kind, log: &Log<'_>, worst: &Worst<'_>, confidence: f64, sentenc
         time(costs.total_ns as f64)
     );
     let doubt = if costs.requests.iter().all(|request| request.exact) { 1.0 } else { 0.9 };
-    kind.of_run(worst.share.min(1.0), confidence * doubt, sentence)
-        .because(log.evidence(worst.of_all(), &rows))
-        .because(Evidence { what: without, ..Evidence::default() })
+    let those = log.evidence(worst.of_all(), &rows);
+    let (from_ns, to_ns) = (those.from_ns, those.to_ns);
+    kind.of_run(worst.share.min(1.0), confidence * doubt, sentence).because(those).because(Evidence {
+        what: without,
+        from_ns,
+        to_ns,
+        ..Evidence::default()
+    })
 }
 
 fn unanswered(log: &Log<'_>) -> Option<Finding> {

@@ -1,8 +1,8 @@
 //! What requests spend their time on: every part of a request that no other one was made for is given to one cause, and what its
 //! server's own requests to others take is given to their causes. The costs add up to the time of all such requests.
 
-use super::log::Log;
 use super::requests::{Request, Times, requests};
+use super::rows::Rows;
 use std::collections::BTreeMap;
 
 /// What a request's time is spent on.
@@ -82,7 +82,7 @@ struct Spender<'r> {
 
 impl Costs {
     /// Of a trace; `None` where it has no requests.
-    pub(crate) fn of(log: &Log<'_>) -> Option<Self> {
+    pub(crate) fn of(log: &Rows<'_>) -> Option<Self> {
         let all = requests(log);
         if all.is_empty() {
             return None;
@@ -182,9 +182,9 @@ impl<'r> Spender<'r> {
         let over = rest - base;
         put(if request.bytes.0 >= LARGE { Cause::Rate } else { Cause::Queue }, pair(), over);
         // The server.
-        let (queued, away) = self.unread(request, times);
-        put(Cause::Queued, server(), queued);
-        put(Cause::Away, server(), away);
+        for (cause, ns) in self.unread(request, times) {
+            put(cause, server(), ns);
+        }
         // The answer.
         let held = net.held_back_ns.min(times.sending);
         let window = net.window_back_ns.min(times.sending - held);
@@ -204,8 +204,24 @@ impl<'r> Spender<'r> {
         shares
     }
 
-    /// A request that lies at the server: while it works on others, or while it does not.
-    fn unread(&self, request: &Request, times: Times) -> (i64, i64) {
+    /// A request that lies at the server: while its thread computes for others, waits for something, or does nothing.
+    fn unread(&self, request: &Request, times: Times) -> Vec<(Cause, i64)> {
+        let Some(wait) = request.wait else {
+            let (queued, away) = self.unread_by_others(request, times);
+            return vec![(Cause::Queued, queued), (Cause::Away, away)];
+        };
+        // Whatever it does, it does for others.
+        let busy = wait.cpu + wait.lock + wait.disk + wait.sleep + wait.child;
+        let parts = [(Cause::Queued, busy), (Cause::NoCore, wait.runnable), (Cause::Stopped, wait.stopped)];
+        let known: i64 = parts.iter().map(|(_, ns)| ns).sum();
+        let (others, _) = self.unread_by_others(request, times);
+        let rest = (times.unread - known).max(0);
+        let queued = others.saturating_sub(known).clamp(0, rest);
+        parts.into_iter().chain([(Cause::Queued, queued), (Cause::Away, rest - queued)]).collect()
+    }
+
+    /// The same by the requests that the server had meanwhile.
+    fn unread_by_others(&self, request: &Request, times: Times) -> (i64, i64) {
         let Some((read, _)) = request.at_server().filter(|_| times.unread > 0) else { return (0, times.unread) };
         let from = read.saturating_sub(times.unread as u64);
         let spans = self.working.get(request.server.as_str()).map_or(&[][..], Vec::as_slice);

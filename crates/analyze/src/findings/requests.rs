@@ -1,6 +1,6 @@
 //! Requests of programs that are not ours, as a trace tells of them: what each was, and where its time went. It finds nothing.
 
-use super::log::Log;
+use super::rows::Rows;
 use std::collections::BTreeMap;
 
 /// A request. Times are ns.
@@ -23,6 +23,8 @@ pub(crate) struct Request {
     pub(crate) times: Option<Times>,
     pub(crate) network: Network,
     pub(crate) work: Option<Work>,
+    /// What the thread that read it did while it lay unread.
+    pub(crate) wait: Option<Work>,
 }
 
 /// Where its time went.
@@ -89,7 +91,7 @@ impl Request {
 }
 
 /// All requests of a trace, in the order of their ends.
-pub(crate) fn requests(log: &Log<'_>) -> Vec<Request> {
+pub(crate) fn requests(log: &Rows<'_>) -> Vec<Request> {
     let mut all: Vec<Request> = log.rows("REQUEST").iter().map(|row| request(log, *row)).collect();
     let by_unit: BTreeMap<i64, usize> = all.iter().enumerate().map(|(at, request)| (request.unit, at)).collect();
     let mut each = |keyword: &str, put: &dyn Fn(&mut Request, u32)| {
@@ -103,10 +105,11 @@ pub(crate) fn requests(log: &Log<'_>) -> Vec<Request> {
     each("REQUEST_NETWORK", &|request, row| request.network = network(log, row));
     each("REQUEST_PARENT", &|request, row| request.parent = log.number(row, "parent"));
     each("REQUEST_WORK", &|request, row| request.work = Some(work(log, row)));
+    each("REQUEST_WAIT", &|request, row| request.wait = Some(work(log, row)));
     all
 }
 
-fn request(log: &Log<'_>, row: u32) -> Request {
+fn request(log: &Rows<'_>, row: u32) -> Request {
     let text = |field: &str| log.text(row, field).unwrap_or_default().to_owned();
     let either = |field: &str| log.number(row, field).map_or_else(|| text(field), |number| number.to_string());
     let number = |field: &str| log.number(row, field);
@@ -127,7 +130,7 @@ fn request(log: &Log<'_>, row: u32) -> Request {
     }
 }
 
-fn times(log: &Log<'_>, row: u32) -> Times {
+fn times(log: &Rows<'_>, row: u32) -> Times {
     let known = |field: &str| log.number(row, field);
     let time = |field: &str| known(field).unwrap_or(0);
     Times {
@@ -150,7 +153,7 @@ fn times(log: &Log<'_>, row: u32) -> Times {
     }
 }
 
-fn network(log: &Log<'_>, row: u32) -> Network {
+fn network(log: &Rows<'_>, row: u32) -> Network {
     let number = |field: &str| log.number(row, field).unwrap_or(0);
     Network {
         again_there: number("again_there"),
@@ -165,7 +168,7 @@ fn network(log: &Log<'_>, row: u32) -> Network {
     }
 }
 
-fn work(log: &Log<'_>, row: u32) -> Work {
+fn work(log: &Rows<'_>, row: u32) -> Work {
     let number = |field: &str| log.number(row, field).unwrap_or(0);
     Work {
         cpu: number("cpu_ns"),

@@ -4,6 +4,7 @@ mod calls;
 mod ends;
 mod observed;
 mod request_network;
+mod requests;
 mod session;
 mod waits;
 

@@ -1,6 +1,7 @@
 //! One connection: both directions reassembled, its protocol recognised, its exchanges told. It knows no time.
 
-use super::protocols::{self, ENOUGH, Opening};
+use super::opening::Opening;
+use super::protocols::{self, ENOUGH};
 use super::reassembly::{Piece, Reassembly};
 use super::{Dissector, Found};
 use stackline_events::unit::Direction;

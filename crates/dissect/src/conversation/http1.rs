@@ -4,7 +4,7 @@
 
 use super::{Dissector, Found, Kind, LONGEST_HEAD, MOST_WAITING, Role, name_of};
 use crate::conversation::http2::Http2;
-use crate::conversation::protocols::{Opening, Verdict};
+use crate::conversation::opening::{Opening, Verdict};
 use crate::conversation::turns::Turns;
 use stackline_events::unit::Direction;
 use std::collections::VecDeque;

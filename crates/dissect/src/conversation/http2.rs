@@ -9,7 +9,7 @@ mod grpc;
 mod hpack;
 
 use super::{Dissector, Found, Kind, LONGEST_HEAD, LONGEST_NAME, MOST_WAITING, Role, name_of};
-use crate::conversation::protocols::{Opening, Verdict};
+use crate::conversation::opening::{Opening, Verdict};
 use frames::{Frame, Frames, Gap, PREFACE, Step, What};
 use grpc::Messages;
 use stackline_events::unit::Direction;

@@ -3,15 +3,13 @@
 //! goes to [`tls`](super::tls). Rows, values and copied data are not looked at. After bytes that were not seen it goes on with a
 //! query at the beginning of a segment, unless the client pipelined before: then nothing more is known.
 
-mod texts;
-
 use super::records::{Extent, Fields, Input, Records, Skipped, Taken};
+use super::texts::Texts;
 use super::tls::Tls;
 use super::{Dissector, Found, Kind, LONGEST_NAME, MOST_WAITING, Role, name_of, query_name, renumber};
-use crate::conversation::protocols::{Opening, Verdict};
+use crate::conversation::opening::{Opening, Verdict};
 use stackline_events::unit::Direction;
 use std::collections::VecDeque;
-use texts::Texts;
 
 /// A type and a length.
 const HEAD: usize = 5;

@@ -2,48 +2,16 @@
 //! its file and its line in [`ALL`].
 
 use super::Dissector;
+use super::dns::Dns;
 use super::http1::Http1;
 use super::http2::Http2;
+use super::mysql::Mysql;
+use super::opening::{Opening, Verdict};
 use super::postgres::Postgres;
 use super::resp::Resp;
 use super::tls::Tls;
 use super::turns::Turns;
 use stackline_events::unit::Direction;
-
-/// The first bytes of both sides, and the port of the side that was connected to.
-#[derive(Clone, Copy, Debug)]
-pub struct Opening<'b> {
-    /// Of the initiator.
-    pub there: &'b [u8],
-    /// Of the responder.
-    pub back: &'b [u8],
-    /// Of the responder.
-    pub port: u16,
-}
-
-/// Whether a connection speaks a protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It does.
-    Yes,
-    /// It does not.
-    No,
-    /// More bytes will tell.
-    Perhaps,
-}
-
-impl Verdict {
-    /// By whether bytes begin with `beginning`, as far as there are any.
-    #[must_use]
-    pub fn begins(bytes: &[u8], beginning: &[u8]) -> Self {
-        let known = bytes.len().min(beginning.len());
-        match (bytes[..known] == beginning[..known], known == beginning.len()) {
-            (false, _) => Self::No,
-            (true, true) => Self::Yes,
-            (true, false) => Self::Perhaps,
-        }
-    }
-}
 
 /// A protocol.
 struct Protocol {
@@ -55,7 +23,9 @@ struct Protocol {
 const ALL: &[Protocol] = &[
     Protocol { recognise: super::http2::recognise, start: || Box::new(Http2::default()) },
     Protocol { recognise: super::http1::recognise, start: || Box::new(Http1::default()) },
+    Protocol { recognise: super::mysql::recognise, start: || Box::new(Mysql::default()) },
     Protocol { recognise: super::postgres::recognise, start: || Box::new(Postgres::default()) },
+    Protocol { recognise: super::dns::recognise, start: || Box::new(Dns::default()) },
     Protocol { recognise: super::resp::recognise, start: || Box::new(Resp::default()) },
     Protocol { recognise: super::tls::recognise, start: || Box::new(Tls::default()) },
 ];
@@ -84,4 +54,45 @@ pub fn recognise(opening: &Opening<'_>, ended: bool) -> Option<Box<dyn Dissector
 #[must_use]
 pub fn by_turns() -> Box<dyn Dissector> {
     Box::new(Turns::new("by turns", Direction::There))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// First bytes of both sides, and the protocol they tell.
+    const OPENINGS: &[(&[u8], &[u8], &str)] = &[
+        (b"GET / HTTP/1.1\r\n\r\n", b"", "HTTP/1.1"),
+        (b"\x16\x03\x01\x00\xc8\x01\x00\x00\xc4", b"", "TLS, by turns"),
+        (b"*1\r\n$4\r\nPING\r\n", b"", "RESP"),
+        (b"PING\r\n", b"", "RESP"),
+        (b"\0\0\0\x0e\0\x03\0\0user\0\0", b"", "PostgreSQL"),
+        (b"\0\0\0\x08\x04\xd2\x16\x2f", b"", "PostgreSQL"),
+        (b"", b"\x4a\0\0\0\x0a8.0.36\0", "MySQL"),
+        (b"\0\x13\0\x01\x01\0\0\x01\0\0\0\0\0\0\x01a\0\0\x01\0\x01", b"", "DNS"),
+        (b"", b"220 ready\r\n", "by turns"),
+        (b"hello", b"hi", "by turns"),
+    ];
+
+    #[test]
+    fn first_bytes_tell_one_protocol() {
+        for (there, back, name) in OPENINGS {
+            let opening = Opening { there, back, port: 1 };
+            let told = recognise(&opening, true).map(|dissector| dissector.protocol());
+            assert_eq!(told, Some(*name));
+            let sure = ALL.iter().filter(|protocol| (protocol.recognise)(&opening) == Verdict::Yes).count();
+            assert_eq!(sure, usize::from(*name != "by turns"), "{name}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_chosen_before_the_bytes_tell() {
+        for (there, back, name) in OPENINGS.iter().filter(|(.., name)| *name != "by turns") {
+            for length in 0..there.len().max(back.len()) {
+                let (there, back) = (&there[..length.min(there.len())], &back[..length.min(back.len())]);
+                let told = recognise(&Opening { there, back, port: 1 }, false).map(|dissector| dissector.protocol());
+                assert!(told.is_none_or(|told| told == *name), "{name} after {length} bytes: {told:?}");
+            }
+        }
+    }
 }

@@ -179,6 +179,11 @@ impl<'b> Fields<'b> {
         Some(self.take(width)?.iter().fold(0, |number, byte| number << 8 | usize::from(*byte)))
     }
 
+    /// A number of up to eight bytes, the last of which weighs most.
+    pub(super) fn little(&mut self, width: usize) -> Option<u64> {
+        Some(self.take(width)?.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+    }
+
     /// What a number before it says how long it is; less, where the bytes end before.
     pub(super) fn vector(&mut self, width: usize) -> Option<&'b [u8]> {
         let length = self.number(width)?;

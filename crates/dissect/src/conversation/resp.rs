@@ -7,7 +7,7 @@ mod value;
 
 use super::records::Input;
 use super::{Dissector, Found, Kind, LONGEST_NAME, MOST_WAITING, Role, name_of};
-use crate::conversation::protocols::{Opening, Verdict};
+use crate::conversation::opening::{Opening, Verdict};
 use stackline_events::unit::Direction;
 use std::collections::VecDeque;
 use value::{Token, Value};

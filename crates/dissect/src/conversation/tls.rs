@@ -1,11 +1,12 @@
 //! TLS 1.2 and 1.3 (RFC 5246, RFC 8446): its handshake by the heads of records and what the two hellos say in clear, then application
 //! data by turns of records. Nothing is deciphered. In TLS 1.3 the client's Finished is told by its length, and two first records of
-//! the server that are of one length are session tickets, no response; data that a client sends early are not told.
+//! the server that are of one length are session tickets, no response; a last record of an alert's length is an alert. Data that a
+//! client sends early are not told.
 
 use super::records::{Extent, Fields, Input, Records, Skipped, Taken};
 use super::turns::Turns;
 use super::{Dissector, Found, Kind, LONGEST_HEAD, Role, name_of, renumber};
-use crate::conversation::protocols::{Opening, Verdict};
+use crate::conversation::opening::{Opening, Verdict};
 use stackline_events::unit::Direction;
 
 const CHANGE_CIPHER_SPEC: u8 = 20;
@@ -22,6 +23,8 @@ const FINISHED: [u64; 2] = [58, 74];
 const LONGEST_FLIGHT: usize = 3;
 /// Bytes of a record that may be a session ticket.
 const TICKET: std::ops::Range<u64> = 150..400;
+/// Bytes of a record that holds an alert of TLS 1.3, which looks like data.
+const HIDDEN_ALERT: u64 = 24;
 /// A ServerHello with these as its random number asks for another ClientHello (RFC 8446, 4.1.3).
 const RETRY: [u8; 8] = [0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11];
 
@@ -56,6 +59,10 @@ pub struct Tls {
     /// Records of the client after the server's flight, where each begins and ends.
     flight: Vec<(u64, u64)>,
     tickets: Tickets,
+    /// Alerts look like data: it is TLS 1.3.
+    hides_alerts: bool,
+    /// Records that are alerts if their side says nothing more.
+    alerts: Vec<(Direction, u64, u64)>,
     turns: Turns,
 }
 
@@ -130,6 +137,8 @@ impl Default for Tls {
             answered: false,
             flight: Vec::new(),
             tickets: Tickets::Over,
+            hides_alerts: false,
+            alerts: Vec::new(),
             turns: Turns::new("TLS, by turns", Direction::There),
         }
     }
@@ -174,6 +183,7 @@ impl Dissector for Tls {
     }
 
     fn end(&mut self, side: Direction, at: u64, found: &mut Vec<Found>) {
+        self.alerts.retain(|(from, ..)| *from != side);
         self.settle(found);
         match self.phase {
             Phase::Data | Phase::Void => {}
@@ -282,6 +292,7 @@ impl Tls {
         found.push(Found::Named { exchange: 0, role: Role::Response, name: name.into() });
         let same = !hello.session.is_empty() && hello.session == self.offer.session;
         let resumed = if newer { hello.key_known && self.offer.ticket } else { same };
+        self.hides_alerts = newer;
         if newer {
             self.phase = Phase::Flight;
         } else {
@@ -362,8 +373,24 @@ impl Tls {
         }
     }
 
-    /// A record of application data, or a ticket.
+    /// A record of application data, or what looks like one.
     fn data(&mut self, side: Direction, at: u64, end: u64, found: &mut Vec<Found>) {
+        let is_first = self.alerts.iter().all(|(from, ..)| *from != side);
+        if self.hides_alerts && end - at == HIDDEN_ALERT && is_first {
+            return self.alerts.push((side, at, end));
+        }
+        self.release(found);
+        self.data_or_ticket(side, at, end, found);
+    }
+
+    /// What was held for alerts is data.
+    fn release(&mut self, found: &mut Vec<Found>) {
+        for (side, at, end) in std::mem::take(&mut self.alerts) {
+            self.data_or_ticket(side, at, end, found);
+        }
+    }
+
+    fn data_or_ticket(&mut self, side: Direction, at: u64, end: u64, found: &mut Vec<Found>) {
         let is_ticket;
         (self.tickets, is_ticket) = match (self.tickets, side) {
             (Tickets::Before { .. }, Direction::Back) => (Tickets::Before { seen: true }, true),
@@ -394,6 +421,7 @@ impl Tls {
             self.server_end = self.server_end.max(at + count);
         }
         if self.phase == Phase::Data {
+            self.release(found);
             self.settle(found);
             self.turned(|turns, found| turns.unseen(side, at, count, found), found);
         }

@@ -1,3 +1,5 @@
+//! Packets of network namespaces made here, counted and compared.
+
 use super::*;
 use nix::sched::{CloneFlags, unshare};
 use stackline_events::clock::now_ns;

@@ -1,3 +1,5 @@
+//! Requests over a path whose times are known.
+
 use super::*;
 use crate::account::{Part, account};
 
@@ -199,7 +201,7 @@ fn a_question_after_a_name_belongs_to_the_connection_behind_it() {
     path.send(5048, 1, ANSWER, "");
     let done = path.finish();
     let dns = done.iter().find(|exchange| exchange.protocol == "DNS").unwrap();
-    assert_eq!((dns.name.as_str(), dns.status.as_str(), dns.request.again), ("web.test", "NOERROR", 1));
+    assert_eq!((dns.name.as_str(), dns.status.as_str(), dns.request.again), ("A web.test", "NOERROR", 1));
     let get = done.iter().find(|exchange| exchange.name == "GET /a").unwrap();
     assert_eq!(parts(get)[0], (Part::Lookup, 5030));
 }

@@ -91,6 +91,9 @@ pub(crate) struct NetExec {
     /// Root of the network's randomness instead of the one written
     #[arg(long, value_name = "NUMBER")]
     pub(crate) seed: Option<u64>,
+    /// Trace the program's requests, as `stackline trace --on SPEC HOST -- COMMAND` does
+    #[arg(long, conflicts_with_all = ["network", "join", "seed", "expression"])]
+    pub(crate) trace: bool,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,

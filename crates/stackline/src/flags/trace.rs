@@ -34,6 +34,9 @@ pub(crate) struct Trace {
     /// Keep names of requests with all that is in them: values of queries, literals of statements
     #[arg(long)]
     pub(crate) keep_contents: bool,
+    /// Run the programs again with a link of the network changed, such as 'link client - edge 100 Mbit/s', and compare; once for each
+    #[arg(long = "try", value_name = "LINK")]
+    pub(crate) tries: Vec<String>,
     /// The name of the run that is kept
     #[arg(long, value_name = "NAME", default_value = "trace")]
     pub(crate) name: String,

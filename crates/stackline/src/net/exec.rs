@@ -15,6 +15,9 @@ use stackline_emu::server::{self, ClientChannel};
 /// Runs a program on a host of a network that is there as long as somebody runs a program on it.
 pub(super) fn exec(flags: &flags::NetExec) -> Result {
     let (text, host) = flags.text()?;
+    if flags.trace {
+        return crate::trace::one(&text, host, &flags.command);
+    }
     let (mut emulation, network) = match up::by_name(&text)? {
         Some((emulation, up)) => (emulation, as_it_is(flags, up.network)?),
         None => {

@@ -20,6 +20,45 @@ pub(super) fn set(flags: &NetSet) -> Result {
     Ok(Exit::Done)
 }
 
+/// A link of a network as a text changes it: `link client - edge 100 Mbit/s`; what the text leaves out stays.
+pub(crate) fn link_of_text(network: &Network, text: &str) -> Result<(usize, Link)> {
+    let example = "--try 'link client - edge 100 Mbit/s'";
+    let wrong =
+        || Error::input(format!("`{text}` is no link")).hint(format!("as the language writes one: `{example}`"));
+    let words: Vec<&str> = text.trim().trim_end_matches(';').split_whitespace().collect();
+    let ["link", first, arrow @ ("-" | "->"), second, rest @ ..] = &words[..] else { return Err(wrong()) };
+    let at = link_named(network, &format!("{first}{arrow}{second}"))?;
+    if let Some(other) = words.iter().find(|word| ["mtu", "jitter", "duplicate"].contains(word)) {
+        return Err(Error::input(format!("{other} of a link cannot be changed while programs run on it"))
+            .hint("rate, delay, loss and queue can"));
+    }
+    // A rate alone leaves the delay as it is; the language wants one.
+    let is_time = |word: &&str| {
+        let unit = ["ns", "us", "ms", "s"].iter().find_map(|unit| word.strip_suffix(unit));
+        unit.is_some_and(|number| number.is_empty() || number.parse::<f64>().is_ok())
+    };
+    let has_delay = words.iter().any(is_time);
+    let behind_rate = rest.iter().position(|word| ["loss", "queue"].contains(word)).unwrap_or(rest.len());
+    let (rate, more) = rest.split_at(behind_rate);
+    let delay = if has_delay { "" } else { " 0 s " };
+    let value = [&rate.join(" "), delay, &more.join(" ")].join(" ");
+    let plan = Source::value("--try", ["network try { host a, b; link a - b ", &value, "; }"], example)?;
+    let [Network { links, .. }] = &plan.networks[..] else { return Err(wrong()) };
+    let [new] = &links[..] else { return Err(wrong()) };
+    let mut result = network.links[at].clone();
+    result.rate = new.rate.clone();
+    if has_delay {
+        (result.delay, result.delays) = (new.delay, new.delays.clone());
+    }
+    if words.contains(&"loss") {
+        result.loss = new.loss.clone();
+    }
+    if words.contains(&"queue") {
+        result.queue.clone_from(&new.queue);
+    }
+    Ok((at, result))
+}
+
 /// The link that the names of its ends mean.
 fn link_named(network: &Network, word: &str) -> Result<usize> {
     let plain: String = word.chars().filter(|c| !c.is_whitespace()).collect();
@@ -101,5 +140,29 @@ fn limited(text: &str, new: &Queue, old: Option<&Queue>) -> Queue {
     match old {
         Some(old) if !named => Queue { discipline: old.discipline, ecn: old.ecn, ..new.clone() },
         _ => new.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stackline_core::time::Duration;
+
+    #[test]
+    fn what_the_text_of_a_link_leaves_out_stays() {
+        let text = "network n { host a, b; router r; link a - r 10 Mbit/s 5 ms loss 2%; link r - b 1 Gbit/s 1 ms; }";
+        let network = &Source::value("-e", ["", text, ""], "").unwrap().networks[0];
+        let changed = |text: &str| link_of_text(network, text).unwrap();
+        let (at, link) = changed("link a - r 100 Mbit/s");
+        assert_eq!((at, link.delay, &link.loss), (0, Duration(5_000_000), &network.links[0].loss));
+        assert_ne!(link.rate, network.links[0].rate);
+        let (at, link) = changed("link b - r 1 Gbit/s 20ms;");
+        assert_eq!((at, link.delay), (1, Duration(20_000_000)));
+        let (_, link) = changed("link a - r 1 Mbit/s loss 10% queue 20 KiB");
+        assert_eq!(link.delay, Duration(5_000_000));
+        assert!(link.loss != network.links[0].loss && link.queue.is_some());
+        for wrong in ["a - r 1 Mbit/s", "link a - b 1 Mbit/s", "link a - r 1 Mbit/s mtu 400", "link a - r", "link"] {
+            assert!(link_of_text(network, wrong).is_err(), "{wrong}");
+        }
     }
 }

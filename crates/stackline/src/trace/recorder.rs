@@ -10,6 +10,7 @@ use stackline_monitor::observe::connections::Connections;
 use stackline_monitor::observe::sockets::{SocketChange, TcpState, Transport};
 use stackline_requests::builder::Origin;
 use stackline_requests::emit::{self, Known, Work};
+use stackline_requests::exchange::Kind;
 use stackline_requests::parents::{Span, parents};
 use stackline_requests::{Builder, Exchange, Host, SocketEvent, Unknown};
 use stackline_runs::events::{Spool, Spooling};
@@ -17,6 +18,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What threads did is remembered for so long.
 const REMEMBERED_NS: u64 = 30_000_000_000;
+/// A request that lies unread for less is read at once.
+const UNREAD_NS: u64 = 200_000;
 /// Requests of which it is told what they were made for, at most.
 const MOST_SPANS: usize = 1 << 20;
 /// Connections that have a name in the index, at most.
@@ -39,11 +42,15 @@ pub(super) struct Recorder {
     /// What is seen at the doors of hosts, apart where the network itself is recorded.
     doors: Option<(Spool, BTreeMap<String, EventLog>)>,
     spans: Vec<Span>,
+    /// Times of calls by unit, ns; in the end only of those that no other was made for.
+    totals: BTreeMap<i64, u64>,
     flows: BTreeMap<u32, Flow>,
     pub(super) count: u64,
     pub(super) by_protocol: BTreeMap<&'static str, u64>,
     pub(super) programs: BTreeMap<(String, String), BTreeSet<&'static str>>,
     pub(super) foreign: u64,
+    /// Since when records may have been lost, if any were.
+    lost_since_ns: u64,
 }
 
 impl Recorder {
@@ -61,11 +68,13 @@ impl Recorder {
             logs: BTreeMap::new(),
             doors: None,
             spans: Vec::new(),
+            totals: BTreeMap::new(),
             flows: BTreeMap::new(),
             count: 0,
             by_protocol: BTreeMap::new(),
             programs: BTreeMap::new(),
             foreign: 0,
+            lost_since_ns: 0,
         }
     }
 
@@ -146,6 +155,7 @@ impl Recorder {
         let ends: BTreeMap<i64, (usize, u64)> =
             spans.iter().map(|span| (span.unit, (span.client_host.unwrap_or(0), span.asked.1))).collect();
         for (child, parent, ppm) in parents(&spans) {
+            self.totals.remove(&child);
             let (host, at_ns) = ends.get(&child).copied().unwrap_or_default();
             let host = self.hosts.get(host).cloned().unwrap_or_default();
             put(&mut self.logs, &host, "REQUEST_PARENT", at_ns, &[child.into(), parent.into(), i64::from(ppm).into()]);
@@ -155,7 +165,13 @@ impl Recorder {
     }
 
     /// Events that were lost are one themselves.
-    pub(super) fn lost(&mut self, at_ns: u64, count: u64) {
+    pub(super) fn lost(&mut self, at_ns: u64, packets: u64, records: u64) {
+        let count = packets + records;
+        if records > 0 {
+            self.builder.lost_sockets();
+            self.times.lost(self.lost_since_ns, at_ns);
+        }
+        self.lost_since_ns = at_ns;
         if let Some(host) = self.hosts.first().cloned().filter(|_| count > 0) {
             put(&mut self.logs, &host, "EVENTS_LOST", at_ns, &[count.into()]);
         }
@@ -164,6 +180,11 @@ impl Recorder {
     /// The hosts, by number.
     pub(super) fn hosts(&self) -> &[String] {
         &self.hosts
+    }
+
+    /// The times of requests that no other was made for, ns.
+    pub(super) fn totals(&self) -> Vec<u64> {
+        self.totals.values().copied().collect()
     }
 
     /// What the index knows of connections.
@@ -181,9 +202,9 @@ impl Recorder {
             self.foreign += 1;
             return;
         }
-        let work = self.work(exchange, server);
+        let (work, wait) = (self.work(exchange, server), self.wait(exchange));
         let names = (self.who.name(client).to_owned(), self.who.name(server).to_owned());
-        let known = Known { programs: (&names.0, &names.1), work, contents: self.contents };
+        let known = Known { programs: (&names.0, &names.1), work, wait, contents: self.contents };
         let (logs, mut doors) = (&mut self.logs, self.doors.as_mut().map(|(_, logs)| logs));
         emit::emit(exchange, &known, &self.hosts, &mut |host, name, at_ns, values| match &mut doors {
             Some(doors) if name == "NET_SEEN" => put(doors, host, name, at_ns, values),
@@ -216,6 +237,10 @@ impl Recorder {
         let request = &exchange.request;
         let from = request.read.or(request.arrived.map(|(_, last)| last)).unwrap_or(begin);
         let to = exchange.response.as_ref().and_then(|answer| answer.left).map_or(end, |(_, last)| last);
+        if exchange.kind == Kind::Call && exchange.void.is_none() {
+            let first = exchange.begin_ns().unwrap_or(begin);
+            self.totals.insert(emit::unit_of(exchange), end.saturating_sub(first));
+        }
         let process = |thread: u32| self.who.process(thread).unwrap_or(0);
         self.spans.push(Span {
             unit: emit::unit_of(exchange),
@@ -232,6 +257,18 @@ impl Recorder {
     fn work(&self, exchange: &Exchange, thread: u32) -> Option<Work> {
         let from = exchange.request.read?;
         let (to, _) = exchange.response.as_ref()?.left?;
+        self.did(thread, from, to)
+    }
+
+    /// What the thread that read a request did while that lay unread, where this is worth a word.
+    fn wait(&self, exchange: &Exchange) -> Option<Work> {
+        let (_, from) = exchange.request.arrived?;
+        let to = exchange.request.read.filter(|read| *read >= from + UNREAD_NS)?;
+        self.did(exchange.request.threads.1, from, to)
+    }
+
+    /// What a thread did from one moment to another.
+    fn did(&self, thread: u32, from: u64, to: u64) -> Option<Work> {
         if !self.has_threads || thread == 0 || to <= from || !self.who.is_traced(thread) {
             return None;
         }

@@ -40,6 +40,7 @@ mod simulated;
 mod spims;
 mod ssh;
 mod together;
+mod trace;
 mod traces;
 mod truth;
 mod watch;

@@ -1,3 +1,5 @@
+//! Random walks over conversations, and over mutated ones.
+
 use super::super::http2::tests::{Spoken, conversations};
 use super::*;
 use proptest::prelude::*;

@@ -1,3 +1,5 @@
+//! Conversations in HTTP/1 as scripts.
+
 use super::super::testing::{Script, lines, lines_cut};
 use super::*;
 

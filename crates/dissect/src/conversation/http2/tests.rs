@@ -1,3 +1,5 @@
+//! Conversations in HTTP/2 and gRPC as scripts.
+
 use super::super::testing::{lines, lines_cut};
 use super::*;
 

@@ -1,3 +1,5 @@
+//! Conversations with Redis as scripts.
+
 use super::super::testing::{Script, hostile, is_unharmed_by, lines, lines_cut};
 use super::*;
 use proptest::prelude::*;

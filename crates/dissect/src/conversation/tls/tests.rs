@@ -1,3 +1,5 @@
+//! Conversations in TLS as scripts.
+
 use super::super::testing::{Script, hostile, is_unharmed_by, lines, lines_cut};
 use super::*;
 use proptest::prelude::*;
@@ -62,8 +64,10 @@ fn a_handshake_of_1_3_then_data_by_turns() {
         ('>', &record(DATA, b"request")),
         ('<', &record(DATA, b"response")),
         ('<', &record(DATA, b"more of it")),
-        ('<', &record(ALERT, &[6; 19])),
+        ('>', &record(DATA, &[6; 19])),
+        ('<', &record(DATA, &[6; 19])),
         ('<', b""),
+        ('>', b""),
     ];
     let (there, back) = (hello.len(), ours.len() + flight.len());
     assert_eq!(
@@ -81,6 +85,25 @@ fn a_handshake_of_1_3_then_data_by_turns() {
             format!("1 response ends < {}", back + 538),
         ]
     );
+}
+
+#[test]
+fn data_of_an_alerts_length_are_data_where_more_follows() {
+    let script: Script<'_> = &[
+        ('>', &record(HANDSHAKE, &client_hello(&[], &[]))),
+        ('<', &record(HANDSHAKE, &server_hello(9, &[], &[newer()]))),
+        ('>', &record(DATA, &[4; 53])),
+        ('>', &record(DATA, &[5; 19])),
+        ('<', &record(DATA, &[5; 19])),
+        ('>', &record(DATA, &[5; 19])),
+        ('<', &record(DATA, b"response")),
+        ('>', &record(DATA, &[6; 19])),
+        ('>', b""),
+        ('<', b""),
+    ];
+    let told = told(script);
+    let requests: Vec<&String> = told.iter().filter(|line| line.contains("request ends")).collect();
+    assert_eq!((requests.len(), told.last().map(|line| &line[..15])), (3, Some("2 response ends")), "{told:?}");
 }
 
 #[test]
@@ -272,7 +295,7 @@ proptest! {
     fn hostile_bytes_are_harmless(moves in hostile(WORDS)) {
         let mut tls = Tls::default();
         prop_assert_eq!(is_unharmed_by(&mut tls, &moves), Ok(()));
-        prop_assert!(tls.hello.len() <= LONGEST_HEAD && tls.flight.len() <= LONGEST_FLIGHT + 1);
+        prop_assert!(tls.hello.len() <= LONGEST_HEAD && tls.flight.len() <= LONGEST_FLIGHT + 1 && tls.alerts.len() <= 2);
         prop_assert!(tls.sides.iter().all(|side| side.records.held().len() <= HEAD + LONGEST_RECORD));
     }
 }

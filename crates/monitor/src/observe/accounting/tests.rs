@@ -1,3 +1,5 @@
+//! What threads are known to have done, by events made by hand.
+
 use super::*;
 use proptest::prelude::*;
 

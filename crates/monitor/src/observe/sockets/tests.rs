@@ -1,3 +1,5 @@
+//! Records of sockets as a kernel wrote them, and a real ping-pong.
+
 use super::*;
 use crate::observe::connections::Connections;
 use proptest::prelude::*;

@@ -1,3 +1,5 @@
+//! Records of threads as a kernel wrote them, and a program that sleeps, computes and waits.
+
 use super::*;
 use crate::clock::monotonic_ns;
 use crate::kernel_trace::Format;

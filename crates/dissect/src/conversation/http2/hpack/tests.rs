@@ -1,3 +1,5 @@
+//! The examples of RFC 7541, and hostile headers.
+
 use super::*;
 
 /// The bytes of an example, as the RFC writes them.

@@ -1,6 +1,6 @@
 //! Texts of the statements that a client prepared, by their names: at most so many of them.
 
-use super::super::{LONGEST_NAME, name_of};
+use super::{LONGEST_NAME, name_of};
 use std::collections::BTreeMap;
 
 /// Statements of one connection of which the text is known.

@@ -1,0 +1,183 @@
+//! Requests of programs that are not ours: each cause planted alone in a table of what a trace tells, and found first.
+
+use super::*;
+use stackline_events::Value;
+
+const PARTS: [&str; 11] =
+    ["lookup", "connect", "handshake", "client", "hold", "there", "unread", "work", "sending", "back", "client_unread"];
+
+/// A request: who, when it ended, its parts in ms, and what is said beside.
+#[derive(Clone, Default)]
+struct Planted {
+    protocol: &'static str,
+    client: &'static str,
+    server: &'static str,
+    end_ms: u64,
+    parts: Vec<(&'static str, i64)>,
+    work: Vec<(usize, i64)>,
+    network: Vec<(usize, i64)>,
+    bytes: (i64, i64),
+    parent: Option<i64>,
+    unknown: Option<&'static str>,
+}
+
+impl Planted {
+    fn of(end_ms: u64, parts: &[(&'static str, i64)]) -> Self {
+        let parts = parts.to_vec();
+        Self { protocol: "HTTP/1.1", client: "a", server: "b", end_ms, parts, bytes: (100, 500), ..Self::default() }
+    }
+}
+
+fn table(requests: &[Planted]) -> Table {
+    let mut table = Table::default();
+    for (unit, one) in requests.iter().enumerate() {
+        let unit = Value::from(unit as i64);
+        let at_ns = one.end_ms * MS;
+        let call = [unit, "call".into(), one.protocol.into(), 1.into(), "GET /".into(), "200".into()];
+        let ends = [one.client.into(), one.server.into(), "curl".into(), "httpd".into()];
+        let sizes = [one.bytes.0.into(), one.bytes.1.into(), 0.into(), one.unknown.map_or(Value::Absent, Value::from)];
+        table.push("REQUEST", one.client, at_ns, &[&call[..], &ends, &sizes].concat());
+        if one.unknown.is_some() {
+            continue;
+        }
+        let part = |name: &str| one.parts.iter().find(|(of, _)| of == &name).map(|(_, ms)| *ms * MS as i64);
+        let total: i64 = PARTS.iter().filter_map(|name| part(name)).sum();
+        let mut times = vec![unit, total.into()];
+        times.extend(PARTS.map(|name| Value::from(part(name))));
+        times.push((2 * MS).into());
+        table.push("REQUEST_TIME", one.client, at_ns, &times);
+        let mut row = |keyword: &str, count: usize, values: &[(usize, i64)]| {
+            if !values.is_empty() {
+                let mut fields = vec![Value::from(0); count];
+                fields[0] = unit;
+                values.iter().for_each(|(at, value)| fields[*at] = (*value).into());
+                table.push(keyword, one.client, at_ns, &fields);
+            }
+        };
+        row("REQUEST_NETWORK", 10, &one.network);
+        row("REQUEST_WORK", 11, &one.work);
+        if let Some(parent) = one.parent {
+            table.push("REQUEST_PARENT", one.client, at_ns, &[unit, parent.into(), 980_000.into()]);
+        }
+    }
+    table
+}
+
+fn found(requests: &[Planted]) -> Vec<Finding> {
+    of_events(&table(requests))
+}
+
+fn first(requests: &[Planted]) -> (&'static str, f64) {
+    let found = found(requests);
+    (found[0].kind, found[0].share)
+}
+
+/// Ten requests, each like this one, one after the other.
+fn ten(one: &Planted) -> Vec<Planted> {
+    let all: i64 = one.parts.iter().map(|(_, ms)| ms).sum();
+    (1..=10).map(|at| Planted { end_ms: 1000 + at * (all as u64 + 50), ..one.clone() }).collect()
+}
+
+#[test]
+fn each_cause_is_named_first() {
+    let way = [("there", 1), ("back", 1)];
+    let with = |more: &[(&'static str, i64)]| Planted::of(0, &[&way[..], more].concat());
+    let work = |field: usize| Planted { work: vec![(field, 20 * MS as i64)], ..with(&[("work", 20)]) };
+    let network =
+        |field: usize, part: &'static str| Planted { network: vec![(field, 18 * MS as i64)], ..with(&[(part, 18)]) };
+    for (planted, kind) in [
+        (with(&[("lookup", 20)]), "slow_lookup"),
+        (with(&[("connect", 2)]), "connection_per_request"),
+        (with(&[("connect", 1), ("handshake", 9)]), "handshake_per_request"),
+        (with(&[("unread", 20)]), "server_away"),
+        (with(&[("work", 20)]), "server_takes"),
+        (work(2), "server_computes"),
+        (work(3), "server_no_core"),
+        (work(4), "server_lock"),
+        (work(5), "server_disk"),
+        (work(6), "server_sleeps"),
+        (work(8), "server_child"),
+        (work(9), "server_stopped"),
+        (with(&[("client_unread", 20)]), "client_reads_late"),
+        (network(5, "hold"), "request_held"),
+        (network(6, "sending"), "request_held"),
+        (network(2, "hold"), "request_loss"),
+        (network(8, "sending"), "request_window"),
+    ] {
+        let (first, share) = first(&ten(&planted));
+        assert_eq!(first, kind);
+        let all: i64 = planted.parts.iter().map(|(_, ms)| ms).sum();
+        assert!(share > 0.4 && share <= 1.0, "{kind}: {share} of {all} ms");
+    }
+    let long = Planted { bytes: (100, 5_000_000), ..with(&[("sending", 400)]) };
+    assert_eq!(first(&ten(&long)).0, "request_rate");
+}
+
+#[test]
+fn of_healthy_requests_nothing_is_alleged() {
+    let found = found(&ten(&Planted::of(0, &[("there", 5), ("work", 0), ("back", 5)])));
+    assert_eq!(found.iter().map(|one| one.kind).collect::<Vec<_>>(), ["healthy"]);
+    assert!(found[0].sentence.contains("100 % is their way"), "{}", found[0].sentence);
+}
+
+#[test]
+fn requests_that_wait_while_the_server_works_on_others_are_queued() {
+    // Four come at once, each takes 20 ms, one after the other.
+    let one = |at: i64| {
+        Planted::of(1000 + 20 * (at as u64 + 1), &[("there", 1), ("unread", 20 * at), ("work", 19), ("back", 0)])
+    };
+    let requests: Vec<Planted> = (0..4).map(one).collect();
+    let found = found(&requests);
+    assert_eq!(found[0].kind, "server_one_at_a_time");
+    assert!(found[0].sentence.contains("1 at a time"), "{}", found[0].sentence);
+}
+
+#[test]
+fn a_wait_beyond_the_quickest_is_the_networks() {
+    let mut requests = ten(&Planted::of(0, &[("there", 40), ("back", 1)]));
+    requests[3].parts = vec![("there", 1), ("back", 1)];
+    assert_eq!(first(&requests).0, "request_queue");
+}
+
+#[test]
+fn what_a_server_asks_others_is_their_time() {
+    // A request of 60 ms, in which five are made to a database, each 10 ms of way and nothing else.
+    let outer = Planted {
+        end_ms: 1060,
+        work: vec![(2, 5 * MS as i64)],
+        ..Planted::of(0, &[("there", 2), ("work", 56), ("back", 2)])
+    };
+    let inner = |at: u64| Planted {
+        protocol: "RESP",
+        client: "b",
+        server: "c",
+        end_ms: 1014 + 10 * at,
+        parent: Some(0),
+        ..Planted::of(0, &[("there", 5), ("back", 5)])
+    };
+    let requests: Vec<Planted> = [outer].into_iter().chain((0..5).map(inner)).collect();
+    let found = found(&requests);
+    assert_eq!(found[0].kind, "chatty_requests");
+    assert!(found[0].sentence.contains("5 requests b > c"), "{}", found[0].sentence);
+    assert!((found[0].share - 50.0 / 60.0).abs() < 0.02, "{}", found[0].share);
+}
+
+#[test]
+fn requests_without_an_answer_are_counted() {
+    let mut requests = ten(&Planted::of(0, &[("there", 5), ("back", 5)]));
+    requests[0].unknown = Some("nothing answered it");
+    requests[1].unknown = Some("nothing answered it");
+    let found = found(&requests);
+    assert_eq!(found[0].kind, "unanswered_requests");
+    assert!((found[0].share - 0.2).abs() < 1e-9);
+}
+
+#[test]
+fn costs_add_up_and_say_what_would_be_left() {
+    let found = found(&ten(&Planted {
+        work: vec![(2, 30 * MS as i64)],
+        ..Planted::of(0, &[("there", 5), ("work", 30), ("back", 5)])
+    }));
+    assert!((found[0].share - 0.75).abs() < 1e-9, "{found:?}");
+    assert!(found[0].evidence[1].what.contains("100 ms instead of 400 ms"), "{found:?}");
+}

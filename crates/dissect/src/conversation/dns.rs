@@ -1,0 +1,335 @@
+//! DNS (RFC 1035): the head of a message and its first question, of a datagram by [`message`], of a connection (RFC 7766) as a
+//! dissector. A response answers the question of its number and name, in any order; a transfer of a zone has several responses, of
+//! which each is a part. Records are not looked at.
+
+use super::records::{Extent, Fields, Input, Records, Skipped, Taken};
+use super::{Dissector, Found, Kind, MOST_WAITING, Role, name_of};
+use crate::conversation::opening::{Opening, Verdict};
+use stackline_events::unit::Direction;
+
+/// Bytes of a message's head.
+const HEAD: usize = 12;
+/// Bytes of a name as it is sent, at most (RFC 1035, 2.3.4).
+const LONGEST: usize = 255;
+/// Pointers of a name that are followed, at most.
+const MOST_POINTERS: usize = 8;
+/// Bytes of a message that are held, at most: its head and a question, which comes first.
+const KEEP: usize = HEAD + LONGEST + 4;
+/// A question for all of a zone, and for what changed in it.
+const ZONE: u16 = 252;
+const CHANGES: u16 = 251;
+/// The mark of a response, and which bits say what it is about.
+const RESPONSE: u16 = 1 << 15;
+
+/// A message, as far as it says what answers what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Of a question and its response.
+    pub id: u16,
+    /// Whether it is a response.
+    pub response: bool,
+    /// The name of the first question, as `www.example.org`; empty where there is none, `.` of the root.
+    pub question: String,
+    /// The type of the first question: 1 is `A`, 28 is `AAAA`.
+    pub kind: u16,
+    /// The code of a response: 0 is no error, 3 no such name.
+    pub code: u8,
+}
+
+/// What a datagram says, or what of it was captured; `None`: it is no DNS, or its question was cut off.
+#[must_use]
+pub fn message(bytes: &[u8]) -> Option<Message> {
+    let mut fields = Fields(bytes);
+    let mut number = || fields.number(2).and_then(|number| u16::try_from(number).ok());
+    let (id, bits, questions) = (number()?, number()?, number()?);
+    let counts = [number()?, number()?, number()?];
+    let operation = bits >> 11 & 15;
+    // A question holds no answers, and one bit is always 0.
+    let is_dns = operation <= 6 && bits & 0x40 == 0 && questions <= 1 && (questions == 1 || bits & RESPONSE != 0);
+    let is_question = bits & RESPONSE == 0 && operation == 0;
+    if !is_dns || (is_question && bits & 15 != 0) || (is_question && counts[0] > 0) {
+        return None;
+    }
+    let (question, kind) = if questions == 1 { question(bytes)? } else { (String::new(), 0) };
+    Some(Message { id, response: bits & RESPONSE != 0, question, kind, code: (bits & 15) as u8 })
+}
+
+/// The first question: its name and type.
+fn question(bytes: &[u8]) -> Option<(String, u16)> {
+    let (name, behind) = name(bytes, HEAD)?;
+    let kind = bytes.get(behind..behind + 4)?;
+    Some((name, u16::from_be_bytes([kind[0], kind[1]])))
+}
+
+/// A name that begins at that byte of a message, and where it ends.
+fn name(bytes: &[u8], at: usize) -> Option<(String, usize)> {
+    let (mut text, mut at, mut behind, mut pointers) = (Vec::new(), at, None, 0);
+    loop {
+        let length = usize::from(*bytes.get(at)?);
+        match length {
+            0 => break,
+            1..=63 => {
+                text.extend_from_slice(bytes.get(at + 1..at + 1 + length)?);
+                text.push(b'.');
+                at += 1 + length;
+            }
+            0xc0.. if pointers < MOST_POINTERS => {
+                pointers += 1;
+                behind = behind.or(Some(at + 2));
+                at = (length & 0x3f) << 8 | usize::from(*bytes.get(at + 1)?);
+            }
+            _ => return None,
+        }
+        if text.len() > LONGEST {
+            return None;
+        }
+    }
+    if text.len() > 1 {
+        text.pop();
+    }
+    let text = if text.is_empty() { ".".into() } else { name_of(&text) };
+    Some((text, behind.unwrap_or(at + 1)))
+}
+
+/// What a type is called.
+fn name_of_kind(kind: u16) -> String {
+    let name = match kind {
+        1 => "A",
+        2 => "NS",
+        5 => "CNAME",
+        6 => "SOA",
+        12 => "PTR",
+        15 => "MX",
+        16 => "TXT",
+        28 => "AAAA",
+        33 => "SRV",
+        43 => "DS",
+        48 => "DNSKEY",
+        64 => "SVCB",
+        65 => "HTTPS",
+        CHANGES => "IXFR",
+        ZONE => "AXFR",
+        255 => "ANY",
+        _ => return format!("TYPE{kind}"),
+    };
+    name.into()
+}
+
+fn name_of_code(code: u8) -> String {
+    let name = match code {
+        0 => "NOERROR",
+        1 => "FORMERR",
+        2 => "SERVFAIL",
+        3 => "NXDOMAIN",
+        4 => "NOTIMP",
+        5 => "REFUSED",
+        9 => "NOTAUTH",
+        _ => return format!("RCODE{code}"),
+    };
+    name.into()
+}
+
+impl Message {
+    /// `A www.example.org` of a question, `NXDOMAIN` of a response.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self.response {
+            true => name_of_code(self.code),
+            false => name_of(format!("{} {}", name_of_kind(self.kind), self.question).as_bytes()),
+        }
+    }
+}
+
+/// Whether a connection speaks it: it begins with a length and a question of just that length.
+pub(super) fn recognise(opening: &Opening<'_>) -> Verdict {
+    let there = opening.there;
+    let begins = match *there {
+        [] => opening.back.is_empty(),
+        [0..=1] => true,
+        [0..=1, _] => true,
+        // No operation but a query, one question, no answers.
+        [0..=1, _, _, _, ref rest @ ..] => {
+            let known = [0, 0, 0, 1, 0, 0];
+            let marks = rest.iter().zip(known).zip([0xfe, 0x4f, 0xff, 0xff, 0xff, 0xff]);
+            marks.into_iter().all(|((byte, wanted), mask)| byte & mask == wanted)
+        }
+        [0..=1, _, _] => true,
+        _ => false,
+    };
+    match (begins, message(there.get(2..).unwrap_or_default())) {
+        (true, Some(message)) if !message.response => Verdict::Yes,
+        (true, None) if opening.back.is_empty() => Verdict::Perhaps,
+        _ => Verdict::No,
+    }
+}
+
+/// One connection.
+#[derive(Debug, Default)]
+pub struct Dns {
+    sides: [Side; 2],
+    /// Questions that are not answered yet.
+    waiting: Vec<Waiting>,
+    next: u64,
+    /// Where messages begin is not known any more.
+    gone: bool,
+}
+
+#[derive(Debug, Default)]
+struct Side {
+    records: Records,
+    /// The exchange whose message goes on, once it is told.
+    exchange: Option<u64>,
+}
+
+/// A question that is not answered yet.
+#[derive(Debug)]
+struct Waiting {
+    exchange: u64,
+    id: u16,
+    question: String,
+    kind: u16,
+    /// Behind the last response of a transfer so far.
+    end: Option<u64>,
+}
+
+impl Waiting {
+    /// Whether a response may be one of several.
+    const fn is_transfer(&self) -> bool {
+        matches!(self.kind, ZONE | CHANGES)
+    }
+}
+
+impl Dissector for Dns {
+    fn bytes(&mut self, side: Direction, at: u64, bytes: &[u8], found: &mut Vec<Found>) {
+        let mut input = Input { at, bytes };
+        while !self.gone {
+            match self.sides[side as usize].records.next(&mut input, extent) {
+                None => return,
+                Some(Taken::Head) => self.headed(side, found),
+                Some(Taken::Whole) => self.message(side, found),
+                Some(Taken::Wrong) => self.lose("it is not DNS", found),
+            }
+        }
+    }
+
+    fn unseen(&mut self, side: Direction, _: u64, count: u64, found: &mut Vec<Found>) {
+        if self.gone {
+            return;
+        }
+        let skipped = self.sides[side as usize].records.unseen(count);
+        if matches!(skipped, Skipped::Whole | Skipped::Beyond) {
+            self.message(side, found);
+        }
+        if matches!(skipped, Skipped::Beyond | Skipped::Lost) {
+            self.lose("bytes of it were not captured", found);
+        }
+    }
+
+    fn end(&mut self, side: Direction, _: u64, found: &mut Vec<Found>) {
+        if !self.gone && !self.sides[side as usize].records.is_between() {
+            self.lose("the connection ended within it", found);
+        }
+        if side == Direction::Back {
+            let transfers: Vec<Waiting> = self.waiting.extract_if(.., |waiting| waiting.end.is_some()).collect();
+            transfers.into_iter().for_each(|waiting| ends(&waiting, found));
+        }
+    }
+
+    fn protocol(&self) -> &'static str {
+        "DNS"
+    }
+}
+
+impl Dns {
+    /// Nothing more is known: a length stands nowhere but between messages.
+    fn lose(&mut self, why: &'static str, found: &mut Vec<Found>) {
+        let begun = self.sides[0].exchange.take();
+        let waiting = self.waiting.drain(..).map(|waiting| waiting.exchange);
+        found.extend(waiting.chain(begun).map(|exchange| Found::Void { exchange, why }));
+        self.gone = true;
+    }
+
+    /// The length of a message is there. Which question a response answers is known when it is whole.
+    fn headed(&mut self, side: Direction, found: &mut Vec<Found>) {
+        if side == Direction::Back {
+            return;
+        }
+        let (exchange, at) = (self.next, self.sides[0].records.at());
+        self.next += 1;
+        self.sides[0].exchange = Some(exchange);
+        found.push(Found::Begins { exchange, role: Role::Request, kind: Kind::Call, side, at });
+    }
+
+    /// A message is whole.
+    fn message(&mut self, side: Direction, found: &mut Vec<Found>) {
+        let records = &self.sides[side as usize].records;
+        let message = message(records.held().get(2..).unwrap_or_default());
+        let (at, end) = (records.at(), records.end());
+        let Some(message) = message.filter(|message| message.response == (side == Direction::Back)) else {
+            return self.unknown(side, found);
+        };
+        match side {
+            Direction::There => self.question(message, end, found),
+            Direction::Back => self.response(&message, at, end, found),
+        }
+    }
+
+    /// A message of which the question is not known; the next one may be.
+    fn unknown(&mut self, side: Direction, found: &mut Vec<Found>) {
+        if let Some(exchange) = self.sides[side as usize].exchange.take() {
+            found.push(Found::Void { exchange, why: "its question is not known" });
+        }
+    }
+
+    fn question(&mut self, message: Message, at: u64, found: &mut Vec<Found>) {
+        let Some(exchange) = self.sides[0].exchange.take() else { return };
+        let (role, name) = (Role::Request, message.name());
+        found.push(Found::Named { exchange, role, name });
+        found.push(Found::Ends { exchange, role, side: Direction::There, at });
+        let Message { id, question, kind, .. } = message;
+        self.waiting.push(Waiting { exchange, id, question, kind, end: None });
+        if self.waiting.len() > MOST_WAITING {
+            let oldest = self.waiting.remove(0);
+            found.push(Found::Void { exchange: oldest.exchange, why: "too many questions wait" });
+        }
+    }
+
+    fn response(&mut self, message: &Message, at: u64, end: u64, found: &mut Vec<Found>) {
+        let answers = |waiting: &Waiting| {
+            // Further responses of a transfer may leave the question out.
+            let same = waiting.kind == message.kind && waiting.question.eq_ignore_ascii_case(&message.question);
+            waiting.id == message.id && (same || message.question.is_empty())
+        };
+        let Some(index) = self.waiting.iter().position(answers) else { return };
+        let waiting = &mut self.waiting[index];
+        let (exchange, role, side, kind) = (waiting.exchange, Role::Response, Direction::Back, Kind::Call);
+        if waiting.end.is_none() {
+            found.push(Found::Begins { exchange, role, kind, side, at });
+            found.push(Found::Named { exchange, role, name: message.name() });
+        }
+        waiting.end = Some(end);
+        if waiting.is_transfer() && message.code == 0 {
+            found.push(Found::Part { exchange, side, at: end });
+        } else {
+            ends(&self.waiting.remove(index), found);
+        }
+    }
+}
+
+/// The response is whole.
+fn ends(waiting: &Waiting, found: &mut Vec<Found>) {
+    if let Waiting { exchange, end: Some(at), .. } = *waiting {
+        found.push(Found::Ends { exchange, role: Role::Response, side: Direction::Back, at });
+    }
+}
+
+fn extent(head: &[u8]) -> Extent {
+    match Fields(head).number(2) {
+        None => Extent::More,
+        Some(length) if length >= HEAD => Extent::Record { length: 2 + length as u64, keep: 2 + KEEP },
+        Some(_) => Extent::Wrong,
+    }
+}
+
+#[cfg(test)]
+mod tests;

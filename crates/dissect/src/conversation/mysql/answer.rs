@@ -1,0 +1,207 @@
+//! Where the answer to a command ends, packet by packet: one packet, or result sets of columns and rows.
+
+use super::super::name_of;
+use super::super::records::Fields;
+
+/// What both sides can do, as far as it says where answers end.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Abilities {
+    /// No EOF packet stands behind columns (`CLIENT_DEPRECATE_EOF`).
+    pub(super) no_eof: bool,
+    /// Columns may be left out (`CLIENT_OPTIONAL_RESULTSET_METADATA`).
+    pub(super) may_lack_columns: bool,
+    /// The same, as MariaDB says it (`MARIADB_CLIENT_CACHE_METADATA`).
+    pub(super) may_know_columns: bool,
+    /// Queries have attributes before their text (`CLIENT_QUERY_ATTRIBUTES`).
+    pub(super) attributes: bool,
+}
+
+/// What the next packet is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expect {
+    /// All of the answer.
+    Single,
+    /// The first one of a result: it is done, an error, or so many columns follow.
+    First,
+    /// What became of a statement that was prepared.
+    Prepared,
+    /// One of so many, and the answer is whole with the last one.
+    Count(u64),
+    /// One of so many columns.
+    Columns(u64),
+    /// The end of the columns.
+    ColumnsEnd,
+    /// A row, or the end of the rows, of which there were so many.
+    Rows(u64),
+    /// Anything until the login succeeds or fails.
+    Login,
+    /// An event of a stream.
+    Events,
+    /// Anything: the answer is whole when the next command begins.
+    Unknown,
+}
+
+/// What a packet means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Means {
+    More(Expect),
+    /// The client's file is asked for.
+    File,
+    /// An event of a stream is whole.
+    Event,
+    /// The answer is whole, and this is its status.
+    Whole(String),
+}
+
+const OK: u8 = 0;
+const FILE: u8 = 0xfb;
+const EOF: u8 = 0xfe;
+const ERROR: u8 = 0xff;
+/// Another result follows this one (`SERVER_MORE_RESULTS_EXISTS`).
+const MORE_RESULTS: u64 = 8;
+/// Rows are fetched later (`SERVER_STATUS_CURSOR_EXISTS`).
+const CURSOR: u64 = 64;
+/// Bytes of an EOF packet, at most.
+const LONGEST_EOF: u64 = 8;
+
+impl Expect {
+    /// Of the answer to that command.
+    pub(super) const fn of(command: u8) -> Self {
+        match command {
+            0x03 | 0x0a | 0x17 | 0xfa => Self::First,
+            0x16 => Self::Prepared,
+            0x04 | 0x1c => Self::Rows(0),
+            0x11 => Self::Login,
+            0x12 | 0x1e => Self::Events,
+            0x02 | 0x05..=0x09 | 0x0c..=0x0e | 0x14 | 0x15 | 0x1a | 0x1b | 0x1f => Self::Single,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// What a packet of so many bytes means, of which these are the first.
+    pub(super) fn packet(self, bytes: &[u8], length: u64, abilities: Abilities) -> Means {
+        let Some(&mark) = bytes.first() else { return self.unseen(length, abilities) };
+        match self {
+            Self::Unknown => Means::More(self),
+            Self::Count(_) | Self::Columns(_) => self.counted(abilities),
+            _ if mark == ERROR && bytes.starts_with(&[ERROR, 0xff, 0xff]) => Means::More(self), // How far it is.
+            _ if mark == ERROR => Means::Whole(error(bytes)),
+            Self::Single => Means::Whole("OK".into()),
+            Self::First => self.first(bytes, abilities),
+            Self::Prepared => prepared(bytes, abilities),
+            Self::ColumnsEnd if flags(bytes) & CURSOR != 0 => Means::Whole("OK".into()),
+            Self::ColumnsEnd => Means::More(Self::Rows(0)),
+            Self::Rows(rows) if is_end(mark, length, abilities) => match flags(bytes) & MORE_RESULTS {
+                0 => Means::Whole(if rows == 1 { "1 row".into() } else { format!("{rows} rows") }),
+                _ => Means::More(Self::First),
+            },
+            Self::Rows(rows) => Means::More(Self::Rows(rows + 1)),
+            Self::Login if mark == OK => Means::Whole("OK".into()),
+            Self::Events if mark == EOF && length <= LONGEST_EOF => Means::Whole("OK".into()),
+            Self::Login => Means::More(self),
+            Self::Events => Means::Event,
+        }
+    }
+
+    /// A packet of which nothing was seen but its length.
+    fn unseen(self, length: u64, abilities: Abilities) -> Means {
+        match self {
+            Self::Count(_) | Self::Columns(_) => self.counted(abilities),
+            Self::Single => Means::Whole("not seen".into()),
+            Self::Events => Means::Event,
+            // Longer than an end or an error can be.
+            Self::Rows(rows) if length > 4096 => Means::More(Self::Rows(rows + 1)),
+            _ => Means::More(Self::Unknown),
+        }
+    }
+
+    fn counted(self, abilities: Abilities) -> Means {
+        match self {
+            Self::Count(left @ 2..) => Means::More(Self::Count(left - 1)),
+            Self::Columns(left @ 2..) => Means::More(Self::Columns(left - 1)),
+            Self::Columns(_) => Means::More(behind_columns(abilities)),
+            _ => Means::Whole("OK".into()),
+        }
+    }
+
+    fn first(self, bytes: &[u8], abilities: Abilities) -> Means {
+        match bytes[0] {
+            OK => match flags(bytes) & MORE_RESULTS {
+                0 => Means::Whole("OK".into()),
+                _ => Means::More(self),
+            },
+            FILE => Means::File,
+            _ => columns(bytes, abilities).map_or(Means::More(Self::Unknown), Means::More),
+        }
+    }
+}
+
+/// The first packet of a result set.
+fn columns(bytes: &[u8], abilities: Abilities) -> Option<Expect> {
+    let mut fields = Fields(bytes);
+    let count = number(&mut fields)?;
+    let may_lack = abilities.may_lack_columns || abilities.may_know_columns;
+    let follow = !may_lack || fields.little(1)? != 0;
+    Some(if follow && count > 0 { Expect::Columns(count) } else { behind_columns(abilities) })
+}
+
+const fn behind_columns(abilities: Abilities) -> Expect {
+    if abilities.no_eof { Expect::Rows(0) } else { Expect::ColumnsEnd }
+}
+
+fn prepared(bytes: &[u8], abilities: Abilities) -> Means {
+    let mut fields = Fields(bytes);
+    let counts = (|| {
+        fields.take(5)?;
+        Some((fields.little(2)?, fields.little(2)?))
+    })();
+    let Some((columns, parameters)) = counts else { return Means::More(Expect::Unknown) };
+    let packets = |count: u64| count + u64::from(count > 0 && !abilities.no_eof);
+    let lacks = abilities.may_lack_columns && bytes.get(12) == Some(&0);
+    match packets(columns) + packets(parameters) {
+        1.. if !lacks => Means::More(Expect::Count(packets(columns) + packets(parameters))),
+        _ => Means::Whole("OK".into()),
+    }
+}
+
+/// Whether a packet is the end of rows.
+fn is_end(mark: u8, length: u64, abilities: Abilities) -> bool {
+    let most = if abilities.no_eof { super::LONGEST - 1 } else { LONGEST_EOF };
+    mark == EOF && length <= most
+}
+
+/// The status flags of an OK or EOF packet.
+fn flags(bytes: &[u8]) -> u64 {
+    let mut fields = Fields(bytes);
+    let flags = |fields: &mut Fields<'_>| {
+        let mark = fields.little(1)?;
+        if mark == u64::from(EOF) && bytes.len() <= 5 {
+            fields.take(2)?;
+        } else {
+            number(fields)?;
+            number(fields)?;
+        }
+        fields.little(2)
+    };
+    flags(&mut fields).unwrap_or(0)
+}
+
+/// A number as long as its first byte says.
+pub(super) fn number(fields: &mut Fields<'_>) -> Option<u64> {
+    match fields.little(1)? {
+        0xfc => fields.little(2),
+        0xfd => fields.little(3),
+        0xfe => fields.little(8),
+        number @ 0..=0xfa => Some(number),
+        _ => None,
+    }
+}
+
+/// `ERROR 1146 (42S02)`: what an error packet says.
+pub(super) fn error(bytes: &[u8]) -> String {
+    let mut fields = Fields(bytes.get(1..).unwrap_or_default());
+    let Some(code) = fields.little(2) else { return "ERROR".into() };
+    let state = fields.0.strip_prefix(b"#").and_then(|state| state.get(..5));
+    let state = state.map(|state| format!(" ({})", name_of(state)));
+    format!("ERROR {code}{}", state.unwrap_or_default())
+}

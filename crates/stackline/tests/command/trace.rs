@@ -1,0 +1,143 @@
+//! `stackline trace`: unmodified programs on hosts of an emulated network and here, their requests and what limits them. Passed over,
+//! with a word, where there is no Python, or where networks, packets or the kernel's trace events are not to be had.
+
+use crate::support::{Finished, Place, skip};
+use serde_json::Value;
+use std::process::Output;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A server whose request takes a known time: argument 1 seconds of sleep, argument 2 of computing.
+const SERVER: &str = r#"
+import http.server, sys, time
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1
+    def do_GET(self):
+        time.sleep(float(sys.argv[1]))
+        until = time.thread_time() + float(sys.argv[2])
+        while time.thread_time() < until: pass
+        self.send_response(200); self.send_header("Content-Length", "500"); self.end_headers()
+        self.wfile.write(b"x" * 500); self.wfile.flush()
+    def log_message(self, *_): pass
+http.server.HTTPServer(("0.0.0.0", int(sys.argv[3])), Handler).serve_forever()
+"#;
+
+/// A client: so many requests on one connection, and ends with a code of its own.
+const CLIENT: &str = r#"
+import http.client, sys, time
+connection = http.client.HTTPConnection(sys.argv[1], int(sys.argv[2]))
+for number in range(int(sys.argv[3])):
+    begin = time.perf_counter()
+    connection.request("GET", f"/item/{number}?key=secret"); connection.getresponse().read()
+    print(f"{time.perf_counter() - begin:.6f}", flush=True)
+sys.exit(int(sys.argv[4]))
+"#;
+
+fn place() -> Option<Place> {
+    let python = std::process::Command::new("python3").arg("--version").output();
+    if !python.is_ok_and(|output| output.status.success()) {
+        eprintln!("passed over: there is no python3 here");
+        return None;
+    }
+    let place = Place::new();
+    place.write("server.py", SERVER);
+    place.write("client.py", CLIENT);
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let name = format!("traced_{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+    place.write("net.stackline", format!("network {name} {{ host client, web; link client - web 100 Mbit/s 10 ms; }}"));
+    Some(place)
+}
+
+fn traced(place: &Place, words: &[&str]) -> Option<Finished> {
+    let Output { status, stdout, stderr } = place.command(&[&["trace"], words].concat()).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    let done = Finished { status, out: text(stdout), err: text(stderr) };
+    if done.status.code() == Some(3)
+        || done.err.contains("not looked at: sockets")
+        || done.err.contains("not looked at: threads")
+    {
+        skip(&done.err);
+        return None;
+    }
+    Some(done)
+}
+
+/// Times of single requests as the client printed them, and the findings behind them.
+fn read(done: &Finished) -> (Vec<f64>, Value) {
+    let json = done.out.find('{').unwrap_or_else(|| panic!("{}\n{}", done.out, done.err));
+    let times = done.out[..json].lines().filter_map(|line| line.trim().parse().ok()).collect();
+    (times, serde_json::from_str(&done.out[json..]).unwrap())
+}
+
+fn kinds(json: &Value) -> Vec<String> {
+    json["findings"].as_array().unwrap().iter().map(|one| one["kind"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn what_a_server_does_is_told_from_the_way() {
+    let Some(place) = place() else { return };
+    let server = ["web", "--", "python3", "server.py", "0.06", "0.03", "8000"];
+    let client = ["client", "--", "python3", "client.py", "web", "8000", "5", "7"];
+    let words = [&["--on", "net.stackline", "--json"][..], &server, &client].concat();
+    let Some(done) = traced(&place, &words) else { return };
+    assert_eq!(done.status.code(), Some(7), "it ends as the last program does: {}", done.err);
+    let (times, json) = read(&done);
+    assert_eq!(times.len(), 5, "{}", done.out);
+    let kinds = kinds(&json);
+    // A machine that others use has cores for nobody, which is said as well.
+    assert!(kinds.contains(&"server_sleeps".into()) && kinds.contains(&"server_computes".into()), "{json}");
+    assert!(json.to_string().contains("sleeps: ") && json.to_string().contains("60."), "{json}");
+    assert!(done.err.contains("5 requests (5 HTTP/1.1)"), "{}", done.err);
+    // What may be secret is not kept.
+    let text = place.stackline(&["export", "last", "--text", "/dev/stdout"]).succeeds().out.clone();
+    assert!(text.contains("GET /item/3?key=") && !text.contains("secret"), "{text}");
+    // The client's own times hold those that were seen, and what it does itself.
+    let total = |line: &str| line.strip_prefix("REQUEST_TIME; ")?.split("; ").nth(4)?.parse::<f64>().ok();
+    let mut traced: Vec<f64> = text.lines().filter_map(total).map(|ns| ns / 1e9).collect();
+    let mut own = times;
+    traced.sort_by(f64::total_cmp);
+    own.sort_by(f64::total_cmp);
+    assert_eq!(traced.len(), 5, "{text}");
+    assert!(own.iter().zip(&traced).all(|(own, traced)| *traced < own + 1e-3 && *traced > 0.11), "{own:?} {traced:?}");
+}
+
+#[test]
+fn programs_here_are_traced_and_others_left_out() {
+    let Some(place) = place() else { return };
+    let server = ["here", "--", "python3", "server.py", "0.05", "0", "18431"];
+    let client = ["here", "--", "python3", "client.py", "127.0.0.1", "18431", "3", "0"];
+    let words = [&["--json"][..], &server, &client].concat();
+    let Some(done) = traced(&place, &words) else { return };
+    assert_eq!(done.status.code(), Some(0), "{}", done.err);
+    let (_, json) = read(&done);
+    assert!(kinds(&json).contains(&"server_sleeps".into()), "{json}");
+    assert!(done.err.contains("3 requests (3 HTTP/1.1)"), "{}", done.err);
+}
+
+#[test]
+fn packets_alone_say_that_they_do_not_show_it() {
+    let Some(place) = place() else { return };
+    let server = ["web", "--", "python3", "server.py", "0.05", "0", "8000"];
+    let client = ["client", "--", "python3", "client.py", "web", "8000", "3", "0"];
+    let words = [&["--on", "net.stackline", "--see", "packets", "--json"][..], &server, &client].concat();
+    let Some(done) = traced(&place, &words) else { return };
+    let (_, json) = read(&done);
+    assert_eq!(kinds(&json)[0], "server_takes", "{json}");
+    let sentence = json["findings"][0]["sentence"].as_str().unwrap();
+    assert!(sentence.contains("packets do not show"), "{sentence}");
+}
+
+#[test]
+fn what_cannot_be_traced_is_refused_with_a_hint() {
+    let place = Place::new();
+    place.write("net.stackline", "network refused { host a, b; link a - b 10 Mbit/s 1 ms; }");
+    for (words, says) in [
+        (&["trace"][..], "nothing to trace"),
+        (&["trace", "web", "--", "true"], "web is no host"),
+        (&["trace", "--pid", "1", "--", "true"], "and --pid too"),
+        (&["trace", "--pid", "4000000000"], "no process"),
+        (&["trace", "a", "--"], "no program is named"),
+    ] {
+        place.stackline(words).fails(2, &[says]).hints("");
+    }
+}
