@@ -41,6 +41,7 @@ mod spims;
 mod ssh;
 mod together;
 mod trace;
+mod trace_network;
 mod traces;
 mod truth;
 mod watch;
