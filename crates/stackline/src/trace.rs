@@ -62,8 +62,8 @@ pub(crate) fn trace(flags: &flags::Trace) -> Result {
     }
     let mut stage = Stage::of(flags, &programs)?;
     for change in &flags.tries {
-        if let Some(OnNetwork { emulation, .. }) = &mut stage.network {
-            net::link_of_text(&emulation.describe()?.network, change)?;
+        if let Some(network) = &mut stage.network {
+            net::link_of_text(&network.emulation.describe()?.network, change)?;
         }
     }
     let stop = Arc::new(AtomicBool::new(false));
@@ -97,7 +97,10 @@ fn once(
             Ok(done)
         }
         Err(error) => {
-            // Nothing was traced: nothing is kept.
+            // Nothing was traced: nothing is kept, nor written any more.
+            if let Some(on) = &mut stage.network {
+                let _ = on.emulation.end_recording();
+            }
             drop(directory);
             let _ = std::fs::remove_dir_all(&path);
             Err(error)
@@ -114,13 +117,13 @@ fn try_again(
     change: &str,
     first: &Done,
 ) -> Result<()> {
-    let Some(OnNetwork { emulation, .. }) = &mut stage.network else { return Ok(()) };
-    let network = emulation.describe()?.network;
+    let Some(on) = &mut stage.network else { return Ok(()) };
+    let network = on.emulation.describe()?.network;
     let (link, new) = net::link_of_text(&network, change)?;
-    emulation.change(link, new)?;
+    on.emulation.change(link, new)?;
     let second = once(flags, stage, programs.to_vec(), stop, &format!("{}-try", flags.name));
-    if let Some(OnNetwork { emulation, .. }) = &mut stage.network {
-        emulation.change(link, network.links[link].clone())?;
+    if let Some(on) = &mut stage.network {
+        on.emulation.change(link, network.links[link].clone())?;
     }
     let (second, _) = second?;
     output::print(&format!("\nwith {change}: {}\n", compared(&first.totals, &second.totals)))?;

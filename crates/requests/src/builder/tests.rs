@@ -90,6 +90,29 @@ const GET: &[u8] = b"GET /a HTTP/1.1\r\n\r\n";
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
 #[test]
+fn others_find_a_connection_by_how_it_began() {
+    let ends = (address(CLIENT), address(SERVER));
+    let mut path = Path::new();
+    path.connect(0);
+    assert_eq!(path.builder.flow_of(&(ends.0, ends.1, 1000)), None, "nobody wants to know");
+    let mut path = Path::new();
+    path.builder = path.builder.remembering_origins();
+    path.connect(0);
+    let flow = |path: &Path, first| path.builder.flow_of(&(ends.0, ends.1, first));
+    assert_eq!((flow(&path, 1000), flow(&path, 999), path.builder.next_flow()), (Some(0), None, 1));
+    // The beginning was not seen, but the answer to it.
+    let mut late = Path::new();
+    late.builder = late.builder.remembering_origins();
+    late.send(0, 1, b"", "S");
+    assert_eq!(flow(&late, 1000), Some(0));
+    // It was there before.
+    let mut before = Path::new();
+    before.builder = before.builder.remembering_origins();
+    before.send(0, 0, b"GET / HTTP/1.1\r\n\r\n", "");
+    assert_eq!((flow(&before, 1000), flow(&before, 1001), before.builder.next_flow()), (None, None, 1));
+}
+
+#[test]
 fn the_time_of_a_request_is_where_it_was() {
     let mut path = Path::new();
     path.connect(0);

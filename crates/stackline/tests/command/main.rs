@@ -42,6 +42,7 @@ mod spims;
 mod ssh;
 mod together;
 mod trace;
+mod trace_network;
 mod traces;
 mod truth;
 mod watch;

@@ -1,0 +1,119 @@
+//! `stackline trace --on`: what happens within the emulated network is on the lines of requests, and named where it limits them. Passed
+//! over, with a word, where there is no Python, or where networks or packets are not to be had.
+
+use crate::support::{Finished, Place, skip};
+use std::process::{Output, Stdio};
+
+/// Answers at once.
+const SERVER: &str = r#"
+import http.server
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1
+    disable_nagle_algorithm = True
+    def do_GET(self):
+        self.send_response(200); self.send_header("Content-Length", "200"); self.end_headers()
+        self.wfile.write(b"x" * 200)
+    def log_message(self, *_): pass
+http.server.HTTPServer(("", 8000), Handler).serve_forever()
+"#;
+
+/// Asks for a while, and takes what another sends to it after the first requests.
+const CLIENT: &str = r#"
+import http.client, socket, sys, threading, time
+listener = socket.create_server(("", 5001))
+def take():
+    taken, _ = listener.accept()
+    while taken.recv(65536): pass
+connection = http.client.HTTPConnection("web", 8000)
+for number in range(int(sys.argv[1])):
+    if number == 3: threading.Thread(target=take, daemon=True).start()
+    connection.request("GET", "/"); connection.getresponse().read(); time.sleep(0.02)
+"#;
+
+/// Sends as fast as it can.
+const SENDER: &str = r#"
+import socket, time
+while True:
+    try: sender = socket.create_connection(("client", 5001)); break
+    except OSError: time.sleep(0.02)
+try:
+    while True: sender.sendall(b"z" * 65536)
+except OSError: pass
+"#;
+
+/// Three hosts, of which the client has a slow link.
+fn place(name: &str) -> Option<Place> {
+    let python = std::process::Command::new("python3").arg("--version").output();
+    if !python.is_ok_and(|output| output.status.success()) {
+        skip("there is no python3 here");
+        return None;
+    }
+    let place = Place::new();
+    for (file, text) in [("server.py", SERVER), ("client.py", CLIENT), ("sender.py", SENDER)] {
+        place.write(file, text);
+    }
+    let links = "link client - edge 10 Mbit/s 2 ms queue 60 kB; link web - edge 100 Mbit/s 1 ms; link other - edge 100 Mbit/s 1 ms;";
+    let network = format!("network {name}_{} {{ host client, web, other; switch edge; {links} }}", std::process::id());
+    place.write("net.stackline", network);
+    Some(place)
+}
+
+fn traced(place: &Place, programs: &[&[&str]]) -> Option<Finished> {
+    let words = [&["trace", "--on", "net.stackline", "--see", "packets", "--json"][..], &programs.concat()].concat();
+    // Others of this place may use the network meanwhile.
+    let Output { status, stdout, stderr } = place.command(&words).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    let done = Finished { status, out: text(stdout), err: text(stderr) };
+    if done.status.code() == Some(3) {
+        skip(&done.err);
+        return None;
+    }
+    assert_eq!(done.status.code(), Some(0), "{}", done.err);
+    Some(done)
+}
+
+const WEB: &[&str] = &["web", "--", "python3", "server.py"];
+
+#[test]
+fn the_queue_that_holds_requests_is_named_with_who_fills_it() {
+    let Some(place) = place("filled") else { return };
+    let sender: &[&str] = &["other", "--", "python3", "sender.py"];
+    let client: &[&str] = &["client", "--", "python3", "client.py", "25"];
+    let Some(done) = traced(&place, &[WEB, sender, client]) else { return };
+    let findings = done.json()["findings"].clone();
+    let queue = findings.as_array().unwrap().iter().find(|finding| finding["kind"] == "request_queue");
+    let sentence = queue.unwrap_or_else(|| panic!("{findings}"))["sentence"].as_str().unwrap();
+    assert!(sentence.contains("they wait before edge>client: of the "), "{sentence}");
+    assert!(sentence.contains(" were of another connection: 10.") && sentence.ends_with(":5001"), "{sentence}");
+    let lines = place.stackline(&["lifelines", "last"]).succeeds().out.clone();
+    for segment in ["queue client>edge", "link client>edge", "queue edge>web", "queue web>edge", "link edge>client"] {
+        assert!(lines.contains(segment), "no {segment}: {lines}");
+    }
+    assert!(lines.contains("complete") && !lines.contains("NET_SEEN"), "{lines}");
+    // Every byte of a request is told of at every queue, and in the numbers of the trace.
+    let text = place.stackline(&["export", "last", "--text", "/dev/stdout"]).succeeds().out.clone();
+    let count = |start: &str| text.lines().filter(|line| line.starts_with(start)).count();
+    assert!(count("NET_FLOW; ") >= 2 && count("PORT_SETUP; ") == 6 && count("NET_SEEN; ") == 0, "{text}");
+    assert!(count("NET_DELIVER; web; ") >= 25 && count("NET_ENQUEUE; edge; ") > 50, "{text}");
+    let kept = place.kept().0;
+    assert!(!kept.join("network").exists() && !kept.join("doors").exists());
+}
+
+#[test]
+fn a_network_that_others_use_is_not_begun_anew() {
+    let Some(place) = place("shared") else { return };
+    let mut other = place.command(&["net", "exec", "net.stackline", "other", "--", "sh", "-c", "echo; sleep 60"]);
+    let mut other = other.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(other.stdout.take().unwrap()), &mut line).unwrap();
+    let client: &[&str] = &["client", "--", "python3", "client.py", "2"];
+    let done = traced(&place, &[WEB, client]);
+    let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(other.id() as i32), nix::sys::signal::Signal::SIGTERM);
+    let _ = other.wait();
+    place.empties();
+    let Some(done) = done else { return };
+    assert!(done.err.contains("note: queues of the network are not recorded: another program uses it"), "{}", done.err);
+    let lines = place.stackline(&["lifelines", "last"]).succeeds().out.clone();
+    assert!(!lines.contains("queue ") && lines.contains("complete"), "{lines}");
+}
