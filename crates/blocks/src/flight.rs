@@ -1,18 +1,27 @@
-//! How many bytes a connection may hold before another block begins: what its path carries in two round trips and a millisecond,
-//! and a little that waits to leave. What is held can no longer be discarded, and more of it only waits in queues of the network.
+//! How many bytes a connection may hold before another part of a block begins, and how large parts are. What is held can no longer
+//! be discarded, and more of it than the path carries in a round trip only waits in queues of the network.
+//!
+//! A part is what the path carries in two milliseconds, so blocks are whole where it is fast: there a connection holds what it
+//! carries in two round trips and a millisecond, and a little that waits to leave. A slow path, on which a part takes long and
+//! each byte that waits delays what a newer list wants, holds hardly more than one round trip.
 //!
 //! It knows no transport: whoever does says what was handed over and acknowledged. Source: as BBR's bound of what is in flight
-//! (Cardwell et al. 2016), over whole blocks.
+//! (Cardwell et al. 2016), over whole parts.
 
 use stackline_core::time::{Duration, Instant};
 
-/// Bytes that may wait to leave beside those on their way.
-const WAITING: u64 = 16 << 10;
+/// Bytes that may wait to leave beside those on their way: what the path carries in a millisecond, within these.
+const WAITING: (u64, u64) = (4 << 10, 16 << 10);
+/// A part of a block is what the path carries in this time, and so many bytes at least.
+const PART: Duration = Duration(2_000_000);
+const LEAST_PART: u64 = 4 << 10;
 /// Bytes at first, before a rate is known.
 const FIRST: u64 = 64 << 10;
-/// What the path carries in so many quarters of its least round trip is held: two of them while round trips are about as short
-/// as they can be, so that a higher rate is found, and hardly more than one where packets wait in queues already.
-const QUARTERS: (u64, u64) = (8, 5);
+/// What the path carries in so many eighths of its least round trip is held: more while round trips are about as short as they
+/// can be, so that a higher rate is found, and hardly more than one round trip where packets wait in queues already.
+const FAST: (u64, u64) = (16, 10);
+/// The same of a path that carries less in a millisecond than may wait to leave.
+const SLOW: (u64, u64) = (10, 9);
 /// Beside them, what it carries in this time: neither end is always there at once.
 const SCHEDULING: Duration = Duration(1_000_000);
 /// A rate is measured over so long at least, or a round trip, and the largest of so many counts.
@@ -20,6 +29,17 @@ const LEAST: Duration = Duration(5_000_000);
 const RATES: usize = 3;
 /// It is looked again so soon, and so late.
 const LOOKS: (Duration, Duration) = (Duration(100_000), Duration(10_000_000));
+
+/// What a transport knows of the round trips of its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RoundTrips {
+    /// Smoothed.
+    pub usual: Duration,
+    /// The shortest.
+    pub least: Duration,
+    /// How far they deviate from the usual.
+    pub deviation: Duration,
+}
 
 /// What one connection may hold.
 #[derive(Clone, Debug)]
@@ -52,7 +72,14 @@ impl Flight {
         self.handed += bytes;
     }
 
-    /// Whether another block may begin, by what is known.
+    /// Bytes of a part of a block; none while no rate is known: blocks are whole.
+    #[must_use]
+    pub fn part(&self) -> Option<u64> {
+        let rate = self.rate();
+        (rate > 0).then(|| bytes(rate, PART).max(LEAST_PART))
+    }
+
+    /// Whether another part of a block may begin, by what is known.
     #[must_use]
     pub const fn may_begin(&self) -> bool {
         self.held() < self.bound
@@ -63,8 +90,9 @@ impl Flight {
         (self.measured, self.starved) = (None, false);
     }
 
-    /// The transport counts so many bytes as acknowledged, and its least round trip is that.
-    pub fn look(&mut self, now: Instant, acked: u64, round_trip: Duration, least: Duration) {
+    /// The transport counts so many bytes as acknowledged, and its round trips are those.
+    pub fn look(&mut self, now: Instant, acked: u64, trips: RoundTrips) {
+        let least = trips.least;
         let held_back = !self.may_begin();
         self.acked = acked.saturating_sub(self.first_acked).min(self.handed);
         let (since, before) = *self.measured.get_or_insert((now, self.acked));
@@ -79,12 +107,16 @@ impl Flight {
         self.starved = false;
         self.next_rate = (self.next_rate + 1) % RATES;
         self.measured = Some((now, self.acked));
-        // Half of what is held beyond one round trip: so what is held then keeps it so.
-        let waits = round_trip.0 > least.0 + least.0 / 8 + SCHEDULING.0;
-        let quarters = if waits { QUARTERS.1 } else { QUARTERS.0 };
-        let span = u128::from(quarters * least.0 / 4 + SCHEDULING.0);
-        let bytes = u128::from(self.rate()) * span / 1_000_000_000;
-        self.bound = WAITING + u64::try_from(bytes).unwrap_or(u64::MAX - WAITING);
+        let waiting = bytes(self.rate(), SCHEDULING);
+        let slow = waiting < WAITING.1;
+        // Less than what is held beyond one round trip: so what is held then keeps it so.
+        let waits = trips.usual.0 > least.0 + least.0 / 8 + SCHEDULING.0;
+        let eighths = match if slow { SLOW } else { FAST } {
+            (_, full) if waits => full,
+            (free, _) => free,
+        };
+        let span = Duration(eighths * least.0 / 8 + SCHEDULING.0);
+        self.bound = waiting.clamp(WAITING.0, WAITING.1).saturating_add(bytes(self.rate(), span));
     }
 
     /// When enough will have been acknowledged for another block, if the path stays as fast.
@@ -102,6 +134,11 @@ impl Flight {
     fn rate(&self) -> u64 {
         self.rates.iter().copied().max().unwrap_or(0)
     }
+}
+
+/// Bytes in a time at so many a second.
+fn bytes(rate: u64, span: Duration) -> u64 {
+    u64::try_from(u128::from(rate) * u128::from(span.0) / 1_000_000_000).unwrap_or(u64::MAX)
 }
 
 /// Bytes a second.
