@@ -17,15 +17,16 @@ const PART: Duration = Duration(2_000_000);
 const LEAST_PART: u64 = 4 << 10;
 /// Bytes at first, before a rate is known.
 const FIRST: u64 = 64 << 10;
-/// What the path carries in so many eighths of its least round trip is held: more while round trips are about as short as they
-/// can be, so that a higher rate is found, and hardly more than one round trip where packets wait in queues already.
-const FAST: (u64, u64) = (16, 10);
-/// The same of a path that carries less in a millisecond than may wait to leave.
-const SLOW: (u64, u64) = (10, 9);
+/// What the path carries in its least round trip is held, and so many eighths of that: more while round trips are about as short
+/// as they can be, so that a higher rate is found; hardly any of a slow path where packets wait in queues already, unless round
+/// trips are of many lengths, so that more of them wait for other reasons.
+const BEYOND: (u64, u64, u64) = (8, 2, 1);
 /// Beside them, what it carries in this time: neither end is always there at once.
 const SCHEDULING: Duration = Duration(1_000_000);
-/// A rate is measured over so long at least, or a round trip, and the largest of so many counts.
+/// A rate is measured over so long at least, or a round trip, and the largest of so many counts. That of a slow path over longer:
+/// others that share it let a connection's parts pass at one moment and hold them up at the next.
 const LEAST: Duration = Duration(5_000_000);
+const LEAST_SLOW: Duration = Duration(40_000_000);
 const RATES: usize = 3;
 /// It is looked again so soon, and so late.
 const LOOKS: (Duration, Duration) = (Duration(100_000), Duration(10_000_000));
@@ -98,7 +99,8 @@ impl Flight {
         let (since, before) = *self.measured.get_or_insert((now, self.acked));
         self.starved |= held_back && self.held() == 0;
         let span = now.since(since);
-        if span < LEAST.max(least) {
+        let shared = self.is_slow() && !self.starved;
+        if span < least.max(if shared { LEAST_SLOW } else { LEAST }) {
             return;
         }
         // What was held up by this bound alone may be twice as fast, at least.
@@ -107,16 +109,16 @@ impl Flight {
         self.starved = false;
         self.next_rate = (self.next_rate + 1) % RATES;
         self.measured = Some((now, self.acked));
-        let waiting = bytes(self.rate(), SCHEDULING);
-        let slow = waiting < WAITING.1;
         // Less than what is held beyond one round trip: so what is held then keeps it so.
         let waits = trips.usual.0 > least.0 + least.0 / 8 + SCHEDULING.0;
-        let eighths = match if slow { SLOW } else { FAST } {
-            (_, full) if waits => full,
-            (free, _) => free,
+        let beyond = match (self.is_slow(), waits) {
+            (false, false) => BEYOND.0 * least.0 / 8,
+            (true, true) => trips.deviation.0.clamp(BEYOND.2 * least.0 / 8, BEYOND.1 * least.0 / 8),
+            _ => BEYOND.1 * least.0 / 8,
         };
-        let span = Duration(eighths * least.0 / 8 + SCHEDULING.0);
-        self.bound = waiting.clamp(WAITING.0, WAITING.1).saturating_add(bytes(self.rate(), span));
+        let span = Duration(least.0 + beyond + SCHEDULING.0);
+        self.bound =
+            bytes(self.rate(), SCHEDULING).clamp(WAITING.0, WAITING.1).saturating_add(bytes(self.rate(), span));
     }
 
     /// When enough will have been acknowledged for another block, if the path stays as fast.
@@ -125,6 +127,12 @@ impl Flight {
         let over = self.held().saturating_sub(self.bound) + 1;
         let ns = u128::from(over) * 1_000_000_000 / u128::from(self.rate().max(1));
         Duration(u64::try_from(ns).unwrap_or(u64::MAX)).clamp(LOOKS.0, LOOKS.1)
+    }
+
+    /// Whether the path carries less in a millisecond than may wait to leave.
+    fn is_slow(&self) -> bool {
+        let rate = self.rate();
+        rate > 0 && bytes(rate, SCHEDULING) < WAITING.1
     }
 
     const fn held(&self) -> u64 {
@@ -157,6 +165,10 @@ mod tests {
         Duration(ms * 1_000_000)
     }
 
+    const fn trips(usual: Duration, least: Duration) -> RoundTrips {
+        RoundTrips { usual, least, deviation: Duration::ZERO }
+    }
+
     /// A path that carries so many bytes a millisecond and answers after `least`: how long it takes blocks at last, in ms, when
     /// `seconds` of them were handed over as the bound allows.
     fn waits(a_ms: u64, least: u64, seconds: u64) -> u64 {
@@ -167,10 +179,11 @@ mod tests {
             acked.push_back(carried);
             let known = if acked.len() as u64 > least { acked.pop_front().unwrap_or(0) } else { 0 };
             let queued = (handed - carried) / a_ms;
-            flight.look(Instant(0) + ms(now), 1 + known, ms(least + queued), ms(least));
+            flight.look(Instant(0) + ms(now), 1 + known, trips(ms(least + queued), ms(least)));
             while flight.may_begin() {
-                flight.handed(BLOCK);
-                handed += BLOCK;
+                let part = flight.part().map_or(BLOCK, |part| part.min(BLOCK));
+                flight.handed(part);
+                handed += part;
             }
         }
         (handed - carried) / a_ms
@@ -178,26 +191,57 @@ mod tests {
 
     #[test]
     fn a_path_is_used_and_its_queues_stay_short() {
-        // 50 Mbit/s and 1 Gbit/s; 5 and 40 ms. In the queues are two blocks at most, or a quarter of a round trip.
+        // 50 Mbit/s and 1 Gbit/s; 5 and 40 ms. In the queues are two blocks or three parts at most, and a quarter of a round trip.
         for (a_ms, least) in [(6250, 5), (6250, 40), (125_000, 5), (125_000, 40)] {
             let queued = waits(a_ms, least, 5);
-            let most = 2 * BLOCK / a_ms + least / 4 + 2;
+            let most = if a_ms > 16_384 { 2 * BLOCK / a_ms + least / 4 + 2 } else { least / 4 + 6 };
             assert!((1..=most).contains(&queued), "{a_ms} bytes a ms, {least} ms: {queued} of {most} ms in queues");
         }
     }
 
     #[test]
+    fn parts_are_what_a_path_carries_in_two_milliseconds() {
+        let part = |a_ms: u64| {
+            let mut flight = Flight::new(0);
+            assert_eq!(flight.part(), None);
+            flight.handed(a_ms * 10);
+            flight.look(Instant(0), 0, trips(ms(5), ms(5)));
+            flight.handed(a_ms * 10);
+            flight.look(Instant(0) + ms(10), a_ms * 10, trips(ms(5), ms(5)));
+            flight.part()
+        };
+        assert_eq!((part(100), part(2500), part(125_000)), (Some(LEAST_PART), Some(5000), Some(250_000)));
+    }
+
+    #[test]
+    fn round_trips_of_many_lengths_are_no_queue() {
+        let bound = |deviation: u64| {
+            let mut flight = Flight::new(0);
+            flight.handed(200_000);
+            flight.look(Instant(0), 0, trips(ms(40), ms(40)));
+            flight.look(
+                Instant(0) + ms(40),
+                100_000,
+                RoundTrips { usual: ms(60), least: ms(40), deviation: ms(deviation) },
+            );
+            flight.bound
+        };
+        // 2.5 MB a second, 4 KiB; a round trip and a millisecond, and an eighth of one, or up to a quarter.
+        assert_eq!((bound(1), bound(8), bound(30)), (4096 + 115_000, 4096 + 122_500, 4096 + 127_500));
+    }
+
+    #[test]
     fn what_is_held_bounds_what_begins() {
         let mut flight = Flight::new(500);
-        flight.look(Instant(0), 500, ms(10), ms(10));
+        flight.look(Instant(0), 500, trips(ms(10), ms(10)));
         assert!(flight.may_begin());
         flight.handed(FIRST);
         assert!(!flight.may_begin());
-        // 40,000 bytes in 10 ms: bound is 16 KiB, those of 20 ms and of one.
-        flight.look(Instant(0) + ms(10), 500 + 40_000, ms(10), ms(10));
-        assert_eq!((flight.bound, flight.held()), (WAITING + 84_000, FIRST - 40_000));
+        // 40,000 bytes in 10 ms: bound is 4 KiB, those of 12.5 ms and of one.
+        flight.look(Instant(0) + ms(10), 500 + 40_000, trips(ms(10), ms(10)));
+        assert_eq!((flight.bound, flight.held()), (WAITING.0 + 54_000, FIRST - 40_000));
         // What comes from before it is no more than was handed over.
-        flight.look(Instant(0) + ms(20), 1 << 40, ms(10), ms(10));
+        flight.look(Instant(0) + ms(20), 1 << 40, trips(ms(10), ms(10)));
         assert_eq!(flight.held(), 0);
     }
 
@@ -205,23 +249,23 @@ mod tests {
     fn pauses_say_nothing_of_the_path() {
         let mut flight = Flight::new(0);
         flight.handed(BLOCK);
-        flight.look(Instant(0), 0, ms(1), ms(1));
-        flight.look(Instant(0) + ms(5), 40_000, ms(1), ms(1));
+        flight.look(Instant(0), 0, trips(ms(1), ms(1)));
+        flight.look(Instant(0) + ms(5), 40_000, trips(ms(1), ms(1)));
         let bound = flight.bound;
         flight.idle();
         flight.handed(BLOCK);
-        flight.look(Instant(0) + ms(1000), BLOCK, ms(1), ms(1));
+        flight.look(Instant(0) + ms(1000), BLOCK, trips(ms(1), ms(1)));
         assert_eq!(flight.bound, bound);
     }
 
     #[test]
     fn it_looks_again_when_there_may_be_room() {
         let mut flight = Flight::new(0);
-        flight.look(Instant(0), 0, ms(5), ms(5));
-        flight.handed(100_000);
-        flight.look(Instant(0) + ms(5), 20_000, ms(20), ms(5));
-        // 4 MB a second: 16 KiB, 25,000 of a path that is queued up, 4000 of a millisecond; 80,000 are held.
-        assert_eq!(flight.look_again(), Duration((80_000 - 45_384 + 1) * 250));
+        flight.look(Instant(0), 0, trips(ms(5), ms(5)));
+        flight.handed(60_000);
+        flight.look(Instant(0) + ms(5), 20_000, trips(ms(20), ms(5)));
+        // 4 MB a second: 4 KiB, 22,500 of a path that is queued up, 4000 of a millisecond; 40,000 are held.
+        assert_eq!(flight.look_again(), Duration((40_000 - 30_596 + 1) * 250));
     }
 
     #[test]
@@ -238,7 +282,7 @@ mod tests {
                 }
                 now = now + flight.look_again();
                 let left = done.since(now).0 * rate / 1000;
-                flight.look(now, handed.saturating_sub(left), least, least);
+                flight.look(now, handed.saturating_sub(left), trips(least, least));
             }
             now
         };

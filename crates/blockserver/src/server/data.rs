@@ -234,9 +234,7 @@ impl Client<'_> {
             }
         }
         // The last goes alone: it tells of those before it, and nothing else may follow for long.
-        while !outgoing.is_in_parts()
-            && (bytes == 0 || (bytes < most && state.machine.to_write(self.connection) > 1))
-        {
+        while !outgoing.is_in_parts() && (bytes == 0 || (bytes < most && state.machine.to_write(self.connection) > 1)) {
             match state.machine.next_write(now, self.connection, &mut woken) {
                 None => break,
                 Some(Write::Words(words)) => outgoing.add(&words),
