@@ -280,7 +280,7 @@ mod tests {
                     handed += BLOCK;
                     *done = (*done).max(now) + Duration(BLOCK * 1000 / rate);
                 }
-                now = now + flight.look_again();
+                now += flight.look_again();
                 let left = done.since(now).0 * rate / 1000;
                 flight.look(now, handed.saturating_sub(left), trips(least, least));
             }
