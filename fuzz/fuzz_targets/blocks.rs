@@ -19,6 +19,7 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = server.attach(1, 1, None);
     let mut rest = bytes;
     let mut now = Instant(0);
+    let mut under_way = None;
     while let [connection, length, kind, more @ ..] = rest {
         let (body, next) = more.split_at(usize::from(*length).min(more.len()));
         rest = next;
@@ -30,19 +31,25 @@ fuzz_target!(|bytes: &[u8]| {
         }
         if let Message::Requests(list) = message.clone() {
             let _ = server.requests(now, now, list);
+            if let Some(unit) = under_way.take() {
+                if server.is_superseded(1, unit) {
+                    server.cut(1, unit);
+                }
+            }
             let mut woken = Default::default();
             while let Some(read) = server.next_read(now, u16::from(*connection) % 2, &mut woken) {
                 let _ = server.read_done(now, read.spot, Ok(()));
             }
-            // What the transport takes, and what it has no room for.
+            // What the transport takes, what it has no room for, and what is cut off.
             for at in 0..u64::from(*connection) {
                 match server.next_write(now, 1, &mut woken) {
-                    Some(Write::Block(head, ())) if at % 2 == 0 => server.write_done(now, 1, head.unit),
+                    Some(Write::Block(head, ())) if at % 3 == 0 => server.write_done(now, 1, head.unit),
+                    Some(Write::Block(head, ())) if at % 3 == 1 => under_way = Some(head.unit),
                     Some(_) => {}
                     None => break,
                 }
             }
-            server.not_begun(1, None);
+            server.not_begun(1, under_way);
         }
         let _ = master.handle(now, u64::from(connection % 4), message);
     }

@@ -5,10 +5,10 @@ use stackline_blocks::placement::Placement;
 use stackline_blocks::pyramid::Pyramid;
 use stackline_blocks::set::Set;
 use stackline_blocks::wire::control::{Commit, Create, List, Missing, Opened, Place, Row, ServerInfo, Written};
-use stackline_blocks::wire::data::{BLOCK_HEAD, BlockHead, Discarded, Disk, Entry, Flushed, Requests};
+use stackline_blocks::wire::data::{Attached, BLOCK_HEAD, BlockHead, Discarded, Disk, Entry, Flushed, Requests};
 use stackline_blocks::wire::greeting::{Hello, Key, MAGIC, Role};
 use stackline_blocks::wire::message::{self, Message};
-use stackline_blocks::wire::{HEAD, Malformed, VERSION};
+use stackline_blocks::wire::{HEAD, Malformed, VERSION, parts};
 
 fn disk() -> Disk {
     Disk { identity: 1 << 100, path: "/data/ä".into(), capacity: 1 << 40, used: 7, up: true }
@@ -81,6 +81,7 @@ fn messages() -> Vec<Message> {
         }
         .into(),
         head().into(),
+        Attached { server: 1, parts: false }.into(),
     ]);
     all
 }
@@ -114,6 +115,21 @@ fn every_shorter_and_longer_message_is_refused() {
 fn a_block_has_the_header_that_the_document_says() {
     assert_eq!(BLOCK_HEAD, 113);
     assert_eq!(Message::from(head()).bytes().len(), HEAD + BLOCK_HEAD);
+}
+
+#[test]
+fn an_attached_connection_says_whether_data_come_in_parts() {
+    let bytes = Message::from(Attached { server: 0x0102, parts: true }).bytes();
+    assert_eq!(bytes, [0, 0, 0, 4, 66, 1, 2, 1]);
+}
+
+#[test]
+fn parts_are_no_longer_than_what_is_left_and_none_is_the_end() {
+    assert_eq!(parts::before(49_152), [0, 0, 0xc0, 0]);
+    assert_eq!(parts::length([0, 0, 0xc0, 0], 49_152), Ok(Some(49_152)));
+    assert_eq!(parts::length([0, 0, 0xc0, 0], 49_151), Err(Malformed::Field("part")));
+    assert_eq!(parts::length(parts::CUT, 49_152), Ok(None));
+    assert_eq!(parts::length([0xff; 4], usize::MAX), Ok(Some(0xffff_ffff)));
 }
 
 #[test]

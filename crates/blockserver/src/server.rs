@@ -57,8 +57,8 @@ pub struct Options {
     pub say: fn(&str),
 }
 
-/// No block begins while so many bytes have not left a client's connection: with the block that begins then they are what can
-/// no longer be discarded, 64 KiB with blocks of 48 KiB.
+/// No block, and no part of one, begins while so many bytes have not left a client's connection: with the part that begins then they
+/// are what can no longer be discarded, 64 KiB with parts of 48 KiB.
 pub const UNSENT: u32 = 16 << 10;
 
 /// A block in memory; its buffer goes back to the pool with the last who needs it.

@@ -233,7 +233,8 @@ impl<T: Tap<Datagram>> Site<'_, T> {
             Travels::Message(Message::Missing(missing)) => {
                 self.parts.client.missing(&missing);
             }
-            Travels::Message(_) => {}
+            // What came of a block whose rest is not sent is dropped.
+            Travels::Message(_) | Travels::Cut => {}
             Travels::Block(head) => {
                 let wanted = self.parts.client.arrived(now, &head) == Arrival::Wanted;
                 self.record.came(&head, now, wanted);
@@ -273,7 +274,7 @@ impl<T: Tap<Datagram>> Site<'_, T> {
                 self.parts.compute(server, now, self.scene.costs.enter, false, task);
             }
             Task::Hand { server, head } => {
-                self.parts.tell_client(server, Some(head.unit), Travels::Block(head));
+                self.parts.begin_block(server, head);
                 self.write(now, server);
             }
             Task::Reads { connection, side } => self.parts.read_on(now, connection, side),
@@ -333,6 +334,9 @@ impl<T: Tap<Datagram>> Site<'_, T> {
 
     fn write(&mut self, now: Instant, server: usize) {
         while self.parts.may_begin(now, server) {
+            if self.parts.go_on(server) {
+                continue;
+            }
             let mut woken = Woken::default();
             let write = self.parts.next_write(now, server, &mut woken);
             for disk in woken.disks {
@@ -340,7 +344,7 @@ impl<T: Tap<Datagram>> Site<'_, T> {
             }
             let Some(write) = write else { return };
             match write {
-                Write::Words(words) => self.parts.tell_client(server, None, Travels::Message(words)),
+                Write::Words(words) => self.parts.tell_client(server, words),
                 Write::Block(head, ()) => {
                     self.parts.begin_writing(server, head.unit);
                     self.parts.compute(server, now, self.scene.costs.hand, true, Task::Hand { server, head });

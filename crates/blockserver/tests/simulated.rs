@@ -3,6 +3,7 @@
 
 use stackline_blocks::history::Point;
 use stackline_blocks::placement::Placement;
+use stackline_blocks::pyramid::Pyramid;
 use stackline_blocks::replay::{Demand, Schedule};
 use stackline_blocks::set::Set;
 use stackline_blockserver::simulated::{Costs, Outcome, Scene, SimulatedServer, carry_out};
@@ -18,10 +19,14 @@ fn ms(ms: u64) -> Duration {
 }
 
 fn plan(network: &str, stack: &str) -> Plan {
+    plan_of(network, "app", "m", stack)
+}
+
+fn plan_of(network: &str, from: &str, to: &str, stack: &str) -> Plan {
     let stacks = catalogue();
     let read_file = |_: &str| Err("no file".to_string());
     let worlds = [Available { can: CAPABILITIES, stacks: &stacks }];
-    let text = format!("{network} 1 from app to m rr 1*1 over {stack} across net;");
+    let text = format!("{network} 1 from {from} to {to} rr 1*1 over {stack} across net;");
     let checked = check(&text, &Context { worlds: &worlds, read_file: &read_file, cores: &[] }, &Overrides::default());
     checked.plan.unwrap_or_else(|| panic!("{:?}", checked.diagnostics))
 }
@@ -164,4 +169,60 @@ fn the_same_seed_gives_the_same_run() {
     assert_eq!(one.record.histories, other.record.histories);
     assert_ne!(one.record.histories, third.record.histories);
     assert!(one.servers.iter().any(|server| server.sent_again > 0));
+}
+
+/// A session whose lists, each 200 ms, ask for five times what the path carries: useful bytes of each second after the first as a
+/// share of what the bottleneck carries.
+fn shares(servers: &[&str], (mbit, ms_each_way, queue): (u64, u64, &str), blocks: u32) -> Vec<f64> {
+    let links: String = servers.iter().map(|server| format!("link {server} - edge 100 Mbit/s 1 ms; ")).collect();
+    let names = servers.join(", ");
+    let network = format!(
+        "network net {{ host {names}, app; router edge; {links}
+        link edge - app {mbit} Mbit/s {ms_each_way} ms queue {queue}; }}"
+    );
+    let plan = plan_of(&network, "app", servers[0], "tcp");
+    let server = |host: &&str| SimulatedServer {
+        host: (*host).into(),
+        disks: vec![Distribution::Constant(0.0); 4],
+        cache: 256 << 20,
+    };
+    let (block_size, placement, picture) = (49_152, Placement::Tiles, Some(PICTURE));
+    let bytes = PICTURE.tiles() * 49_152;
+    let set = Set { name: "set".into(), block_size, bytes, replicas: 1, placement, picture };
+    let scene = Scene {
+        network: &plan.networks[0],
+        master: "app".into(),
+        client: "app".into(),
+        servers: servers.iter().map(server).collect(),
+        stack: &plan.measurements[0].parts[0].stack,
+        costs: Costs::default(),
+        sets: vec![(set, Demand::Sequential(blocks))],
+        given: Vec::new(),
+        schedule: Schedule { interval: ms(200), duration: ms(8000) },
+        keeps: 0,
+        most: 8192,
+        supersedes: true,
+        histories: true,
+        seed: Seed::root(1),
+    };
+    let outcome = carry_out(&scene, ()).unwrap().0;
+    let by_second = &outcome.record.score.by_second[1..8];
+    by_second.iter().map(|bytes| *bytes as f64 * 8.0 / (mbit as f64 * 1e6)).collect()
+}
+
+const PICTURE: Pyramid = Pyramid { width: 8192, height: 8192, tile: 128, pixel_bytes: 3 };
+
+#[test]
+fn a_path_that_is_asked_for_too_much_carries_what_is_wanted() {
+    let (slow, faster) = ((20, 4, "64 KiB"), (50, 9, "160 KiB"));
+    for (servers, path, blocks, least) in [
+        (&["s1"][..], slow, 51, 0.8),
+        (&["s1"], faster, 127, 0.8),
+        // Half a block of each server is under way when a list comes, and servers know nothing of one another.
+        (&["s1", "s2"], slow, 51, 0.78),
+        (&["s1", "s2"], faster, 127, 0.76),
+    ] {
+        let shares = shares(servers, path, blocks);
+        assert!(shares.iter().all(|share| *share >= least), "{servers:?}, {path:?}: {shares:.3?}");
+    }
 }

@@ -4,6 +4,7 @@
 //! ```text
 //! connect(from, to)            a connection is asked for
 //! send(connection, side, ..)   a message is handed over; it is sent as there is room in the send buffer
+//! send_part(connection, ..)    bytes of a message that will be handed over; so it can still become a shorter one
 //! next(until)                  the next thing that happens to the application, and when
 //! ```
 
@@ -70,8 +71,8 @@ struct End<M> {
     handed: u64,
     /// Bytes taken out of the receive buffer.
     received: u64,
-    /// Messages on their way here, and where in the stream they end.
-    coming: VecDeque<(u64, M)>,
+    /// Messages on their way here, and where in the stream they end; and parts of them.
+    coming: VecDeque<(u64, Option<M>)>,
     /// The application does not read.
     paused: bool,
     /// The application waits for room in the send buffer: with the rest of a message, or before it begins one.
@@ -186,6 +187,16 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
     /// Hands a message over. `bytes` is what it takes on the connection, at least 1; [`Happening::Sent`] says when the
     /// send buffer has taken all of it.
     pub fn send(&mut self, connection: u32, side: Side, bytes: u64, message: M) {
+        self.put(connection, side, bytes, Some(message));
+    }
+
+    /// Hands over the next bytes of a message, at least 1: what the message is, is said with its last ones. The other side reads
+    /// them as they come; [`Happening::Sent`] says when the send buffer has taken them.
+    pub fn send_part(&mut self, connection: u32, side: Side, bytes: u64) {
+        self.put(connection, side, bytes, None);
+    }
+
+    fn put(&mut self, connection: u32, side: Side, bytes: u64, message: Option<M>) {
         let Some(pair) = self.pairs.get_mut(connection as usize) else { return };
         let (own, other) = (side.index(), side.other().index());
         let bytes = bytes.max(1);
@@ -326,6 +337,7 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
             end.received += bytes;
             if end.received == *ends_at
                 && let Some((_, message)) = end.coming.pop_front()
+                && let Some(message) = message
             {
                 let side = if side == 0 { Side::Initiator } else { Side::Responder };
                 self.happened.push_back(Happening::Arrived { connection, side, message });

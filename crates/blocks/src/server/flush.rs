@@ -1,9 +1,10 @@
 //! A newer list discards what older ones of the same session and set left in the read and write queues. What is being read
-//! is still read and kept in memory; what a transport has is not recalled (Tierney et al. 1996, section 4.3.1).
+//! is still read and kept in memory; what a transport has is not recalled (Tierney et al. 1996, section 4.3.1). A block whose data
+//! go in parts is cut off behind the part that is begun.
 
 use super::session::{ListHead, Ready, Wanted, Writing};
 use super::{Server, Woken};
-use crate::wire::data::{Discarded, Flushed, NOT_READ};
+use crate::wire::data::{Discarded, Entry, Flushed, NOT_READ};
 use crate::wire::message::Message;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
@@ -48,8 +49,16 @@ impl Notes {
 }
 
 impl<B: Clone> Server<B> {
-    /// The list of that number is here: what older ones left is discarded. Newer ones may have come before it, over another way.
-    pub(super) fn flush(&mut self, now: Instant, session: u128, (set, serial): (u32, u64), woken: &mut Woken) {
+    /// The list of that number is here, and asks for that: what older ones left is discarded. Newer ones may have come before
+    /// it, over another way.
+    pub(super) fn flush(
+        &mut self,
+        now: Instant,
+        session: u128,
+        (set, serial): (u32, u64),
+        entries: &[Entry],
+        woken: &mut Woken,
+    ) {
         let older = |list: &ListHead| list.set == set && list.serial < serial;
         let Some(state) = self.sessions.get_mut(&session) else { return };
         let mut notes = Notes::default();
@@ -91,6 +100,8 @@ impl<B: Clone> Server<B> {
         }
         for writing in state.writing.iter_mut().filter(|writing| older(&writing.ready.wanted.list)) {
             writing.superseded.get_or_insert(now);
+            let number = writing.ready.wanted.entry.number;
+            writing.asked_again = entries.iter().any(|entry| entry.number == number);
         }
         self.counts.flushed += discarded;
         notes.tell(self.id, set, now, &mut state.words);
@@ -119,7 +130,7 @@ impl<B: Clone> Server<B> {
         let (begun, rest) = take(&mut state.writing).into_iter().partition(|one| Some(one.ready.unit()) == under_way);
         state.writing = begun;
         let rest: VecDeque<Writing<B>> = rest;
-        for Writing { ready, before, superseded, .. } in rest.into_iter().rev() {
+        for Writing { ready, start: _, before, superseded, asked_again: _ } in rest.into_iter().rev() {
             self.counts.written -= 1;
             if let Some(before) = before {
                 state.written.push_front(before);
@@ -134,5 +145,30 @@ impl<B: Clone> Server<B> {
             notes.unwritten(&ready, None);
             notes.tell(self.id, ready.wanted.list.set, at, &mut state.words);
         }
+    }
+
+    /// Whether what is left of a block that has been begun is of no use: a newer list discards it and does not ask for it again.
+    #[must_use]
+    pub fn is_superseded(&self, connection: u64, unit: u64) -> bool {
+        let state = self.by_connection.get(&connection).and_then(|session| self.sessions.get(session));
+        let writing = state.and_then(|state| state.writing.iter().find(|writing| writing.ready.unit() == unit));
+        writing.is_some_and(|writing| writing.superseded.is_some() && !writing.asked_again)
+    }
+
+    /// What is left of a block that is superseded is not sent: it counts as discarded when the newer list came.
+    pub fn cut(&mut self, connection: u64, unit: u64) {
+        let session = self.by_connection.get(&connection).copied();
+        let Some(state) = session.and_then(|session| self.sessions.get_mut(&session)) else { return };
+        let Some(at) = state.writing.iter().position(|writing| writing.ready.unit() == unit) else { return };
+        let Some(Writing { ready, start, before, superseded, .. }) = state.writing.remove(at) else { return };
+        // The client drops what it has of it, and with it what was told.
+        if let Some(before) = before {
+            state.written.push_front(before);
+        }
+        self.counts.written -= 1;
+        self.counts.flushed += 1;
+        let mut notes = Notes::default();
+        notes.unwritten(&ready, Some(start));
+        notes.tell(self.id, ready.wanted.list.set, superseded.unwrap_or(start), &mut state.words);
     }
 }

@@ -228,7 +228,7 @@ impl<B: Clone> Server<B> {
         }
         let mut woken = Woken::default();
         if list.supersedes {
-            self.flush(now, session, (list.set, list.serial), &mut woken);
+            self.flush(now, session, (list.set, list.serial), &list.entries, &mut woken);
         }
         let state = self.sessions.entry(session).or_default();
         if state.pending + list.entries.len() > limits::MOST_PENDING {
@@ -424,7 +424,7 @@ impl<B: Clone> Server<B> {
         let start = state.waits.take().map_or(now, |since| since.max(ready.end_read));
         let head = head(self.id, &ready, start, before);
         let block = ready.block.clone();
-        state.writing.push_back(Writing { ready, start, before, superseded: None });
+        state.writing.push_back(Writing { ready, start, before, superseded: None, asked_again: false });
         Some(Write::Block(head, block))
     }
 

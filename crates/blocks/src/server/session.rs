@@ -41,8 +41,10 @@ pub(crate) struct Writing<B> {
     pub(crate) start: Instant,
     /// What was told with it.
     pub(crate) before: Option<Written>,
-    /// When a newer list came, as long as it was not known whether it had been begun.
+    /// When a newer list came that discards it, unless it has been begun and is not cut off.
     pub(crate) superseded: Option<Instant>,
+    /// Whether the newest of those lists asks for it again: what has been begun of it is of use.
+    pub(crate) asked_again: bool,
 }
 
 /// A block that a transport has, and with it those that it was given at the same moment before.

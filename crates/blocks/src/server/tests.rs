@@ -373,3 +373,62 @@ fn a_block_that_waits_for_room_is_being_written_and_can_be_discarded() {
     let Some(Write::Block(head, _)) = server.next_write(ms(40), 1, &mut woken) else { panic!("a block") };
     assert_eq!((head.end_read, head.start_write), (32_000_000, 32_000_000));
 }
+
+/// Hands over one block, and says its unit.
+fn begin(server: &mut Server<String>, now: u64) -> u64 {
+    let mut woken = Woken::default();
+    match server.next_write(ms(now), 1, &mut woken) {
+        Some(Write::Block(head, _)) => head.unit,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_newer_list_cuts_off_the_block_that_is_under_way() {
+    let mut server = server(0);
+    server.requests(ms(0), ms(0), list(SESSION, 1, &[0, 2, 4])).unwrap();
+    while read(&mut server, 1, 0).is_some() {}
+    let before = begin(&mut server, 20);
+    server.write_done(ms(21), 1, before);
+    let unit = begin(&mut server, 25);
+    assert!(!server.is_superseded(1, unit));
+    server.requests(ms(30), ms(30), list(SESSION, 2, &[6, 8])).unwrap();
+    assert!(server.is_superseded(1, unit) && !server.is_superseded(2, unit));
+    server.cut(1, unit);
+    server.cut(1, unit);
+    server.write_done(ms(31), 1, unit);
+    assert_eq!((server.counts().written, server.counts().flushed), (1, 2));
+    // Each is told once, and nothing of the old list begins.
+    let told: Vec<_> = written(&mut server, 32, 1)
+        .into_iter()
+        .flat_map(|what| match what {
+            Words(Message::Flushed(Flushed { serial: 1, at: 30_000_000, blocks, .. })) => blocks,
+            other => panic!("{other:?}"),
+        })
+        .map(|block| (block.index, block.start_write))
+        .collect();
+    assert_eq!(told, [(2, NOT_READ), (1, 25_000)]);
+    // The client dropped the head that told of the block before it: the next one tells it again.
+    read(&mut server, 33, 0);
+    let mut woken = Woken::default();
+    let Some(Write::Block(head, _)) = server.next_write(ms(50), 1, &mut woken) else { panic!("a block") };
+    assert_eq!((head.number, head.before, head.before_end_write), (6, before, 21_000_000));
+}
+
+#[test]
+fn a_block_under_way_is_not_cut_off_where_it_is_of_use() {
+    let mut server = server(0);
+    server.requests(ms(0), ms(0), list(SESSION, 1, &[0, 2])).unwrap();
+    while read(&mut server, 1, 0).is_some() {}
+    let unit = begin(&mut server, 20);
+    // A list that adds, one of another set, and one of another session.
+    server.requests(ms(21), ms(21), Requests { supersedes: false, ..list(SESSION, 2, &[4]) }).unwrap();
+    server.requests(ms(22), ms(22), Requests { set: 2, ..list(SESSION, 3, &[6]) }).unwrap();
+    server.requests(ms(23), ms(23), list(OTHER, 9, &[8])).unwrap();
+    assert!(!server.is_superseded(1, unit));
+    // One that asks for it again, and one that does not.
+    server.requests(ms(24), ms(24), list(SESSION, 4, &[10, 0])).unwrap();
+    assert!(!server.is_superseded(1, unit));
+    server.requests(ms(25), ms(25), list(SESSION, 5, &[10])).unwrap();
+    assert!(server.is_superseded(1, unit));
+}

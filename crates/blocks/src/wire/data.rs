@@ -90,6 +90,8 @@ record! {
     pub struct Attached {
         /// Its number.
         pub server: u16,
+        /// Whether the data of blocks come in parts (see [`super::parts`]); else as they are, or beside the connection.
+        pub parts: bool,
     }
 }
 

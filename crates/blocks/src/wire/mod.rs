@@ -9,17 +9,19 @@
 //! | [`control`] | between client or server and master |
 //! | [`data`] | between client and disk server |
 //! | [`message`] | all of them by their kinds |
+//! | [`parts`] | the data of a block in parts, so that the rest can be left out |
 
 pub mod codec;
 pub mod control;
 pub mod data;
 pub mod greeting;
 pub mod message;
+pub mod parts;
 
 pub use codec::{Field, Malformed, Reader};
 pub use message::Message;
 
 /// The version that this program speaks; another one is refused by name.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 /// Bytes before the body: length and kind.
 pub const HEAD: usize = 5;

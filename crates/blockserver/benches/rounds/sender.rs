@@ -51,7 +51,7 @@ fn read(mut receiver: Receiver, mut sender: Sender, server: u16, memory: &[u8]) 
     while let Ok(message) = receiver.message() {
         let sent = match message {
             Message::Requests(list) => blocks(&mut sender, &list, server, memory),
-            _ => sender.message(&Attached { server }.into()),
+            _ => sender.message(&Attached { server, parts: false }.into()),
         };
         if sent.is_err() {
             return;

@@ -67,11 +67,11 @@ impl Shared {
         let port = apart.port().map_err(failed)?;
         let (transport, age) = (options.transport as u8, options.age.unwrap_or(0));
         sender.message(&Attach { session, transport, port, age }.into()).map_err(failed)?;
-        match receiver.message() {
-            Ok(Message::Attached(_)) => {}
+        let parts = match receiver.message() {
+            Ok(Message::Attached(attached)) => attached.parts,
             Ok(other) => return Err(super::refusal(&other)),
             Err(ended) => return Err(Error::environment(format!("{}: {ended}", server.address))),
-        }
+        };
         let stream = receiver.stream().try_clone().map_err(failed)?;
         let link = Link { sender: Mutex::new(sender), stream, name: server.name.clone() };
         lock(&self.links).insert(server.id, link);
@@ -80,42 +80,45 @@ impl Shared {
             thread::Builder::new().name(name.into()).stack_size(STACK).spawn(work).map_err(failed)
         };
         let beside = Arc::clone(self);
-        let heads = match apart {
-            Apart::Nothing => None,
+        let data = match apart {
+            Apart::Nothing => Data::Here { parts },
             Apart::Datagrams(socket) => {
                 spawn("datagrams", Box::new(move || beside.hear_datagrams(id, &socket, peer)))?;
-                None
+                Data::Here { parts }
             }
             Apart::Blasts(landing) => {
                 let (heads, come) = sync_channel(HEADS);
                 spawn("blasts", Box::new(move || beside.hear_blasts(id, landing, &come)))?;
-                Some(heads)
+                Data::Beside(heads)
             }
         };
-        spawn("blocks", Box::new(move || shared.hear_server(id, receiver, heads.as_ref()))).map(drop)
+        spawn("blocks", Box::new(move || shared.hear_server(id, receiver, &data))).map(drop)
     }
 
-    /// `heads` gets the heads of blocks whose data come beside the connection.
-    fn hear_server(self: &Arc<Self>, id: u16, mut receiver: Receiver, heads: Option<&SyncSender<BlockHead>>) {
+    fn hear_server(self: &Arc<Self>, id: u16, mut receiver: Receiver, data: &Data) {
         let mut scratch = Vec::new();
         let ended = loop {
             match receiver.message() {
-                Ok(Message::BlockHead(head)) if let Some(heads) = heads => {
-                    if heads.send(head).is_err() {
-                        break Ended::Broken("its blasts broke off".into());
-                    }
-                }
                 Ok(Message::BlockHead(head)) => {
-                    let length = head.length as usize;
-                    let data = if self.options.discard {
-                        scratch.resize(length, 0);
-                        receiver.data(&mut scratch).map(|()| Vec::new())
-                    } else {
-                        let mut data = vec![0; length];
-                        receiver.data(&mut data).map(|()| data)
+                    let parts = match data {
+                        Data::Here { parts } => *parts,
+                        Data::Beside(heads) if heads.send(head).is_ok() => continue,
+                        Data::Beside(_) => break Ended::Broken("its blasts broke off".into()),
                     };
-                    match data {
-                        Ok(data) => self.came(head, data),
+                    let length = head.length as usize;
+                    let mut own = Vec::new();
+                    let into = if self.options.discard {
+                        scratch.resize(length, 0);
+                        &mut scratch
+                    } else {
+                        own = vec![0; length];
+                        &mut own
+                    };
+                    let came = if parts { receiver.parts(into) } else { receiver.data(into).map(|()| true) };
+                    match came {
+                        Ok(true) => self.came(head, own),
+                        // It is told of as discarded.
+                        Ok(false) => {}
                         Err(ended) => break ended,
                     }
                 }
@@ -240,6 +243,14 @@ impl Shared {
             }
         }
     }
+}
+
+/// Where the data of blocks come whose heads come over the connection.
+enum Data {
+    /// Behind them.
+    Here { parts: bool },
+    /// Beside the connection, to whoever gets the heads.
+    Beside(SyncSender<BlockHead>),
 }
 
 /// What data come over beside the connection.

@@ -7,6 +7,7 @@ use nix::sys::socket::{MsgFlags, recv};
 use stackline_blocks::limits;
 use stackline_blocks::wire::data::BLOCK_HEAD;
 use stackline_blocks::wire::message::{self, Message};
+use stackline_blocks::wire::parts::{self, PART};
 use stackline_blocks::wire::{HEAD, Malformed};
 use std::io::{self, IoSliceMut, Read};
 use std::net::TcpStream;
@@ -15,7 +16,7 @@ use std::os::fd::AsRawFd;
 /// Bytes that are read at once where a message is to come.
 const AT_ONCE: usize = 4096;
 /// Bytes that are read behind the data of a block: what precedes the next one.
-const BEHIND: usize = HEAD + BLOCK_HEAD;
+const BEHIND: usize = HEAD + BLOCK_HEAD + PART;
 
 /// Reads messages.
 #[derive(Debug)]
@@ -106,6 +107,23 @@ impl Receiver {
             }
         }
         Ok(())
+    }
+
+    /// The data of a block that come in parts. Whether it is whole; else a newer list superseded it, and nothing more of it comes.
+    ///
+    /// # Errors
+    /// [`Ended`].
+    pub fn parts(&mut self, data: &mut [u8]) -> Result<bool, Ended> {
+        let mut done = 0;
+        while done < data.len() {
+            let mut before = [0; PART];
+            self.data(&mut before)?;
+            let part = parts::length(before, data.len() - done).map_err(|fault| Ended::Broken(fault.to_string()))?;
+            let Some(part) = part else { return Ok(false) };
+            self.data(&mut data[done..done + part])?;
+            done += part;
+        }
+        Ok(true)
     }
 
     /// The connection itself.

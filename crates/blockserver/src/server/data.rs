@@ -3,12 +3,12 @@
 //! once the list is here.
 
 use super::bell::{Bell, Until};
-use super::outgoing::Outgoing;
+use super::outgoing::{Outgoing, Whole};
 use super::{Block, Shared, now};
 use crate::blasts::Blasts;
 use crate::connection::{Ended, Receiver, Sender};
 use crate::datagrams::Datagrams;
-use stackline_blocks::flight::Flight;
+use stackline_blocks::flight::{Flight, RoundTrips};
 use stackline_blocks::server::{Woken, Write};
 use stackline_blocks::wire::control::Refused;
 use stackline_blocks::wire::data::{Attach, Attached, BlockHead};
@@ -22,7 +22,7 @@ use std::time::Duration;
 
 /// What was asked of the transport and came so soon was there.
 const BRIEF: stackline_core::time::Duration = stackline_core::time::Duration(50_000);
-/// Blocks that begin within so many bytes are handed over with one system call.
+/// Blocks that begin within so many bytes are handed over with one system call, as far as a part goes.
 const TOGETHER: usize = 64 << 10;
 
 impl Shared {
@@ -36,16 +36,17 @@ impl Shared {
             state.bells.insert(connection, Arc::clone(&bell));
             state.machine.attach(attach.session, connection, age)
         };
+        let is_tcp = attach.transport == Transport::Tcp as u8;
+        let parts = is_tcp && self.options.send_buffer.is_none();
         let answer = match attached {
-            Ok(_) => Attached { server: self.id.load(Ordering::Relaxed) }.into(),
+            Ok(_) => Attached { server: self.id.load(Ordering::Relaxed), parts }.into(),
             Err(why) => Refused { request: 0, why: why as u8, words: why.words().to_owned() }.into(),
         };
         if sender.message(&answer).is_ok()
             && attached.is_ok()
             && let Ok(apart) = self.apart(&attach, &receiver)
         {
-            let bounds = apart.is_none() && self.options.send_buffer.is_none();
-            let flight = bounds.then(|| Flight::new(acked(receiver.stream())));
+            let flight = parts.then(|| Flight::new(acked(receiver.stream())));
             let mut client = Client { shared: self, session: attach.session, connection, bell: &bell, apart, flight };
             // However it ended: nobody is left to be told.
             let _ = client.serve(&mut receiver);
@@ -102,8 +103,9 @@ fn look(flight: &mut Flight, stream: &TcpStream) {
     let info = TcpInfo::of(stream.as_fd()).ok();
     let time = |us: u32| stackline_core::time::Duration(u64::from(us) * 1000);
     if let Some((info, acked)) = info.and_then(|info| Some((info, info.acked_bytes?))) {
-        let round_trip = time(info.rtt_us);
-        flight.look(now(), acked, round_trip, info.least_rtt_us.map_or(round_trip, time));
+        let (usual, deviation) = (time(info.rtt_us), time(info.rtt_var_us));
+        let least = info.least_rtt_us.map_or(usual, time);
+        flight.look(now(), acked, RoundTrips { usual, least, deviation });
     }
 }
 
@@ -114,7 +116,8 @@ struct Client<'s> {
     connection: u64,
     bell: &'s Bell,
     apart: Option<Apart>,
-    /// What the connection holds; none where data go beside it, or a send buffer of a fixed size bounds it.
+    /// What the connection holds, and how large parts are; none where data go beside it, or a send buffer of a fixed size
+    /// bounds it: then blocks are sent as they are.
     flight: Option<Flight>,
 }
 
@@ -136,7 +139,9 @@ impl Client<'_> {
             let asked = now();
             let ready = self.bell.wait(receiver.stream(), until)?;
             if until.is_for_the_transport() && now().since(asked) > BRIEF {
-                self.shared.state().machine.waits_for_room(asked, self.connection);
+                if outgoing.under_way().is_none() {
+                    self.shared.state().machine.waits_for_room(asked, self.connection);
+                }
                 had_room = false;
             }
             if ready.come {
@@ -178,7 +183,7 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// What has to happen before another block begins.
+    /// What has to happen before another block, or part of one, begins.
     fn what_is_missing(&mut self, stream: &TcpStream, has_room: bool) -> Until {
         let Some(flight) = &mut self.flight else { return Until::Now };
         if !flight.may_begin() {
@@ -208,26 +213,41 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Takes what is to be written next: blocks that begin within the bytes that a send buffer is to hold, or only one where
-    /// the transport takes less than it is given, or each is waited for.
+    /// Takes what is to be written next: the rest of what is under way, unless it is superseded; blocks that begin within the
+    /// bytes that a send buffer is to hold, or only one where the transport takes less than it is given, or each is waited for.
     fn next(&self, outgoing: &mut Outgoing, had_room: bool) -> Next {
         let one_by_one = !had_room || matches!(self.apart, Some(Apart::Blasts(_)));
-        let most = self.shared.options.send_buffer.unwrap_or(if one_by_one { 1 } else { TOGETHER });
+        let part = self.flight.as_ref().map(|flight| flight.part().map_or(usize::MAX / 2, |bytes| bytes as usize));
+        let together = part.map_or(TOGETHER, |part| part.min(TOGETHER));
+        let most = self.shared.options.send_buffer.unwrap_or(if one_by_one { 1 } else { together });
+        let whole = part.map_or(Whole::Always, Whole::Within);
         let (mut state, now) = (self.shared.state(), now());
         let mut woken = Woken::default();
         let (mut bytes, mut apart) = (0, Vec::new());
+        if let (Some(unit), Some(part)) = (outgoing.under_way(), part) {
+            if state.machine.is_superseded(self.connection, unit) {
+                outgoing.cut();
+                state.machine.cut(self.connection, unit);
+            } else {
+                // A block that ends is as one that begins: others may follow where there is room.
+                bytes = outgoing.add_part(part);
+            }
+        }
         // The last goes alone: it tells of those before it, and nothing else may follow for long.
-        while bytes == 0 || (bytes < most && state.machine.to_write(self.connection) > 1) {
+        while !outgoing.is_in_parts() && (bytes == 0 || (bytes < most && state.machine.to_write(self.connection) > 1)) {
             match state.machine.next_write(now, self.connection, &mut woken) {
                 None => break,
-                Some(Write::Words(words)) => outgoing.add(&words, None),
+                Some(Write::Words(words)) => outgoing.add(&words),
                 Some(Write::Block(head, block)) => {
-                    bytes += block.data().len();
                     let unit = head.unit;
-                    match &self.apart {
-                        Some(_) => apart.push((head, block)),
-                        None => outgoing.add(&head.into(), Some((unit, block))),
-                    }
+                    bytes += match &self.apart {
+                        Some(_) => {
+                            let bytes = block.data().len();
+                            apart.push((head, block));
+                            bytes
+                        }
+                        None => outgoing.add_block(&head.into(), (unit, block), whole),
+                    };
                 }
             }
         }
@@ -252,7 +272,8 @@ impl Client<'_> {
             let under_way = outgoing.take_back();
             state.machine.not_begun(self.connection, under_way);
         }
-        let is_idle = outgoing.is_empty() && state.machine.to_write(self.connection) == 0;
+        let nothing_is_under_way = outgoing.is_empty() && outgoing.under_way().is_none();
+        let is_idle = nothing_is_under_way && state.machine.to_write(self.connection) == 0;
         if is_idle {
             self.bell.nothing_to_do();
             self.flight.iter_mut().for_each(Flight::idle);

@@ -1,27 +1,37 @@
-//! What is on its way to a client: messages, and blocks with what precedes them. All are handed to the transport with one
-//! system call, as far as there is room, and without waiting.
+//! What is on its way to a client: messages, and blocks with what precedes them, whole or in parts. All are handed to the transport
+//! with one system call, as far as there is room, and without waiting. Data are not copied.
 
 use super::Block;
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, sendmsg};
 use stackline_blocks::wire::message::Message;
+use stackline_blocks::wire::parts::{self, CUT};
 use std::io::{self, IoSlice};
 use std::net::TcpStream;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 
-/// A message, and the data of a block behind it.
+/// Data of a block.
+#[derive(Debug)]
+struct Data {
+    /// The block, by its unit.
+    unit: u64,
+    block: Block,
+    /// Which of its bytes.
+    range: Range<usize>,
+}
+
+/// Words, and data of a block behind them.
 #[derive(Debug)]
 struct Piece {
-    /// Where it is in the words.
+    /// Where they are in the words.
     words: Range<usize>,
-    /// The block, by its unit.
-    block: Option<(u64, Block)>,
+    data: Option<Data>,
 }
 
 impl Piece {
     fn data(&self) -> &[u8] {
-        self.block.as_ref().map_or(&[], |(_, block)| block.data())
+        self.data.as_ref().map_or(&[], |data| &data.block.data()[data.range.clone()])
     }
 
     fn bytes(&self) -> usize {
@@ -36,6 +46,17 @@ pub(super) struct Outgoing {
     pieces: Vec<Piece>,
     /// Bytes of the first piece that the transport has.
     done: usize,
+    /// A block of which the transport has the parts before that byte, by its unit.
+    under_way: Option<(u64, Block, usize)>,
+}
+
+/// How blocks are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whole {
+    /// Their data behind them, as they are.
+    Always,
+    /// In parts, each of so many bytes.
+    Within(usize),
 }
 
 impl Outgoing {
@@ -44,14 +65,74 @@ impl Outgoing {
         self.pieces.is_empty()
     }
 
-    /// Adds a message, and the data of a block behind it, by its unit.
-    pub(super) fn add(&mut self, message: &Message, block: Option<(u64, Block)>) {
+    /// The block of which the transport has some parts, by its unit.
+    pub(super) fn under_way(&self) -> Option<u64> {
+        self.under_way.as_ref().map(|(unit, ..)| *unit)
+    }
+
+    /// Whether what was added last is a part behind which others of its block have to follow.
+    pub(super) fn is_in_parts(&self) -> bool {
+        let last = self.pieces.last().and_then(|piece| piece.data.as_ref());
+        last.is_some_and(|data| data.range.end < data.block.data().len())
+    }
+
+    /// Adds a message.
+    pub(super) fn add(&mut self, message: &Message) {
+        let from = self.begin();
+        message.put(&mut self.words);
+        self.pieces.push(Piece { words: from..self.words.len(), data: None });
+    }
+
+    /// Adds a block by its unit, with its head before it: all of it, or its first part. Nothing else goes before its last.
+    /// How many bytes of it that are.
+    pub(super) fn add_block(&mut self, head: &Message, (unit, block): (u64, Block), whole: Whole) -> usize {
+        let from = self.begin();
+        head.put(&mut self.words);
+        let range = match whole {
+            Whole::Always => 0..block.data().len(),
+            Whole::Within(most) => self.part(&block, 0, most),
+        };
+        let bytes = range.len();
+        self.pieces.push(Piece { words: from..self.words.len(), data: Some(Data { unit, block, range }) });
+        bytes
+    }
+
+    /// Adds the next part of the block that is under way. How many bytes that are.
+    pub(super) fn add_part(&mut self, most: usize) -> usize {
+        let from = self.begin();
+        let Some((unit, block, at)) = self.under_way.take() else { return 0 };
+        let range = self.part(&block, at, most);
+        let bytes = range.len();
+        self.pieces.push(Piece { words: from..self.words.len(), data: Some(Data { unit, block, range }) });
+        bytes
+    }
+
+    /// Says that the rest of the block that is under way is not sent.
+    pub(super) fn cut(&mut self) {
+        let from = self.begin();
+        if self.under_way.take().is_some() {
+            self.words.extend_from_slice(&CUT);
+            self.pieces.push(Piece { words: from..self.words.len(), data: None });
+        }
+    }
+
+    /// Where the words of another piece begin.
+    fn begin(&mut self) -> usize {
         if self.pieces.is_empty() {
             self.words.clear();
         }
-        let from = self.words.len();
-        message.put(&mut self.words);
-        self.pieces.push(Piece { words: from..self.words.len(), block });
+        self.words.len()
+    }
+
+    /// Says how long the part of a block from that byte on is, and which bytes it has.
+    fn part(&mut self, block: &Block, at: usize, most: usize) -> Range<usize> {
+        let left = block.data().len() - at;
+        // What is left behind it would hardly be worth a part.
+        let length = if left < most + most / 2 { left } else { most };
+        if length > 0 {
+            self.words.extend_from_slice(&parts::before(length as u32));
+        }
+        at..at + length
     }
 
     /// Hands over as much as there is room for, and says how many bytes that was; `sent` gets the units of blocks that the
@@ -76,16 +157,23 @@ impl Outgoing {
         Ok(taken)
     }
 
-    /// Takes back the blocks that were not begun; the unit of the one that was.
+    /// Takes back the blocks and parts that were not begun; the unit of the block that was.
     pub(super) fn take_back(&mut self) -> Option<u64> {
-        let is_begun = self.done > 0;
-        let mut at = 0;
-        self.pieces.retain(|piece| {
-            at += 1;
-            piece.block.is_none() || (is_begun && at == 1)
-        });
-        let first = self.pieces.first().filter(|_| is_begun)?;
-        first.block.as_ref().map(|(unit, _)| *unit)
+        let begun = usize::from(self.done > 0);
+        let has_words = self.pieces.iter().any(|piece| piece.data.is_none());
+        let pieces = std::mem::take(&mut self.pieces).into_iter().enumerate();
+        for (at, piece) in pieces {
+            match piece.data {
+                Some(data) if at >= begun && data.range.start == 0 => {}
+                // Words cannot go before the end of its block.
+                Some(data) if at >= begun && !has_words => {
+                    self.under_way = Some((data.unit, data.block, data.range.start));
+                }
+                data => self.pieces.push(Piece { words: piece.words, data }),
+            }
+        }
+        let first = self.pieces.first().and_then(|piece| piece.data.as_ref());
+        self.under_way().or_else(|| first.map(|data| data.unit))
     }
 
     fn parts(&self) -> Vec<IoSlice<'_>> {
@@ -112,6 +200,12 @@ impl Outgoing {
             self.done -= bytes;
             whole += 1;
         }
-        sent.extend(self.pieces.drain(..whole).filter_map(|piece| piece.block.map(|(unit, _)| unit)));
+        for Data { unit, block, range } in self.pieces.drain(..whole).filter_map(|piece| piece.data) {
+            if range.end == block.data().len() {
+                sent.push(unit);
+            } else {
+                self.under_way = Some((unit, block, range.end));
+            }
+        }
     }
 }

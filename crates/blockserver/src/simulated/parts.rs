@@ -4,7 +4,7 @@
 use super::{Scene, ServerOutcome, SimulatedServer};
 use crate::server::UNSENT;
 use stackline_blocks::client::Client;
-use stackline_blocks::flight::Flight;
+use stackline_blocks::flight::{Flight, RoundTrips};
 use stackline_blocks::limits;
 use stackline_blocks::master::{Actions, Master, stamp_master_out};
 use stackline_blocks::placement::Placement;
@@ -13,6 +13,7 @@ use stackline_blocks::wire::control::{Commit, Create, Join, Open, Reserve, Row, 
 use stackline_blocks::wire::data::{BlockHead, Disk, Requests};
 use stackline_blocks::wire::greeting::Role;
 use stackline_blocks::wire::message::Message;
+use stackline_blocks::wire::parts::PART;
 use stackline_core::error::{Error, Result};
 use stackline_core::plan::Stack;
 use stackline_core::program::Side;
@@ -29,6 +30,8 @@ use std::collections::{BTreeMap, VecDeque};
 pub(super) enum Travels {
     Message(Message),
     Block(BlockHead),
+    /// The end of a block whose rest is not sent.
+    Cut,
 }
 
 impl Travels {
@@ -36,9 +39,15 @@ impl Travels {
     fn bytes(&self) -> u64 {
         match self {
             Self::Message(message) => message.bytes().len() as u64,
-            Self::Block(head) => Message::from(head.clone()).bytes().len() as u64 + u64::from(head.length),
+            Self::Block(head) => before_data(head) + u64::from(head.length),
+            Self::Cut => PART as u64,
         }
     }
+}
+
+/// Bytes of the message before a block's data.
+fn before_data(head: &BlockHead) -> u64 {
+    Message::from(head.clone()).bytes().len() as u64
 }
 
 /// What comes later.
@@ -96,6 +105,16 @@ struct Processor {
 
 struct Writing {
     unit: Option<u64>,
+    /// Of a block in parts, how many bytes of its data were handed over.
+    rest: Option<(BlockHead, u64)>,
+    /// Whether the transport has taken what was handed over last.
+    is_taken: bool,
+}
+
+impl Writing {
+    const fn all(unit: Option<u64>) -> Self {
+        Self { unit, rest: None, is_taken: false }
+    }
 }
 
 pub(super) struct Parts<T: Tap<Datagram>> {
@@ -247,14 +266,67 @@ impl<T: Tap<Datagram>> Parts<T> {
         self.send(self.server_master[server], Side::Responder, Travels::Message(message));
     }
 
-    /// Sends the client a block or words of a server; `unit` is the block's.
-    pub(super) fn tell_client(&mut self, server: usize, unit: Option<u64>, travels: Travels) {
+    /// Sends the client a message of a server.
+    pub(super) fn tell_client(&mut self, server: usize, message: Message) {
+        let travels = Travels::Message(message);
+        self.hand(server, travels.bytes(), Some(travels), Writing::all(None));
+    }
+
+    /// Hands over bytes to the client, and what they are where they end it.
+    fn hand(&mut self, server: usize, bytes: u64, ends: Option<Travels>, writing: Writing) {
         let way = self.client_server[server];
         if let Some((flight, _)) = self.flights.as_mut().and_then(|flights| flights.get_mut(server)) {
-            flight.handed(travels.bytes());
+            flight.handed(bytes);
         }
-        self.writing[server] = matches!(way, Way::Connection(_)).then_some(Writing { unit });
-        self.send(way, Side::Responder, travels);
+        self.writing[server] = matches!(way, Way::Connection(_)).then_some(writing);
+        match (way, ends) {
+            (Way::Connection(connection), Some(travels)) => {
+                self.world.send(connection, Side::Responder, bytes, travels);
+            }
+            (Way::Connection(connection), None) => self.world.send_part(connection, Side::Responder, bytes),
+            (Way::Local(_), Some(travels)) => self.send(way, Side::Responder, travels),
+            (Way::Local(_), None) => {}
+        }
+    }
+
+    /// Sends the client a block, or the first part of one.
+    pub(super) fn begin_block(&mut self, server: usize, head: BlockHead) {
+        let bytes = before_data(&head);
+        let is_in_parts = self.flights.is_some() && matches!(self.client_server[server], Way::Connection(_));
+        if is_in_parts {
+            self.part(server, head, (0, bytes));
+        } else {
+            let (unit, bytes) = (head.unit, bytes + u64::from(head.length));
+            self.hand(server, bytes, Some(Travels::Block(head)), Writing::all(Some(unit)));
+        }
+    }
+
+    /// Hands over the next part of a block of which `done` bytes were, behind so many bytes.
+    fn part(&mut self, server: usize, head: BlockHead, (done, before): (u64, u64)) {
+        let left = u64::from(head.length) - done;
+        let most = self.flights.as_ref().and_then(|flights| flights[server].0.part()).unwrap_or(u64::MAX / 2);
+        // As live.
+        let length = if left < most + most / 2 { left } else { most };
+        let bytes = before + if length > 0 { PART as u64 } else { 0 } + length;
+        let unit = Some(head.unit);
+        if length == left {
+            self.hand(server, bytes, Some(Travels::Block(head)), Writing::all(unit));
+        } else {
+            let rest = Some((head, done + length));
+            self.hand(server, bytes, None, Writing { unit, rest, is_taken: false });
+        }
+    }
+
+    /// Hands over the next part of the block that is under way, or says that it ends where it is superseded. Whether there is one.
+    pub(super) fn go_on(&mut self, server: usize) -> bool {
+        let Some(Writing { rest: Some((head, done)), .. }) = self.writing[server].take() else { return false };
+        if self.servers[server].is_superseded(server as u64, head.unit) {
+            self.servers[server].cut(server as u64, head.unit);
+            self.hand(server, Travels::Cut.bytes(), Some(Travels::Cut), Writing::all(None));
+        } else {
+            self.part(server, head, (done, 0));
+        }
+        true
     }
 
     /// Whose blocks go over a connection.
@@ -324,13 +396,15 @@ impl<T: Tap<Datagram>> Parts<T> {
 
     /// Whether a server's connection takes another block now. If not, it is told when one does, or when it is to look again.
     pub(super) fn may_begin(&mut self, now: Instant, server: usize) -> bool {
-        if self.writing[server].is_some() {
-            return false;
-        }
+        let is_under_way = match &self.writing[server] {
+            Some(Writing { rest: Some(_), is_taken: true, .. }) => true,
+            Some(_) => return false,
+            None => false,
+        };
         let (Some(flights), Way::Connection(connection)) = (&mut self.flights, self.client_server[server]) else {
             return true;
         };
-        if self.servers[server].to_write(server as u64) == 0 {
+        if !is_under_way && self.servers[server].to_write(server as u64) == 0 {
             flights[server].0.idle();
             return true;
         }
@@ -338,7 +412,8 @@ impl<T: Tap<Datagram>> Parts<T> {
         if !flight.may_begin()
             && let Some(facts) = self.world.facts(connection, Side::Responder)
         {
-            flight.look(now, facts.bytes_acked, facts.rtt, facts.least_rtt);
+            let trips = RoundTrips { usual: facts.rtt, least: facts.least_rtt, deviation: facts.rtt_deviation };
+            flight.look(now, facts.bytes_acked, trips);
         }
         let may_begin = flight.may_begin();
         let look_at = (!may_begin && !*looks_again).then(|| now + flight.look_again());
@@ -346,7 +421,9 @@ impl<T: Tap<Datagram>> Parts<T> {
         if may_begin && self.world.has_room(connection, Side::Responder) {
             return true;
         }
-        self.servers[server].waits_for_room(now, server as u64);
+        if !is_under_way {
+            self.servers[server].waits_for_room(now, server as u64);
+        }
         match look_at {
             Some(at) => self.at(at, Task::Room(server)),
             None if may_begin => self.world.wait_for_room(connection, Side::Responder),
@@ -364,7 +441,7 @@ impl<T: Tap<Datagram>> Parts<T> {
 
     /// Nothing else of the server is written until the transport has taken this block.
     pub(super) fn begin_writing(&mut self, server: usize, unit: u64) {
-        self.writing[server] = Some(Writing { unit: Some(unit) });
+        self.writing[server] = Some(Writing::all(Some(unit)));
     }
 
     pub(super) fn next_write(&mut self, now: Instant, server: usize, woken: &mut Woken) -> Option<Write<()>> {
@@ -373,8 +450,13 @@ impl<T: Tap<Datagram>> Parts<T> {
 
     /// The transport has taken what the server wrote.
     pub(super) fn sent(&mut self, now: Instant, server: usize) {
-        if let Some(Writing { unit: Some(unit) }) = self.writing[server].take() {
-            self.servers[server].write_done(now, server as u64, unit);
+        match &mut self.writing[server] {
+            Some(Writing { rest: Some(_), is_taken, .. }) => *is_taken = true,
+            writing => {
+                if let Some(Writing { unit: Some(unit), .. }) = writing.take() {
+                    self.servers[server].write_done(now, server as u64, unit);
+                }
+            }
         }
     }
 

@@ -50,10 +50,7 @@ fn import(log: Log<'_>, _: &mut Intake, shared: &mut Shared) -> Result<Import> {
         return Err(uncopied(&log, &cause));
     }
     let survey = survey.map_err(|cause| unread(&log, &cause))?;
-    let mut file = match (copy, again) {
-        (Some(file), _) | (None, Some(file)) => file,
-        (None, None) => return Err(uncopied(&log, &io::Error::other("no file"))),
-    };
+    let Some(mut file) = copy.or(again) else { return Err(uncopied(&log, &io::Error::other("no file"))) };
     file.rewind().map_err(|cause| uncopied(&log, &cause))?;
     shared.captures.push(Capture { survey, file, bytes: count, place: shared.place });
     Ok(Import { source: name.to_owned(), form: "capture".to_owned(), bytes: count, ..Import::default() })
