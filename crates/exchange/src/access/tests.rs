@@ -1,3 +1,5 @@
+//! Lines of access logs, and which requests they are of.
+
 use super::*;
 use proptest::prelude::*;
 
