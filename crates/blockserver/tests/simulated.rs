@@ -220,7 +220,7 @@ fn a_path_that_is_asked_for_too_much_carries_what_is_wanted() {
         (&["s1"], faster, 127, 0.8),
         // Half a block of each server is under way when a list comes, and servers know nothing of one another.
         (&["s1", "s2"], slow, 51, 0.78),
-        (&["s1", "s2"], faster, 127, 0.76),
+        (&["s1", "s2"], faster, 127, 0.79),
     ] {
         let shares = shares(servers, path, blocks);
         assert!(shares.iter().all(|share| *share >= least), "{servers:?}, {path:?}: {shares:.3?}");
