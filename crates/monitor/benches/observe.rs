@@ -1,7 +1,12 @@
 //! What observing costs the observed program: a ping-pong of 64 bytes over loopback, with and without, in turn.
 //!
+//! Both ends are on one core, and their CPU time is counted, so that other programs matter less. The reader is counted by itself.
+//!
 //! `cargo bench -p stackline-monitor --bench observe`; `-- --rounds N` for more than 7 rounds. Without root it says why not.
 
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::time::{ClockId, clock_gettime};
+use nix::unistd::Pid;
 use stackline_monitor::clock::thread_cpu_s;
 use stackline_monitor::observe::sockets::SocketTrace;
 use stackline_monitor::observe::threads::{Also, ThreadTrace};
@@ -9,7 +14,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const TRIPS: u32 = 10_000;
 const EVERY: Duration = Duration::from_millis(10);
@@ -34,7 +39,7 @@ const ALL: [Observed; 6] = [
     Observed::ThreadsOfAnother,
 ];
 
-/// A round: ns of a round trip, events of a round trip, lost events, and CPU time of the reader, ns a round trip.
+/// A round: CPU time of both ends, events, and CPU time of the reader, all for a round trip; and lost events.
 #[derive(Clone, Copy)]
 struct Round {
     trip_ns: f64,
@@ -63,6 +68,18 @@ fn main() {
     }
 }
 
+/// CPU time of this process, ns.
+fn process_cpu_ns() -> f64 {
+    let spent = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).expect("a clock of the kernel");
+    spent.tv_sec() as f64 * 1e9 + spent.tv_nsec() as f64
+}
+
+/// Keeps the calling thread on the first core.
+fn on_one_core() {
+    let mut cores = CpuSet::new();
+    cores.set(0).and_then(|()| sched_setaffinity(Pid::from_raw(0), &cores)).expect("a core");
+}
+
 fn print(observed: Observed, rounds: &[Round], nothing: Round) {
     let Round { trip_ns, events, reader_ns, .. } = least(rounds);
     let lost: u64 = rounds.iter().map(|round| round.lost).sum();
@@ -83,16 +100,22 @@ fn least(rounds: &[Round]) -> Round {
 fn round(stream: &mut TcpStream, observed: Observed) -> Result<Round, String> {
     let done = Arc::new(AtomicBool::new(false));
     let reader = reader(observed, Arc::clone(&done))?;
-    let began = Instant::now();
+    let began_ns = process_cpu_ns();
+    // A thread of its own, so that readers are not kept on its core.
+    std::thread::scope(|scope| scope.spawn(|| ping(stream)).join()).expect("the other end is there");
+    done.store(true, Ordering::Relaxed);
+    let (events, lost, reader_s) = reader.join().expect("the reader ends")?;
+    let reader_ns = reader_s * 1e9 / f64::from(TRIPS);
+    let trip_ns = (process_cpu_ns() - began_ns) / f64::from(TRIPS) - reader_ns;
+    Ok(Round { trip_ns, events: events as f64 / f64::from(TRIPS), lost, reader_ns })
+}
+
+fn ping(stream: &mut TcpStream) {
+    on_one_core();
     let mut room = [0; 64];
     for _ in 0..TRIPS {
         stream.write_all(&room).and_then(|()| stream.read_exact(&mut room)).expect("the other end is there");
     }
-    let trip_ns = began.elapsed().as_nanos() as f64 / f64::from(TRIPS);
-    done.store(true, Ordering::Relaxed);
-    let (events, lost, reader_s) = reader.join().expect("the reader ends")?;
-    let reader_ns = reader_s * 1e9 / f64::from(TRIPS);
-    Ok(Round { trip_ns, events: events as f64 / f64::from(TRIPS), lost, reader_ns })
 }
 
 type Reader = std::thread::JoinHandle<Result<(usize, u64, f64), String>>;
@@ -148,6 +171,7 @@ fn ponger() -> TcpStream {
         end.set_nodelay(true).expect("an option of TCP");
     }
     std::thread::spawn(move || {
+        on_one_core();
         let mut room = [0; 64];
         while far.read_exact(&mut room).and_then(|()| far.write_all(&room)).is_ok() {}
     });

@@ -93,8 +93,8 @@ fn of_one(kind: Kind, format: &Format, record: &[u8]) -> Option<ThreadEvent> {
         Kind::Returns(call) => event(running, ThreadChange::Returns { call, result: format.signed(record, "ret")? }),
         Kind::Faults => event(running, ThreadChange::Faults { address: number("address")? }),
         Kind::DiskStarts => {
-            let operation = operation(format.bytes(record, "rwbs").unwrap_or(&[]));
             let bytes = small("bytes").unwrap_or(0);
+            let operation = operation(format.bytes(record, "rwbs").unwrap_or(&[]), bytes);
             let what = ThreadChange::DiskStarts { device: small("dev")?, sector: number("sector")?, bytes, operation };
             event(running, what)
         }
@@ -106,12 +106,15 @@ fn small(format: &Format, record: &[u8], field: &str) -> Option<u32> {
     format.number(record, field).and_then(|value| u32::try_from(value).ok())
 }
 
-/// What is done, by the kernel's letters (`rwbs`): a flush may come before a write, which then counts.
-fn operation(letters: &[u8]) -> DiskOperation {
+/// What is done, by the kernel's letters (`rwbs`): a flush may come before a write, which counts if it writes anything.
+fn operation(letters: &[u8], bytes: u32) -> DiskOperation {
+    if bytes == 0 && letters.starts_with(b"F") {
+        return DiskOperation::Flush;
+    }
     let known = letters.iter().find_map(|letter| match letter {
         b'R' => Some(DiskOperation::Read),
         b'W' => Some(DiskOperation::Write),
         _ => None,
     });
-    known.unwrap_or(if letters.starts_with(b"F") { DiskOperation::Flush } else { DiskOperation::Other })
+    known.unwrap_or(DiskOperation::Other)
 }
