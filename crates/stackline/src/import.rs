@@ -251,8 +251,11 @@ fn report(flags: &flags::Import, run: &PathBuf, index: &Index, taken: &Taken, im
         output::say(&format_args!("warning: {} events name one host more than a run has room for", taken.refused));
     }
     for host in taken.hosts.keys() {
-        let from: Vec<&str> =
-            imports.iter().filter(|import| import.hosts.contains_key(host)).map(|import| &import.source[..]).collect();
+        let from: Vec<&str> = imports[..flags.logs.len()]
+            .iter()
+            .filter(|import| import.hosts.contains_key(host))
+            .map(|import| &import.source[..])
+            .collect();
         if from.len() > 1 {
             let from = from.join(", ");
             output::say(&format_args!(
