@@ -149,7 +149,7 @@ fn fill(
         import.hosts = came.filter(|(_, count)| *count > 0).collect();
         imports.push(import);
     }
-    let options = Options { contents: flags.keep_contents, asked: !flags.log.is_empty() };
+    let options = Options { contents: flags.keep_contents, asked: !flags.log.is_empty(), ..Options::default() };
     let told = formats::tell(shared.captures, &mut intake, &mut imports, &flags.clock, options)?;
     if imports.iter().all(|import| import.events == 0) {
         return Err(without_events(&logs));
