@@ -32,7 +32,7 @@ fuzz_target!(|bytes: &[u8]| {
         let known = Known::new(BTreeMap::new(), 0);
         if let Ok(mut reader) = Reader::open(vec![Box::new(bytes)], &plan, known, Options::default()) {
             while let Some(tables) = reader.next_batch() {
-                tables.iter().for_each(whole);
+                tables.for_each(whole);
             }
             let _ = reader.finish();
         }

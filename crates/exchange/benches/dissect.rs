@@ -110,7 +110,7 @@ fn ours(path: &Path) -> (f64, u64) {
     let mut reader = Reader::open(vec![Box::new(open())], &plan, Known::default(), Options::default()).unwrap();
     let mut events = 0;
     while let Some(tables) = reader.next_batch() {
-        events += tables.iter().map(stackline_events::Table::len).sum::<usize>();
+        events += tables.map(stackline_events::Table::len).sum::<usize>();
     }
     let finished = reader.finish();
     let after = cpu_s()[0];

@@ -1,3 +1,5 @@
+//! Lines of every form, which of them are joined, and hostile ones.
+
 use super::*;
 use proptest::prelude::*;
 use std::slice;

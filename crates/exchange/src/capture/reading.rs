@@ -191,8 +191,9 @@ impl<'r> Reader<'r> {
     }
 
     /// The next events, by capture; `None` when there are no more.
-    pub fn next_batch(&mut self) -> Option<Vec<Table>> {
+    pub fn next_batch(&mut self) -> Option<impl ExactSizeIterator<Item = &Table>> {
         let Self { sources, together } = self;
+        sources.iter_mut().for_each(|source| source.imported.table.clear());
         while !together.over && sources.iter().map(|source| source.imported.table.len()).sum::<usize>() < BATCH {
             match &mut sources[..] {
                 [] => together.over = true,
@@ -232,8 +233,8 @@ impl<'r> Reader<'r> {
                 together.finish(sources);
             }
         }
-        let tables: Vec<Table> = sources.iter_mut().map(|source| std::mem::take(&mut source.imported.table)).collect();
-        Some(tables).filter(|tables| tables.iter().any(|table| !table.is_empty()))
+        let is_more = sources.iter().any(|source| !source.imported.table.is_empty());
+        is_more.then(|| sources.iter().map(|source| &source.imported.table))
     }
 
     /// What is known when all was read.

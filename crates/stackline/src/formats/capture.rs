@@ -146,7 +146,7 @@ pub(crate) fn tell(
     let failed = |cause: stackline_exchange::Error| Error::input(format!("a capture cannot be read again: {cause}"));
     let mut reader = Reader::open(files, &plan, known, options).map_err(failed)?;
     while let Some(tables) = reader.next_batch() {
-        for (table, place) in tables.iter().zip(&places) {
+        for (table, place) in tables.zip(&places) {
             count(table, &mut imports[*place]);
             into.push(table)?;
         }
