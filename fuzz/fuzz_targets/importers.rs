@@ -3,8 +3,9 @@
 
 use libfuzzer_sys::fuzz_target;
 use stackline_events::Table;
-use stackline_exchange::capture::{Options, Reader};
-use stackline_exchange::{jaeger, netlogger, otlp, qlog};
+use stackline_exchange::capture::{Known, Options, Plan, Reader, Survey};
+use stackline_exchange::{access, jaeger, netlogger, otlp, qlog};
+use std::collections::BTreeMap;
 
 /// Every event can be written as a line and read again.
 fn whole(table: &Table) {
@@ -25,10 +26,15 @@ fuzz_target!(|bytes: &[u8]| {
         whole(&netlogger::read(bytes, form).table);
     }
     let _ = netlogger::recognise(bytes);
-    let options = Options::default();
-    if let Ok(mut reader) = Reader::open(bytes, &options) {
-        while let Some(table) = reader.next_batch() {
-            whole(&table);
+    let _ = access::read(bytes);
+    if let Ok(survey) = Survey::of(bytes, "a", None) {
+        let plan = Plan::of(&[survey], &BTreeMap::new());
+        let known = Known::new(BTreeMap::new(), 0);
+        if let Ok(mut reader) = Reader::open(vec![Box::new(bytes)], &plan, known, Options::default()) {
+            while let Some(tables) = reader.next_batch() {
+                tables.for_each(whole);
+            }
+            let _ = reader.finish();
         }
     }
 });

@@ -8,7 +8,7 @@ use etherparse::PacketBuilder;
 use stackline_exchange::capture::{Known, Options, Plan, Reader, Survey};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Write as _};
+use std::io::{BufWriter, Write as _};
 use std::path::Path;
 use std::process::Command;
 
@@ -103,14 +103,14 @@ fn cpu_s() -> [f64; 2] {
 }
 
 fn ours(path: &Path) -> (f64, u64) {
-    let open = || BufReader::with_capacity(1 << 20, File::open(path).unwrap());
+    let open = || File::open(path).unwrap();
     let before = cpu_s()[0];
     let plan = Plan::of(&[Survey::of(open(), "bench.pcap", None).unwrap()], &BTreeMap::new());
     let surveyed = cpu_s()[0];
     let mut reader = Reader::open(vec![Box::new(open())], &plan, Known::default(), Options::default()).unwrap();
     let mut events = 0;
     while let Some(tables) = reader.next_batch() {
-        events += tables.iter().map(stackline_events::Table::len).sum::<usize>();
+        events += tables.map(stackline_events::Table::len).sum::<usize>();
     }
     let finished = reader.finish();
     let after = cpu_s()[0];

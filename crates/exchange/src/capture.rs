@@ -16,7 +16,7 @@ mod reading;
 mod survey;
 
 pub use doors::Plan;
-pub use reading::{Asked, Finished, Options, Reader};
+pub use reading::{Asked, FIRST_LOOKUP, Finished, Options, Reader};
 pub use stackline_dissect::connections::Known;
 pub use survey::Survey;
 

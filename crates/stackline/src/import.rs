@@ -149,7 +149,7 @@ fn fill(
         import.hosts = came.filter(|(_, count)| *count > 0).collect();
         imports.push(import);
     }
-    let options = Options { contents: flags.keep_contents, asked: !flags.log.is_empty() };
+    let options = Options { contents: flags.keep_contents, asked: !flags.log.is_empty(), ..Options::default() };
     let told = formats::tell(shared.captures, &mut intake, &mut imports, &flags.clock, options)?;
     if imports.iter().all(|import| import.events == 0) {
         return Err(without_events(&logs));
@@ -251,8 +251,11 @@ fn report(flags: &flags::Import, run: &PathBuf, index: &Index, taken: &Taken, im
         output::say(&format_args!("warning: {} events name one host more than a run has room for", taken.refused));
     }
     for host in taken.hosts.keys() {
-        let from: Vec<&str> =
-            imports.iter().filter(|import| import.hosts.contains_key(host)).map(|import| &import.source[..]).collect();
+        let from: Vec<&str> = imports[..flags.logs.len()]
+            .iter()
+            .filter(|import| import.hosts.contains_key(host))
+            .map(|import| &import.source[..])
+            .collect();
         if from.len() > 1 {
             let from = from.join(", ");
             output::say(&format_args!(

@@ -96,7 +96,7 @@ impl<'r> Reader<'r> {
     /// # Errors
     /// Why it does not begin as a capture, in words.
     pub fn open(from: impl Read + Send + 'r) -> Result<Self, &'static str> {
-        let from = create_reader(1 << 16, from).map_err(|cause| describe(&cause))?;
+        let from = create_reader(1 << 18, from).map_err(|cause| describe(&cause))?;
         Ok(Self { from, blocks: Blocks::default() })
     }
 

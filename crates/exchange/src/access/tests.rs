@@ -1,7 +1,8 @@
-//! Lines of access logs, and which requests they are of.
+//! Lines of every form, which of them are joined, and hostile ones.
 
 use super::*;
 use proptest::prelude::*;
+use std::slice;
 
 const MS: u64 = 1_000_000;
 /// 2000-10-10, 20:55:36 UTC.
@@ -80,20 +81,20 @@ fn a_line_joins_the_one_request_that_ends_then() {
     assert_eq!(joined, Joined { pairs: vec![(0, 0)], alone: 1, ambiguous: 1 });
     // The time that it took tells which.
     let took = Entry { took_ns: Some(100 * MS), ..ends(1005) };
-    assert_eq!(join(std::slice::from_ref(&took), &requests, None).pairs, [(0, 2)]);
-    assert_eq!(join(std::slice::from_ref(&took), &requests, Some("other")).alone, 1);
+    assert_eq!(join(slice::from_ref(&took), &requests, None).pairs, [(0, 2)]);
+    assert_eq!(join(slice::from_ref(&took), &requests, Some("other")).alone, 1);
     // Two lines of one request are of none.
     assert_eq!(join(&[took.clone(), took], &requests, None), Joined { pairs: vec![], alone: 0, ambiguous: 2 });
     assert_eq!(join(&[Entry { status: "404".into(), ..ends(22) }], &requests, None).alone, 1);
     assert_eq!(join(&[Entry { path: "/a?q=8".into(), ..ends(22) }], &requests, None).alone, 1);
     // A log of whole seconds names the second before its end; the line stands at the end.
     let coarse = Entry { resolution_ns: 1000 * MS, at_ns: AT, ..ends(0) };
-    assert_eq!(join(std::slice::from_ref(&coarse), &requests[..2], None).pairs, [(0, 0)]);
+    assert_eq!(join(slice::from_ref(&coarse), &requests[..2], None).pairs, [(0, 0)]);
     assert_eq!(moment(&coarse, &requests[0]), AT + 21 * MS);
     assert_eq!(moment(&ends(22), &requests[0]), AT + 22 * MS);
     // Apache logs when a request came.
     let began = Entry { is_end: false, ..ends(900) };
-    assert_eq!(join(std::slice::from_ref(&began), &requests[..3], None).pairs, [(0, 2)]);
+    assert_eq!(join(slice::from_ref(&began), &requests[..3], None).pairs, [(0, 2)]);
 }
 
 proptest! {

@@ -12,17 +12,22 @@ use stackline_events::{Table, Value};
 use stackline_requests::emit::{self, emit};
 use stackline_requests::parents::{Span, parents};
 use stackline_requests::{Builder, Door, Exchange, Unknown};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::Read;
 
 /// Events that are given at a time.
-const BATCH: usize = 1 << 16;
+const BATCH: usize = 1 << 13;
 /// Packets of one capture that wait for those of others.
 const WAITING: usize = 256;
 /// Packets after which it is looked which requests are over.
 const LOOK: u64 = 1 << 14;
 /// Requests that are remembered for what they were made for, and for logs; connections that have a name in the index.
 const MOST: usize = 1 << 20;
+/// Streams whose ends are remembered as texts.
+const MOST_WAYS: usize = 1 << 12;
+
+/// Flows from this one on are questions after names; connections have those before, and what is one more has no requests.
+pub const FIRST_LOOKUP: u32 = unit::LAST_FLOW / 2;
 
 /// What is wanted.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,6 +36,8 @@ pub struct Options {
     pub contents: bool,
     /// Requests are remembered for logs.
     pub asked: bool,
+    /// The first flow that is free for a question after a name, where it is behind [`FIRST_LOOKUP`].
+    pub first_lookup: u32,
 }
 
 /// A request as a log would tell of it.
@@ -81,6 +88,27 @@ struct Source<'r> {
     others: u64,
     /// It has both copies of what a host sends to itself.
     sees_both: bool,
+    ways: Ways,
+}
+
+/// Ends of streams as texts, which are made once: who sends, who receives, and both.
+#[derive(Debug, Default)]
+struct Ways {
+    by_stream: HashMap<i64, [String; 3]>,
+}
+
+impl Ways {
+    fn of(&mut self, stream: i64, segment: &Segment) -> &[String; 3] {
+        // A stream's ends do not change; beyond that many they are made anew.
+        if self.by_stream.len() >= MOST_WAYS && !self.by_stream.contains_key(&stream) {
+            self.by_stream.clear();
+        }
+        self.by_stream.entry(stream).or_insert_with(|| {
+            let [from, to] = [segment.ends.0.to_string(), segment.ends.1.to_string()];
+            let way = format!("{from}>{to}");
+            [from, to, way]
+        })
+    }
 }
 
 /// Reads captures, however long they are, some events at a time.
@@ -137,13 +165,13 @@ impl<'r> Reader<'r> {
                 ended: false,
                 others: 0,
                 sees_both: false,
+                ways: Ways::default(),
             })
         };
         let sources = captures.into_iter().map(open).collect::<Result<Vec<_>, Error>>()?;
         let source_of = |host: usize| plan.places.iter().position(|places| places.values().any(|of| *of == host));
         let mut builder = Builder::new(plan.hosts.clone());
-        // Questions after names have numbers behind those of connections, of which there are fewer than that.
-        builder.number_from(unit::LAST_FLOW / 2);
+        builder.number_from(options.first_lookup.max(FIRST_LOOKUP));
         let together = Together {
             plan,
             names: plan.hosts.iter().map(|host| host.name.clone()).collect(),
@@ -163,15 +191,16 @@ impl<'r> Reader<'r> {
     }
 
     /// The next events, by capture; `None` when there are no more.
-    pub fn next_batch(&mut self) -> Option<Vec<Table>> {
+    pub fn next_batch(&mut self) -> Option<impl ExactSizeIterator<Item = &Table>> {
         let Self { sources, together } = self;
+        sources.iter_mut().for_each(|source| source.imported.table.clear());
         while !together.over && sources.iter().map(|source| source.imported.table.len()).sum::<usize>() < BATCH {
             match &mut sources[..] {
                 [] => together.over = true,
                 // One by itself needs no copies.
                 [source] => {
-                    let Source { from, imported, connections, accounts, others, sees_both, .. } = source;
-                    let mut seen = See { imported, connections, accounts, others, sees_both };
+                    let Source { from, imported, connections, accounts, others, sees_both, ways, .. } = source;
+                    let mut seen = See { imported, connections, accounts, others, sees_both, ways };
                     let mut fresh = 0;
                     let step = from.step(|packet| match packet {
                         Ok(packet) => {
@@ -204,8 +233,8 @@ impl<'r> Reader<'r> {
                 together.finish(sources);
             }
         }
-        let tables: Vec<Table> = sources.iter_mut().map(|source| std::mem::take(&mut source.imported.table)).collect();
-        Some(tables).filter(|tables| tables.iter().any(|table| !table.is_empty()))
+        let is_more = sources.iter().any(|source| !source.imported.table.is_empty());
+        is_more.then(|| sources.iter().map(|source| &source.imported.table))
     }
 
     /// What is known when all was read.
@@ -224,12 +253,13 @@ struct See<'s> {
     accounts: &'s mut Accounts,
     others: &'s mut u64,
     sees_both: &'s mut bool,
+    ways: &'s mut Ways,
 }
 
 impl Source<'_> {
     fn see(&mut self) -> See<'_> {
-        let Self { imported, connections, accounts, others, sees_both, .. } = self;
-        See { imported, connections, accounts, others, sees_both }
+        let Self { imported, connections, accounts, others, sees_both, ways, .. } = self;
+        See { imported, connections, accounts, others, sees_both, ways }
     }
 
     /// Reads on until some packets wait.
@@ -319,27 +349,31 @@ impl Together<'_> {
         let name = &self.names[host];
         see.accounts.take(name, packet.at_ns, segment, &known);
         let (flow, way) = unit::stream_parts(known.stream);
-        if flow >= self.first_flow && flow < unit::LAST_FLOW / 2 {
+        if flow >= self.first_flow && flow < FIRST_LOOKUP {
             self.builder.located((host, door), at_ns, (flow, way), segment, data);
         }
         if segment.bytes == 0 {
             return;
         }
-        let [from, to] = [segment.ends.0.to_string(), segment.ends.1.to_string()];
-        let way = format!("{from}>{to}");
+        let [from, to, way] = see.ways.of(known.stream, segment);
         let range = [Value::Absent, Value::from(known.stream), Value::from(known.offset), Value::from(segment.bytes)];
-        let rest = [
+        let [unit, stream, offset, bytes] = range;
+        let values = [
+            unit,
+            stream,
+            offset,
+            bytes,
             Value::from(place),
-            Value::from(&way),
+            Value::from(way),
             Value::from(i64::from(flow)),
             Value::from(number),
             Value::from(1),
             Value::from(segment.length),
         ];
         let table = &mut see.imported.table;
-        table.push("NET_SEEN", name, packet.at_ns, &[&range[..], &rest[..]].concat());
+        table.push("NET_SEEN", name, packet.at_ns, &values);
         if known.repeated {
-            let rest = [Value::Text("seen before"), Value::from(1), Value::from(&from), Value::from(&to)];
+            let rest = [Value::Text("seen before"), Value::from(1), Value::from(from), Value::from(to)];
             table.push("TCP_RETRANSMIT", name, packet.at_ns, &[&range[..], &rest[..]].concat());
         }
     }

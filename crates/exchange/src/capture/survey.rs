@@ -13,7 +13,7 @@ use std::net::IpAddr;
 /// Handshakes of one place that are looked at, and pairs of addresses.
 const MOST: usize = 1 << 16;
 /// Packets of one place that are remembered for the comparison of clocks: of more, those go that go everywhere.
-const MOST_MARKS: usize = 1 << 16;
+const MOST_MARKS: usize = 1 << 14;
 
 /// What a capture shows, interface by interface.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@ use crate::exit::{Error, Result};
 use crate::output;
 use stackline_core::trace::{Clock, Flow, HostTrace, Import, Index};
 use stackline_events::Table;
-use stackline_exchange::capture::{Asked, Finished, Known, Options, Plan, Reader, Survey};
+use stackline_exchange::capture::{Asked, FIRST_LOOKUP, Finished, Known, Options, Plan, Reader, Survey};
 use stackline_runs::events::{Intake, Log, Wanted, event_files, read_batches, read_index};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -131,7 +131,8 @@ pub(crate) fn tell(
     if captures.is_empty() {
         return Ok(None);
     }
-    let known = known(into.run())?;
+    let (known, first_lookup) = known(into.run())?;
+    let options = Options { first_lookup, ..options };
     let places: Vec<usize> = captures.iter().map(|capture| capture.place).collect();
     let (surveys, files): (Vec<Survey>, Vec<Box<dyn Read + Send>>) = captures
         .into_iter()
@@ -145,7 +146,7 @@ pub(crate) fn tell(
     let failed = |cause: stackline_exchange::Error| Error::input(format!("a capture cannot be read again: {cause}"));
     let mut reader = Reader::open(files, &plan, known, options).map_err(failed)?;
     while let Some(tables) = reader.next_batch() {
-        for (table, place) in tables.iter().zip(&places) {
+        for (table, place) in tables.zip(&places) {
             count(table, &mut imports[*place]);
             into.push(table)?;
         }
@@ -167,21 +168,25 @@ fn count(table: &Table, import: &mut Import) {
     }
 }
 
-/// What a run has of its connections: who was connected to whom on which stream, and which flows are taken.
-fn known(run: &Path) -> Result<Known> {
+/// What a run has of its connections: who was connected to whom on which stream, and which flows are taken; and the first one that is
+/// free for a question after a name.
+fn known(run: &Path) -> Result<(Known, u32)> {
     const FIELDS: [usize; 3] = [1, 4, 5];
     if event_files(run).is_err() {
-        return Ok(Known::default());
+        return Ok((Known::default(), 0));
     }
-    let flows = read_index(run)?.map(|index| index.flows).unwrap_or_default();
-    let mut first_flow = flows.iter().map(|flow| flow.id + 1).max().unwrap_or(0);
+    let (mut first_flow, mut first_lookup) = (0, 0);
+    let mut take = |flow: u32| {
+        let first = if flow < FIRST_LOOKUP { &mut first_flow } else { &mut first_lookup };
+        *first = flow.saturating_add(1).max(*first);
+    };
+    read_index(run)?.iter().flat_map(|index| &index.flows).for_each(|flow| take(flow.id));
     let mut streams = BTreeMap::new();
     read_batches(run, &Wanted::fields(&FIELDS), |events| {
         let connected = ["APP_CONNECTED", "APP_ACCEPTED"].map(|keyword| events.names.find(keyword));
         for row in 0..events.len() {
             let Some(stream) = events.number(row, FIELDS[0]) else { continue };
-            let flow = u32::try_from(stream >> 1).unwrap_or(0);
-            first_flow = first_flow.max(flow.saturating_add(1));
+            take(u32::try_from(stream >> 1).unwrap_or(0));
             if connected.contains(&Some(events.keyword[row]))
                 && let (Some(local), Some(remote)) = (address(events, row, FIELDS[1]), address(events, row, FIELDS[2]))
             {
@@ -191,7 +196,7 @@ fn known(run: &Path) -> Result<Known> {
             }
         }
     })?;
-    Ok(Known::new(streams, first_flow))
+    Ok((Known::new(streams, first_flow), first_lookup))
 }
 
 fn address(events: &Table, row: usize, field: usize) -> Option<SocketAddr> {
