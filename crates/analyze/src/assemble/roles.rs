@@ -87,6 +87,8 @@ fn own(entry: &Entry) -> (Class, u8) {
         _ if entry.fate.is_some() => Class::Beside(entry.fate),
         // The initiator's connect returns without it, before or after.
         "APP_ACCEPTED" => Class::Beside(None),
+        // What a program said of it.
+        "LOG" => Class::Beside(None),
         // It acknowledges all that came before.
         "BLAST_ACK" => Class::Elsewhere,
         _ if matches!(entry.layer, Layer::Protocol | Layer::Network) => Class::Beside(None),
