@@ -41,7 +41,8 @@ impl Master {
         if self.sets.len() >= limits::MOST_SETS {
             return actions.refuse(connection, request, Why::Limit, "there are too many sets");
         }
-        let id = self.sets.keys().next_back().map_or(1, |last| last + 1);
+        self.last_set += 1;
+        let id = self.last_set;
         actions.changes.push(Change::Set { id, about: about.clone(), sealed: false });
         self.by_name.insert(about.name.clone(), id);
         let rows = Rows::new(about.replicas);

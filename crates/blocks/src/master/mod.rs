@@ -120,6 +120,8 @@ struct Peer {
 pub struct Master {
     sets: BTreeMap<u32, SetState>,
     by_name: BTreeMap<String, u32>,
+    /// The highest number that a set has had: what was said of one that is gone is of no other.
+    last_set: u32,
     servers: BTreeMap<u16, ServerState>,
     peers: BTreeMap<u64, Peer>,
 }
@@ -137,6 +139,7 @@ impl Master {
         match change {
             Change::Set { id, about, sealed } => {
                 self.by_name.insert(about.name.clone(), id);
+                self.last_set = self.last_set.max(id);
                 match self.sets.get_mut(&id) {
                     Some(set) => set.sealed = sealed,
                     None => {
