@@ -96,7 +96,7 @@ impl Disk {
     pub fn about(&self) -> About {
         let mut path = self.path.display().to_string();
         path.truncate(path.floor_char_boundary(200));
-        About { identity: self.identity, path, capacity: self.capacity, used: 0, up: self.is_there() }
+        About { identity: self.identity, path, capacity: self.capacity, used: 0, up: self.is_there(), damaged: 0 }
     }
 
     /// Whether a place may be there.
