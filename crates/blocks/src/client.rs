@@ -175,6 +175,16 @@ impl Client {
         self.drop_block(failed.set, failed.number, Some(failed.serial))
     }
 
+    /// A block is no longer waited for, since it is about to be asked for elsewhere; whether it was.
+    pub fn take_back(&mut self, set: u32, number: u64) -> bool {
+        let Some(open) = self.sets.get_mut(&set) else { return false };
+        let was_wanted = open.outstanding.remove(&number).is_some();
+        if let Some(tally) = open.tally.as_mut().filter(|_| was_wanted) {
+            tally.requested = tally.requested.saturating_sub(1);
+        }
+        was_wanted
+    }
+
     /// A block is no longer waited for; whether it was.
     pub fn drop_block(&mut self, set: u32, number: u64, serial: Option<u64>) -> bool {
         let Some(open) = self.sets.get_mut(&set) else { return false };
