@@ -65,6 +65,8 @@ pub struct Options {
     pub age: Option<u64>,
     /// Bytes of the receive buffer of each connection; the system's without.
     pub receive_buffer: Option<usize>,
+    /// Bytes a second at which the datagrams of each server leave, of UDP and RTP; as fast as they can without.
+    pub pace: Option<u64>,
     /// Whether the bytes of blocks are thrown away.
     pub discard: bool,
     /// Whether checksums are compared.
@@ -79,12 +81,12 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        let (key, transport, age, receive_buffer) = (None, Transport::Tcp, None, None);
         Self {
-            key,
-            transport,
-            age,
-            receive_buffer,
+            key: None,
+            transport: Transport::Tcp,
+            age: None,
+            receive_buffer: None,
+            pace: None,
             discard: false,
             check: true,
             report: false,
@@ -171,6 +173,10 @@ impl Client {
     /// # Errors
     /// As [`connection::connect`].
     pub fn connect(master: &str, options: Options) -> Result<Self> {
+        if options.pace.is_some() && !matches!(options.transport, Transport::Udp | Transport::Rtp) {
+            return Err(Error::input("only datagrams are paced")
+                .hint("the transports udp and rtp send them; tcp and blast find their pace themselves"));
+        }
         let role = if options.key.is_some() { Role::Loader } else { Role::Client };
         let (receiver, sender) = connection::connect(master, role, options.key.as_ref(), None)?;
         let drawn = || (crate::key::number().unwrap_or(1) as u64 >> 24) << 20;

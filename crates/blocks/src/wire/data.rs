@@ -84,6 +84,8 @@ record! {
         pub port: u16,
         /// Blocks that were asked for longer ago are dropped, ns; 0: none.
         pub age: u64,
+        /// Bytes a second at which datagrams leave, with what precedes them; 0: as fast as they can.
+        pub pace: u64,
     }
 }
 

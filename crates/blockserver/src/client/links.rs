@@ -182,9 +182,9 @@ impl Shared {
             Transport::Blast => Apart::Blasts(Landing::open(local.ip(), session).map_err(failed)?.into()),
         };
         let port = apart.port().map_err(failed)?;
-        let (transport, age) = (options.transport as u8, options.age.unwrap_or(0));
+        let (transport, age, pace) = (options.transport as u8, options.age.unwrap_or(0), options.pace.unwrap_or(0));
         receiver.stream().set_read_timeout(Some(ATTACHING)).map_err(failed)?;
-        sender.message(&Attach { session, transport, port, age }.into()).map_err(failed)?;
+        sender.message(&Attach { session, transport, port, age, pace }.into()).map_err(failed)?;
         match receiver.message() {
             Ok(Message::Attached(_)) => {}
             Ok(other) => return Err(super::refusal(&other)),

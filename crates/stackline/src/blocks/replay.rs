@@ -94,6 +94,7 @@ fn against(flags: &Replay) -> Result {
         transport,
         age: flags.age.map(|age| age.as_nanos() as u64),
         receive_buffer: flags.receive_buffer.map(|bytes| bytes as usize),
+        pace: flags.pace,
         discard: true,
         report: true,
         first_unit: Some(1),

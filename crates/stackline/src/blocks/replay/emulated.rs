@@ -267,6 +267,9 @@ impl Site<'_> {
         if let Some(bytes) = self.buffers.receive {
             command.args(["--receive-buffer", &bytes.to_string()]);
         }
+        if let Some(bytes) = flags.pace {
+            command.args(["--pace", &format!("{}bit/s", 8 * bytes)]);
+        }
         let transport = match flags.transport {
             BlockTransport::Tcp => "tcp",
             BlockTransport::Udp => "udp",

@@ -65,6 +65,7 @@ const FLAGS: &[(&str, &[Way])] = &[
     ("transport", ALL),
     ("age", REAL),
     ("receive_buffer", ALL),
+    ("pace", REAL),
     ("capture", &[Live]),
     ("seed", ALL),
     ("name", ALL),
@@ -91,6 +92,9 @@ pub(super) fn check(flags: &Replay, way: Way) -> Result<()> {
             };
             return Err(Error::input(format!("--{flag} says nothing {}", way.words())).hint(hint));
         }
+    }
+    if flags.pace.is_some() && !matches!(flags.transport, BlockTransport::Udp | BlockTransport::Rtp) {
+        return Err(Error::input("--pace is of datagrams alone").hint("--transport udp or rtp sends them"));
     }
     if way == Simulated && flags.transport != BlockTransport::Tcp {
         return Err(Error::input("in the simulated world blocks go over tcp")

@@ -5,6 +5,7 @@ use super::super::size::{none_or_size, size};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use stackline_blocks::limits;
+use stackline_core::units;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -174,6 +175,9 @@ pub(crate) struct Replay {
     /// Receive buffer of each connection
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) receive_buffer: Option<u64>,
+    /// Rate at which the datagrams of each server leave, such as 50Mbit/s, of udp and rtp
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    pub(crate) pace: Option<u64>,
     /// Write the lists into a file
     #[arg(long, value_name = "FILE")]
     pub(crate) capture: Option<PathBuf>,
@@ -218,4 +222,14 @@ fn blocks(text: &str) -> Result<u32, String> {
         true => Ok(number),
         false => Err(format!("a list has at most {most} blocks; a shorter --interval sends more lists")),
     }
+}
+
+/// A rate, in bytes a second.
+fn rate(text: &str) -> Result<u64, String> {
+    let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let unit = unit.trim().strip_suffix("/s").unwrap_or("");
+    let bits = number.trim().parse::<f64>().ok().zip(units::factor(units::RATE_UNITS, unit));
+    let bytes = bits.map(|(number, bits)| number * bits / 8.0).filter(|bytes| (1.0..1e12).contains(bytes));
+    bytes.map(|bytes| bytes as u64).ok_or_else(|| format!("`{text}` is no rate such as 50Mbit/s"))
 }
