@@ -71,7 +71,7 @@ class Played(NamedTuple):
 class _Options(ctypes.Structure):
     _fields_ = [
         *((name, ctypes.c_uint32) for name in ("transport", "no_check", "report", "reserved")),
-        *((name, ctypes.c_uint64) for name in ("age_ns", "receive_buffer")),
+        *((name, ctypes.c_uint64) for name in ("age_ns", "receive_buffer", "pace")),
     ]
 
 
@@ -181,12 +181,12 @@ def _ns(seconds: Optional[float]) -> int:
 
 
 def connect(master: str, *, transport: str = "tcp", age: float = 0, receive_buffer: int = 0, check: bool = True,
-            report: bool = False) -> "Client":
+            report: bool = False, pace: int = 0) -> "Client":
     """Connects to a master, to read. Blocks asked for longer ago than ``age`` are dropped at the server; with ``report`` servers
-    tell what a newer list discards."""
+    tell what a newer list discards. Datagrams (UDP, RTP) of each server leave at ``pace`` bytes a second, as fast as they can with 0."""
     if transport not in TRANSPORTS:
         raise Error(-1, f"{transport} is no transport", f"those are {', '.join(TRANSPORTS)}")
-    options = _Options(TRANSPORTS[transport], not check, report, 0, _ns(age), receive_buffer)
+    options = _Options(TRANSPORTS[transport], not check, report, 0, _ns(age), receive_buffer, pace)
     number = _U64()
     _call("connect", master.encode(), ctypes.byref(options), ctypes.byref(number))
     return Client(number.value)

@@ -28,6 +28,7 @@ struct blockclient_options {
     uint32_t reserved;       /* 0 */
     uint64_t age_ns;         /* blocks that were asked for longer ago are dropped at the server; 0: never */
     uint64_t receive_buffer; /* bytes, of each connection; 0: the system's */
+    uint64_t pace;           /* bytes a second at which datagrams of each server leave, of UDP and RTP; 0: as fast as they can */
 };
 
 struct blockclient_set {

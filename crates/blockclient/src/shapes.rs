@@ -18,6 +18,8 @@ pub struct Options {
     pub age_ns: u64,
     /// Bytes of the receive buffer of each connection; 0: the system's.
     pub receive_buffer: u64,
+    /// Bytes a second at which the datagrams of each server leave, of UDP and RTP; 0: as fast as they can.
+    pub pace: u64,
 }
 
 /// A set that is open.

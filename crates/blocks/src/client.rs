@@ -6,7 +6,7 @@
 use crate::set::Set;
 use crate::wire::control::{List, Missing};
 use crate::wire::data::{BlockHead, Failed};
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
 
@@ -110,7 +110,7 @@ impl Client {
         (self.unwanted, self.unwanted_bytes)
     }
 
-    /// The message that asks for blocks; what became of the list that it supersedes.
+    /// The message that asks for blocks, each once; what became of the list that it supersedes.
     pub fn request(
         &mut self,
         now: Instant,
@@ -119,6 +119,7 @@ impl Client {
         supersedes: bool,
         report: bool,
     ) -> (List, Option<Tally>) {
+        let blocks = once(blocks);
         self.serial += 1;
         let (serial, first_unit) = (self.serial, self.next_unit);
         self.next_unit += blocks.len() as u64;
@@ -174,6 +175,16 @@ impl Client {
         self.drop_block(failed.set, failed.number, Some(failed.serial))
     }
 
+    /// A block is no longer waited for, since it is about to be asked for elsewhere; whether it was.
+    pub fn take_back(&mut self, set: u32, number: u64) -> bool {
+        let Some(open) = self.sets.get_mut(&set) else { return false };
+        let was_wanted = open.outstanding.remove(&number).is_some();
+        if let Some(tally) = open.tally.as_mut().filter(|_| was_wanted) {
+            tally.requested = tally.requested.saturating_sub(1);
+        }
+        was_wanted
+    }
+
     /// A block is no longer waited for; whether it was.
     pub fn drop_block(&mut self, set: u32, number: u64, serial: Option<u64>) -> bool {
         let Some(open) = self.sets.get_mut(&set) else { return false };
@@ -186,6 +197,16 @@ impl Client {
         }
         newest
     }
+}
+
+/// Blocks in their order, each once.
+#[must_use]
+pub fn once(mut blocks: Vec<u64>) -> Vec<u64> {
+    if !blocks.is_sorted_by(|one, next| one < next) {
+        let mut known = BTreeSet::new();
+        blocks.retain(|number| known.insert(*number));
+    }
+    blocks
 }
 
 impl Tally {

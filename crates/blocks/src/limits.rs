@@ -20,6 +20,8 @@ pub const MOST_PENDING: usize = 16_384;
 pub const MOST_OPEN: usize = 64;
 /// Most sessions of a master, and connections of a server.
 pub const MOST_SESSIONS: usize = 4096;
+/// How often a server says that it is still there, ms, and after what silence it counts as down.
+pub const HEARTBEAT_MS: (u64, u64) = (2000, 10_000);
 /// Most servers, and disks of one.
 pub const MOST_SERVERS: usize = 128;
 /// See [`MOST_SERVERS`].

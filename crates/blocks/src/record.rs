@@ -21,8 +21,10 @@ pub struct Record {
     by_unit: BTreeMap<u64, usize>,
     /// By server, the newest blocks whose end of writing nobody has told.
     untold: BTreeMap<u16, VecDeque<usize>>,
-    /// Lists whose blocks may still come or be discarded, by their first unit.
+    /// Lists by their first unit, where histories are wanted.
     lists: BTreeMap<u64, Sent>,
+    /// Units that servers said they cannot send.
+    failed: BTreeSet<u64>,
 }
 
 /// A list that was sent.
@@ -34,8 +36,8 @@ struct Sent {
     blocks: Vec<u64>,
 }
 
-/// So many lists are remembered by their numbers: those that are older were discarded long ago.
-const LISTS: usize = 64;
+/// A block that cannot be sent is one of the newest so many lists.
+const NEWEST: usize = 8;
 /// So many blocks of a server may come before the end of one's writing is told.
 const UNTOLD: usize = 256;
 
@@ -51,9 +53,6 @@ impl Record {
         self.score.sent(now, blocks.len());
         if self.keeps {
             self.lists.insert(first_unit, Sent { at: now, set, serial, blocks: blocks.into() });
-            if self.lists.len() > LISTS {
-                self.lists.pop_first();
-            }
         }
     }
 
@@ -61,6 +60,22 @@ impl Record {
     pub fn over(&mut self, tally: Tally) {
         self.score.over(&tally);
         self.tallies.push(tally);
+    }
+
+    /// The last list of a set is over because the session is.
+    pub fn ended(&mut self, tally: Tally) {
+        self.score.pending += u64::from(tally.requested.saturating_sub(tally.delivered + tally.missing));
+        self.over(tally);
+    }
+
+    /// Servers cannot send a block.
+    pub fn failed(&mut self, set: u32, number: u64) {
+        let unit = |(first, sent): (&u64, &Sent)| {
+            let at = sent.blocks.iter().position(|known| *known == number).filter(|_| sent.set == set)?;
+            Some(first + at as u64)
+        };
+        let unit = self.lists.iter().rev().take(NEWEST).find_map(unit);
+        self.failed.extend(unit);
     }
 
     /// A block came.
@@ -108,10 +123,11 @@ impl Record {
         }
     }
 
-    /// Blocks of the last lists of which nothing came back, neither they nor a word: they were asked for, and more is not known.
+    /// Blocks of which nothing came back, neither they nor a word: they were asked for, and more is not known.
     #[must_use]
     pub fn unanswered(&self) -> Vec<History> {
-        let ended: BTreeSet<u64> = self.histories.iter().map(|history| history.unit).collect();
+        let mut ended: BTreeSet<u64> = self.histories.iter().map(|history| history.unit).collect();
+        ended.extend(&self.failed);
         let of_list = |(first, sent): (&u64, &Sent)| {
             let (first, set, serial, at) = (*first, sent.set, sent.serial, sent.at);
             let units = sent.blocks.clone().into_iter().zip(first..);

@@ -4,6 +4,7 @@
 //! Each list asks for what is needed now, whatever was asked before. Blocks that have come are not asked for again while
 //! they are kept.
 
+use crate::client::once;
 use crate::set::Set;
 use crate::viewer::Viewer;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -116,7 +117,7 @@ impl Asker {
             }
             Demand::Trace(lists) => lists.get(index as usize).map(|(_, blocks)| blocks.clone()).unwrap_or_default(),
         };
-        needed.into_iter().filter(|number| !self.kept.contains(number)).take(self.most).collect()
+        once(needed).into_iter().filter(|number| !self.kept.contains(number)).take(self.most).collect()
     }
 
     /// A block came.
@@ -156,6 +157,13 @@ mod tests {
         let times: Vec<_> = lists.iter().map(|(at, _)| *at).collect();
         assert_eq!(times, [0, 200, 400, 600, 800]);
         assert_eq!(lists[2].1, [8, 9, 0, 1]);
+    }
+
+    #[test]
+    fn a_list_has_each_block_once() {
+        assert_eq!(asker(Demand::Sequential(14), 0).list(), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        let mut trace = asker(Demand::Trace(vec![(Duration(0), vec![3, 1, 3, 2, 1])]), 0);
+        assert_eq!(trace.list(), [3, 1, 2]);
     }
 
     #[test]

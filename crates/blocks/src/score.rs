@@ -56,6 +56,8 @@ pub struct Score {
     pub late_bytes: u64,
     /// Blocks that no server could send.
     pub missing: u64,
+    /// Blocks of the last lists that had not come when the session ended.
+    pub pending: u64,
     /// When the first list was sent, and the last block came.
     pub span: Option<(Instant, Instant)>,
     /// Useful bytes by second since the first list.
@@ -126,6 +128,14 @@ impl Score {
     /// A block was discarded.
     pub fn flushed(&mut self, history: &History) {
         self.servers.entry(history.server).or_default().flushed += 1;
+    }
+
+    /// Blocks that were asked for and neither came nor were discarded, and of which no server said that it cannot send them; those
+    /// of the last lists among them.
+    #[must_use]
+    pub fn unanswered(&self) -> u64 {
+        let flushed: u64 = self.servers.values().map(|server| server.flushed).sum();
+        self.requested.saturating_sub(self.delivered + self.late + self.missing + flushed).max(self.pending)
     }
 
     /// Seconds from the first list to the last block, or to `end` if that is later.

@@ -11,7 +11,7 @@ use stackline_blocks::wire::message::{self, Message};
 use stackline_blocks::wire::{HEAD, Malformed, VERSION, parts};
 
 fn disk() -> Disk {
-    Disk { identity: 1 << 100, path: "/data/ä".into(), capacity: 1 << 40, used: 7, up: true }
+    Disk { identity: 1 << 100, path: "/data/ä".into(), capacity: 1 << 40, used: 7, up: true, damaged: 3 }
 }
 
 fn set(placement: Placement) -> Set {

@@ -42,7 +42,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Shutdown;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::mpsc::{self, SyncSender};
+use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -65,6 +65,8 @@ pub struct Options {
     pub age: Option<u64>,
     /// Bytes of the receive buffer of each connection; the system's without.
     pub receive_buffer: Option<usize>,
+    /// Bytes a second at which the datagrams of each server leave, of UDP and RTP; as fast as they can without.
+    pub pace: Option<u64>,
     /// Whether the bytes of blocks are thrown away.
     pub discard: bool,
     /// Whether checksums are compared.
@@ -79,12 +81,12 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        let (key, transport, age, receive_buffer) = (None, Transport::Tcp, None, None);
         Self {
-            key,
-            transport,
-            age,
-            receive_buffer,
+            key: None,
+            transport: Transport::Tcp,
+            age: None,
+            receive_buffer: None,
+            pace: None,
             discard: false,
             check: true,
             report: false,
@@ -114,6 +116,7 @@ pub struct SentList {
     pub before: Option<Tally>,
 }
 
+#[derive(Default)]
 struct Known {
     machine: stackline_blocks::Client,
     /// Where blocks are, of sets that are not too large.
@@ -121,6 +124,22 @@ struct Known {
     /// Which copies of a block failed.
     failed: BTreeMap<(u32, u64), BTreeSet<(u16, u16)>>,
     session: u128,
+    /// Servers as the master has them.
+    servers: BTreeMap<u16, ServerInfo>,
+    /// Why servers that the master has cannot be read from.
+    away: BTreeMap<u16, String>,
+    /// By server and disk, blocks that were not what was written.
+    damaged: BTreeMap<(u16, u16), Damaged>,
+    /// How often all that was wanted of a set was withdrawn.
+    withdrawn: BTreeMap<u32, u64>,
+}
+
+/// Damaged copies of one disk.
+#[derive(Default)]
+struct Damaged {
+    blocks: BTreeSet<(u32, u64)>,
+    /// Those of them of which another copy was asked for.
+    covered: u64,
 }
 
 struct Shared {
@@ -130,6 +149,7 @@ struct Shared {
     master: Mutex<Option<Sender>>,
     answers: Mutex<BTreeMap<u32, SyncSender<Message>>>,
     links: Mutex<BTreeMap<u16, Link>>,
+    reaching: links::Reaching,
     events: Queue,
     next_request: AtomicU32,
     capture: Option<Mutex<list_trace::Writer>>,
@@ -153,19 +173,24 @@ impl Client {
     /// # Errors
     /// As [`connection::connect`].
     pub fn connect(master: &str, options: Options) -> Result<Self> {
+        if options.pace.is_some() && !matches!(options.transport, Transport::Udp | Transport::Rtp) {
+            return Err(Error::input("only datagrams are paced")
+                .hint("the transports udp and rtp send them; tcp and blast find their pace themselves"));
+        }
         let role = if options.key.is_some() { Role::Loader } else { Role::Client };
         let (receiver, sender) = connection::connect(master, role, options.key.as_ref(), None)?;
         let drawn = || (crate::key::number().unwrap_or(1) as u64 >> 24) << 20;
         let first_unit = options.first_unit.unwrap_or_else(drawn);
         let capture = options.capture.as_deref().map(list_trace::Writer::create).transpose()?.map(Mutex::new);
         let machine = stackline_blocks::Client::new(first_unit);
-        let known = Known { machine, rows: BTreeMap::new(), failed: BTreeMap::new(), session: 0 };
+        let known = Known { machine, ..Known::default() };
         let shared = Arc::new(Shared {
             options,
             known: Mutex::new(known),
             master: Mutex::new(Some(sender)),
             answers: Mutex::default(),
             links: Mutex::default(),
+            reaching: links::Reaching::default(),
             events: Queue::default(),
             next_request: AtomicU32::new(1),
             capture,
@@ -180,7 +205,8 @@ impl Client {
         Ok(Self { shared })
     }
 
-    /// Opens a set and connects to the servers that are up.
+    /// Opens a set and connects to the servers that are up. One that does not answer within two seconds is reported as gone, and
+    /// connected to when it does.
     ///
     /// # Errors
     /// When there is no such set, or the master does not answer.
@@ -191,14 +217,9 @@ impl Client {
             let mut known = lock(&self.shared.known);
             known.machine.opened(opened.set, opened.about.clone());
             known.session = opened.session;
+            known.servers.extend(opened.servers.iter().map(|server| (server.id, server.clone())));
         }
-        for server in &opened.servers {
-            if server.up
-                && let Err(error) = self.shared.link(server, opened.session)
-            {
-                self.shared.tell(Event::ServerGone { name: server.name.clone(), words: error.message });
-            }
-        }
+        self.shared.reach(&opened.servers, opened.session, links::REACHING);
         if opened.about.blocks() <= MAPPED {
             let rows = self.map(opened.set, 0, opened.about.blocks())?;
             lock(&self.shared.known).rows.insert(opened.set, rows);
@@ -243,12 +264,59 @@ impl Client {
 
     /// What happens next; nothing when the time is over.
     pub fn next(&self, within: Option<Duration>) -> Option<Event> {
-        self.shared.events.take(within)
+        let until = within.map(|within| std::time::Instant::now() + within);
+        loop {
+            let left = until.map(|until| until.saturating_duration_since(std::time::Instant::now()));
+            let (mut event, before) = self.shared.events.take(left)?;
+            let is_old = |set: u32| self.shared.withdrawn(set) > before;
+            match &mut event {
+                Event::Block(block) => block.wanted = block.wanted && !is_old(block.head.set),
+                Event::Failed { set, .. } if is_old(*set) => continue,
+                _ => {}
+            }
+            return Some(event);
+        }
     }
 
     /// [`Client::next`] gives a block again that it has given.
     pub fn give_back(&self, block: Box<Block>) {
-        self.shared.events.put_again(Event::Block(block));
+        let withdrawn = self.shared.withdrawn(block.head.set);
+        self.shared.events.put_again(Event::Block(block), withdrawn);
+    }
+
+    /// Nothing that was asked for of a set is wanted any more. What has come and was not taken, and what comes yet, is unwanted.
+    ///
+    /// # Errors
+    /// As for [`Client::request`].
+    pub fn withdraw(&self, set: u32) -> Result<()> {
+        *lock(&self.shared.known).withdrawn.entry(set).or_default() += 1;
+        self.request(set, Vec::new(), true).map(|_| ())
+    }
+
+    /// What somebody should know of servers and disks, a sentence each: those that do not answer, and those with damaged blocks.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        let known = lock(&self.shared.known);
+        let away = known.away.iter().map(|(id, words)| format!("{}: {words}", known.server(*id)));
+        let damaged = known.damaged.iter().map(|(place, damaged)| {
+            let all = damaged.blocks.len() as u64;
+            let blocks = |count: u64| if count == 1 { "1 block".to_owned() } else { format!("{count} blocks") };
+            let holder = known.disk(*place);
+            match damaged.covered {
+                0 if all == 1 => format!("{holder} holds a damaged block"),
+                0 => format!("{holder} holds {all} damaged blocks"),
+                covered => format!("{} came from another copy: {holder} holds damaged ones", blocks(covered)),
+            }
+        });
+        away.chain(damaged).collect()
+    }
+
+    /// Which copies of a block failed: server and disk of each.
+    #[must_use]
+    pub fn failed_copies(&self, set: u32, number: u64) -> Vec<String> {
+        let known = lock(&self.shared.known);
+        let places = known.failed.get(&(set, number)).into_iter().flatten();
+        places.map(|place| known.disk(*place)).collect()
     }
 
     /// How many blocks of a set are wanted and have not come.
@@ -286,6 +354,11 @@ impl Client {
     /// When there is none, or this client may not write.
     pub fn delete(&self, name: &str) -> Result<()> {
         self.shared.done(|request| Delete { request, name: name.to_owned() }.into())
+    }
+
+    /// Whether the master is there, as far as is known.
+    pub(crate) fn has_master(&self) -> bool {
+        lock(&self.shared.master).is_some()
     }
 
     pub(crate) fn create(&self, about: &Set) -> Result<Created> {
@@ -338,18 +411,49 @@ pub(crate) fn refusal(message: &Message) -> Error {
     }
 }
 
+fn master_gone() -> Error {
+    Error::environment("the master is gone").hint("sets that are open can be read on")
+}
+
+impl Known {
+    /// `server s1 at 10.0.0.6:7490`.
+    fn server(&self, id: u16) -> String {
+        let info = self.servers.get(&id);
+        info.map_or_else(|| format!("server {id}"), |info| format!("server {} at {}", info.name, info.address))
+    }
+
+    /// `server s1, disk /data/a`.
+    fn disk(&self, (server, disk): (u16, u16)) -> String {
+        let info = self.servers.get(&server);
+        let name = info.map_or_else(|| server.to_string(), |info| info.name.clone());
+        let path = info.and_then(|info| info.disks.get(usize::from(disk))).map(|disk| disk.path.clone());
+        format!("server {name}, disk {}", path.unwrap_or_else(|| disk.to_string()))
+    }
+}
+
 impl Shared {
     fn tell(&self, event: Event) {
-        self.events.put(event);
+        let set = match &event {
+            Event::Block(block) => Some(block.head.set),
+            Event::Failed { set, .. } => Some(*set),
+            _ => None,
+        };
+        self.events.put(event, set.map_or(0, |set| self.withdrawn(set)));
+    }
+
+    fn withdrawn(&self, set: u32) -> u64 {
+        lock(&self.known).withdrawn.get(&set).copied().unwrap_or(0)
     }
 
     // --- the master ---
 
     fn send(&self, message: &Message) -> Result<()> {
-        let gone = || Error::environment("the master is gone").hint("sets that are open can be read on");
         let mut master = lock(&self.master);
-        let sender = master.as_mut().ok_or_else(gone)?;
-        sender.message(message).map_err(|_| gone())
+        let sent = master.as_mut().ok_or_else(master_gone)?.message(message);
+        sent.map_err(|_| {
+            *master = None;
+            master_gone()
+        })
     }
 
     fn ask(&self, question: impl FnOnce(u32) -> Message) -> Result<Message> {
@@ -357,8 +461,10 @@ impl Shared {
         let (answer, answered) = mpsc::sync_channel(1);
         lock(&self.answers).insert(request, answer);
         let result = self.send(&question(request)).and_then(|()| {
-            answered.recv_timeout(ANSWER).map_err(|_| {
-                Error::environment("the master does not answer").hint("is it still running? `stackline blocks list`")
+            answered.recv_timeout(ANSWER).map_err(|why| match why {
+                RecvTimeoutError::Disconnected => master_gone(),
+                RecvTimeoutError::Timeout => Error::environment("the master does not answer")
+                    .hint("is it still running? `stackline blocks list`"),
             })
         });
         lock(&self.answers).remove(&request);
@@ -427,17 +533,34 @@ impl Shared {
     }
 
     fn changed(self: &Arc<Self>, server: &ServerInfo) {
-        let linked = lock(&self.links).contains_key(&server.id);
-        if !server.up && !linked {
-            // A list may have been on its way there, when neither side knew yet.
-            self.ask_others(server.id);
-        }
-        if server.up && !linked {
-            let session = lock(&self.known).session;
-            if self.link(server, session).is_ok() {
-                self.tell(Event::ServerCame { name: server.name.clone() });
+        let session = {
+            let mut known = lock(&self.known);
+            known.servers.insert(server.id, server.clone());
+            known.session
+        };
+        let silent = lock(&self.links).get(&server.id).map(Link::is_silent);
+        match (server.up, silent) {
+            (true, None) => {
+                self.comes(server.id);
+                self.reach(std::slice::from_ref(server), session, Duration::ZERO);
             }
+            // A list may have been on its way there, when neither side knew yet.
+            (false, None) => self.ask_others(server.id),
+            // Nobody hears of it: whoever receives from it sees it gone, and asks others.
+            (false, Some(true)) => {
+                if let Some(link) = lock(&self.links).get(&server.id) {
+                    link.close();
+                }
+            }
+            (true, Some(_)) | (false, Some(false)) => {}
         }
+    }
+
+    /// Whether servers that the master counts on cannot be read from here, though it is known who else has the set's blocks.
+    fn goes_around(&self, set: u32) -> bool {
+        let links = lock(&self.links);
+        let known = lock(&self.known);
+        known.rows.contains_key(&set) && known.servers.values().any(|one| one.up && !links.contains_key(&one.id))
     }
 
     // --- lists ---
@@ -459,7 +582,7 @@ impl Shared {
         {
             lock(capture).list(Instant(list.app_send), &about.name, &list.blocks);
         }
-        if directly || self.send(&list.clone().into()).is_err() {
+        if directly || self.goes_around(set) || self.send(&list.clone().into()).is_err() {
             self.send_directly(&list)?;
         }
         Ok(SentList { first_unit: list.first_unit, serial: list.serial, before })
@@ -469,7 +592,12 @@ impl Shared {
     fn send_directly(&self, list: &List) -> Result<()> {
         let links = lock(&self.links);
         if links.is_empty() {
-            return Err(Error::environment("no server can be reached"));
+            let known = lock(&self.known);
+            let away: Vec<String> =
+                known.away.iter().map(|(id, words)| format!("{}: {words}", known.server(*id))).collect();
+            let away = if away.is_empty() { String::new() } else { format!(": {}", away.join("; ")) };
+            return Err(Error::environment(format!("no server can be reached{away}"))
+                .hint("`stackline blocks list` shows which servers are there"));
         }
         let mut by_server: BTreeMap<u16, Vec<Entry>> = links.keys().map(|id| (*id, Vec::new())).collect();
         let mut nowhere = Vec::new();
@@ -529,15 +657,25 @@ impl Shared {
     fn try_elsewhere(&self, set: u32, number: u64, (server, disk): (u16, u16), why: Why) {
         let again = {
             let mut known = lock(&self.known);
-            if !known.machine.drop_block(set, number, None) {
-                return;
-            }
             let row = known.rows.get(&set).and_then(|rows| rows.get(number as usize)).cloned();
             let failed = known.failed.entry((set, number)).or_default();
             failed.insert((server, disk));
+            let failed = &*failed;
             let others = row.into_iter().flat_map(|row| row.places);
             let mut others = others.filter(|place| !failed.contains(&(place.server, place.disk)));
-            others.next().is_some()
+            let has_others = others.next().is_some();
+            let was_wanted = match has_others {
+                true => known.machine.take_back(set, number),
+                false => known.machine.drop_block(set, number, None),
+            };
+            if !was_wanted {
+                return;
+            }
+            if why == Why::Corrupt {
+                let damaged = known.damaged.entry((server, disk)).or_default();
+                damaged.covered += u64::from(damaged.blocks.insert((set, number)) && has_others);
+            }
+            has_others
         };
         if again && self.request(set, vec![number], false, true).is_ok() {
             return;

@@ -27,6 +27,8 @@ const CONNECTING: Duration = Duration::from_secs(5);
 pub enum Ended {
     /// The other side closed it between two messages.
     Closed,
+    /// Nothing came in time.
+    Silent,
     /// It broke, or what came is no message.
     Broken(String),
 }
@@ -35,6 +37,7 @@ impl From<io::Error> for Ended {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::UnexpectedEof => Self::Closed,
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Self::Silent,
             _ => Self::Broken(error.to_string()),
         }
     }
@@ -44,6 +47,7 @@ impl std::fmt::Display for Ended {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Closed => f.write_str("the other side closed the connection"),
+            Self::Silent => f.write_str("the other side says nothing"),
             Self::Broken(words) => f.write_str(words),
         }
     }
@@ -176,6 +180,7 @@ pub fn connect(address: &str, role: Role, key: Option<&Key>, receive_buffer: Opt
     let welcome = match answer {
         Ok(Message::Welcome(welcome)) => welcome,
         Ok(Message::Refused(refused)) => return Err(refusal(address, Why::of(refused.why), &refused.words)),
+        Err(Ended::Silent) => return Err(silent(address)),
         Ok(_) | Err(_) => {
             return Err(Error::environment(format!("what answers at {address} is no block server"))
                 .hint("the port of a master is the one that `stackline blocks master` prints"));
@@ -194,6 +199,12 @@ pub fn connect(address: &str, role: Role, key: Option<&Key>, receive_buffer: Opt
     }
     receiver.stream.set_read_timeout(None).map_err(failed)?;
     Ok((receiver, sender))
+}
+
+/// That somebody has taken a connection and says nothing.
+pub(crate) fn silent(address: &str) -> Error {
+    Error::environment(format!("{address} does not answer, though it can be connected to"))
+        .hint("is it stopped, or has it no time? another try may succeed")
 }
 
 /// That there is no key where one is needed.

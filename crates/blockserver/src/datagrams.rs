@@ -12,6 +12,7 @@ use stackline_blocks::wire::data::{BLOCK_HEAD, BlockHead};
 use std::io::{self, IoSlice};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
 
 /// Bytes of RTP's header.
 pub(crate) const RTP: usize = 12;
@@ -37,8 +38,28 @@ pub struct Datagrams {
     /// Bytes of a block in a datagram.
     carries: usize,
     rtp: Option<Rtp>,
+    pace: Option<Pace>,
     heads: Vec<u8>,
     headers: Vec<u8>,
+}
+
+/// When datagrams may leave.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    /// Bytes a second.
+    rate: u64,
+    /// Bytes that leave at once.
+    burst: usize,
+    /// When the next may.
+    next: Instant,
+}
+
+impl Pace {
+    /// So many bytes leave now; those that come late make up for nothing.
+    fn leaves(&mut self, now: Instant, bytes: usize) {
+        let takes = Duration::from_secs_f64(bytes as f64 / self.rate as f64);
+        self.next = self.next.max(now) + takes;
+    }
 }
 
 #[derive(Debug)]
@@ -65,7 +86,22 @@ impl Datagrams {
         }
         let rtp = rtp.then_some(Rtp { sequence: session as u16, source: (session >> 32) as u32 });
         let carries = datagram - header;
-        Ok(Self { socket, header, carries, rtp, heads: Vec::new(), headers: Vec::new() })
+        Ok(Self { socket, header, carries, rtp, pace: None, heads: Vec::new(), headers: Vec::new() })
+    }
+
+    /// At so many bytes a second, IP's and UDP's headers included; 0: as fast as they can. Four datagrams leave at once, or what leaves
+    /// in a millisecond where that is more.
+    #[must_use]
+    pub fn paced(mut self, rate: u64) -> Self {
+        let burst = ((self.carries + self.header + HEADERS) * 4).max((rate / 1000) as usize);
+        self.pace = (rate > 0).then(|| Pace { rate, burst, next: Instant::now() });
+        self
+    }
+
+    /// Whether there is time between what it sends.
+    #[must_use]
+    pub const fn is_paced(&self) -> bool {
+        self.pace.is_some()
     }
 
     /// Sends blocks with one system call where the system takes them at once; each has its data behind its head.
@@ -73,11 +109,32 @@ impl Datagrams {
     /// # Errors
     /// What the system says; datagrams that nobody takes are no error.
     pub fn blocks<B>(&mut self, blocks: &[(BlockHead, B)], data: impl Fn(&B) -> &[u8]) -> io::Result<()> {
+        self.blocks_with(blocks, data, |time| {
+            std::thread::sleep(time);
+            Ok::<(), io::Error>(())
+        })
+    }
+
+    /// The same, where `pause` waits for so long, or not so long, between what may leave at once.
+    ///
+    /// # Errors
+    /// As for [`Datagrams::blocks`], and what `pause` says.
+    pub fn blocks_with<B, E: From<io::Error>>(
+        &mut self,
+        blocks: &[(BlockHead, B)],
+        data: impl Fn(&B) -> &[u8],
+        mut pause: impl FnMut(Duration) -> Result<(), E>,
+    ) -> Result<(), E> {
         self.heads.clear();
         self.headers.clear();
         blocks.iter().for_each(|(head, _)| head.put(&mut self.heads));
-        let datagrams =
-            if self.rtp.is_some() { 1 } else { (AT_ONCE.0 / (self.carries + self.header)).clamp(1, AT_ONCE.1) };
+        let whole = self.carries + self.header + HEADERS;
+        let at_once = self.pace.map_or(usize::MAX, |pace| pace.burst / whole);
+        let datagrams = if self.rtp.is_some() {
+            1
+        } else {
+            (AT_ONCE.0 / (self.carries + self.header)).min(at_once).clamp(1, AT_ONCE.1)
+        };
         let most = datagrams * self.carries;
         let mut calls = Vec::with_capacity(blocks.len());
         for (number, (head, block)) in blocks.iter().enumerate() {
@@ -90,7 +147,30 @@ impl Datagrams {
         }
         let parts: Vec<Vec<IoSlice<'_>>> =
             calls.iter().map(|call| self.parts(call, data(&blocks[call.number].1))).collect();
-        send(&self.socket, &parts)
+        let Some(mut pace) = self.pace else { return Ok(send(&self.socket, &parts)?) };
+        let bytes = |call: &Call| {
+            let carried = call.to - call.from;
+            carried + carried.div_ceil(self.carries) * (self.header + HEADERS)
+        };
+        let mut done = 0;
+        while let Some(first) = calls.get(done) {
+            let (mut leaves, mut until) = (bytes(first), done + 1);
+            while let Some(more) = calls.get(until).map(bytes).filter(|more| leaves + more <= pace.burst) {
+                (leaves, until) = (leaves + more, until + 1);
+            }
+            loop {
+                let left = pace.next.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    break;
+                }
+                pause(left)?;
+            }
+            send(&self.socket, &parts[done..until])?;
+            pace.leaves(Instant::now(), leaves);
+            done = until;
+        }
+        self.pace = Some(pace);
+        Ok(())
     }
 
     /// The headers of the datagrams of a call.
@@ -158,4 +238,53 @@ fn send(socket: &UdpSocket, parts: &[Vec<IoSlice<'_>>]) -> io::Result<()> {
         };
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(length: u32) -> BlockHead {
+        BlockHead {
+            unit: 1,
+            set: 1,
+            number: 1,
+            serial: 1,
+            length,
+            checksum: 0,
+            server: 0,
+            disk: 0,
+            cached: false,
+            app_send: 0,
+            master_in: 0,
+            master_out: 0,
+            server_in: 0,
+            start_read: 0,
+            end_read: 0,
+            start_write: 0,
+            before: 0,
+            before_end_write: 0,
+        }
+    }
+
+    #[test]
+    fn datagrams_leave_at_their_pace_and_few_at_once() {
+        for rtp in [false, true] {
+            let to = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
+            let rate = 10_000_000;
+            let mut datagrams = Datagrams::open(to.local_addr().unwrap(), rtp, 7).unwrap().paced(rate);
+            let (data, begun) = (vec![7_u8; 300_000], Instant::now());
+            let (mut paused, mut longest) = (0, Duration::ZERO);
+            let blocks = [(head(300_000), data.clone()), (head(300_000), data)];
+            let pause = |time: Duration| {
+                (paused, longest) = (paused + 1, longest.max(time));
+                std::thread::sleep(time);
+                Ok::<(), io::Error>(())
+            };
+            datagrams.blocks_with(&blocks, |data| data, pause).unwrap();
+            // 600 kB at 10 MB/s, but for what leaves at once; what a loopback's large datagrams hold leaves at once too.
+            assert!(begun.elapsed() >= Duration::from_millis(30), "{:?}", begun.elapsed());
+            assert!(paused >= 2 && longest < Duration::from_millis(40), "{paused} {longest:?}");
+        }
+    }
 }

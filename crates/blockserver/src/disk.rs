@@ -51,7 +51,10 @@ impl Disk {
             let error = Error::environment(format!("the disk {} cannot be used: {error}", path.display()));
             error.hint("a disk is a directory, a file or a block device that this user may write")
         };
-        let metadata = fs::metadata(path).map_err(failed)?;
+        let metadata = fs::metadata(path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => failed(error).hint("make it first: a directory, or an empty file"),
+            _ => failed(error),
+        })?;
         let file_path = if metadata.is_dir() { path.join(NAME) } else { path.to_owned() };
         let is_device = metadata.file_type().is_block_device();
         if !metadata.is_dir() && !metadata.is_file() && !is_device {
@@ -96,7 +99,7 @@ impl Disk {
     pub fn about(&self) -> About {
         let mut path = self.path.display().to_string();
         path.truncate(path.floor_char_boundary(200));
-        About { identity: self.identity, path, capacity: self.capacity, used: 0, up: self.is_there() }
+        About { identity: self.identity, path, capacity: self.capacity, used: 0, up: self.is_there(), damaged: 0 }
     }
 
     /// Whether a place may be there.

@@ -2,6 +2,7 @@
 //!
 //! A client writes it while it asks ([`Writer`]); a replay reads it.
 
+use stackline_blocks::limits;
 use stackline_core::error::{Error, Result};
 use stackline_core::time::{Duration, Instant};
 use std::collections::BTreeMap;
@@ -75,6 +76,9 @@ pub fn read(path: &Path) -> Result<Lists> {
         let set = words.next().ok_or_else(|| wrong("no set"))?;
         let blocks: Option<Vec<u64>> = words.map(|word| word.parse().ok()).collect();
         let blocks = blocks.ok_or_else(|| wrong("a block is no number"))?;
+        if blocks.len() > limits::LONGEST_LIST {
+            return Err(wrong("it has more blocks than a list may have, which is 8192"));
+        }
         let of_set = lists.entry(set.to_owned()).or_default();
         let at = Duration::from_seconds(at);
         if of_set.last().is_some_and(|(before, _)| at < *before) {

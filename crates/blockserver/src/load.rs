@@ -6,7 +6,7 @@
 use crate::client::{Client, refusal};
 use crate::connection::{self, Halves};
 use stackline_blocks::set::Set;
-use stackline_blocks::wire::control::{Commit, Row, ServerInfo, Written};
+use stackline_blocks::wire::control::{Commit, Created, Row, ServerInfo, Written};
 use stackline_blocks::wire::data::{Store, Sync};
 use stackline_blocks::wire::greeting::{Key, Role};
 use stackline_blocks::wire::message::Message;
@@ -16,6 +16,9 @@ use std::time::Duration;
 
 /// How long a server may take to make a batch last.
 const SYNC: Duration = Duration::from_secs(60);
+
+/// What to do when a load ended through no fault of its own.
+const AGAIN: &str = "once the master is there, start the load again: it goes on where it was";
 
 /// Where the blocks of a set come from.
 pub trait Source {
@@ -86,11 +89,31 @@ pub fn load_with(
     mut progress: impl FnMut(u64) -> Result<()>,
 ) -> Result<Loaded> {
     let created = client.create(about)?;
+    let mut loaded = Loaded { written: 0, before: 0 };
+    let result = write_all(client, key, about, source, How { given, batch }, (&created, &mut loaded), &mut progress);
+    if result.is_err() && created.written + loaded.written == 0 {
+        // Nothing is kept of it: not its name either.
+        let _ = client.delete(&about.name);
+    }
+    result.map(|()| loaded).map_err(|error| match client.has_master() {
+        true => error,
+        false => error.hint(AGAIN),
+    })
+}
+
+fn write_all(
+    client: &Client,
+    key: &Key,
+    about: &Set,
+    source: &mut dyn Source,
+    How { given, batch }: How<'_>,
+    (created, loaded): (&Created, &mut Loaded),
+    progress: &mut impl FnMut(u64) -> Result<()>,
+) -> Result<()> {
     let set = created.set;
-    let mut writers = Writers { servers: created.servers, key, connections: BTreeMap::new() };
+    let mut writers = Writers { servers: created.servers.clone(), key, connections: BTreeMap::new() };
     let (blocks, mut done) = (about.blocks(), 0);
     let at_once = (batch / u64::from(about.block_size)).clamp(1, 1024);
-    let mut loaded = Loaded { written: 0, before: 0 };
     while done < blocks {
         let batch = done..(done + at_once).min(blocks);
         let rows =
@@ -114,8 +137,7 @@ pub fn load_with(
         done = batch.end;
         progress(done)?;
     }
-    client.commit(|request| Commit { request, set, blocks: Vec::new(), seal: true })?;
-    Ok(loaded)
+    client.commit(|request| Commit { request, set, blocks: Vec::new(), seal: true })
 }
 
 /// Appends a block, as long as it has to be.
@@ -149,7 +171,8 @@ impl Writers<'_> {
         if !self.connections.contains_key(&server) {
             let info = self.servers.iter().find(|info| info.id == server);
             let address = &info.ok_or_else(|| Error::environment("a server came while blocks were loaded"))?.address;
-            let halves = connection::connect(address, Role::Writer, Some(self.key), None)?;
+            let halves = connection::connect(address, Role::Writer, Some(self.key), None)
+                .map_err(|error| error.within(&self.name(server)))?;
             let failed = |error| Error::environment(format!("{address}: {error}"));
             halves.0.stream().set_read_timeout(Some(SYNC)).map_err(failed)?;
             self.connections.insert(server, halves);
@@ -159,7 +182,7 @@ impl Writers<'_> {
 
     fn name(&self, server: u16) -> String {
         let info = self.servers.iter().find(|info| info.id == server);
-        info.map_or_else(|| format!("server {server}"), |info| format!("server {}", info.name))
+        info.map_or_else(|| format!("server {server}"), |info| format!("server {} at {}", info.name, info.address))
     }
 
     /// Writes blocks and waits until they last.
@@ -207,7 +230,8 @@ impl Writers<'_> {
     }
 
     fn gone(&self, server: u16, words: &str) -> Error {
-        Error::environment(format!("{}: {words}", self.name(server)))
-            .hint("blocks that were acknowledged are kept: start the load again once the server is there")
+        Error::environment(format!("{}: {words}", self.name(server))).hint(
+            "what was acknowledged is kept: start the load again once the server is there, and it goes on where it was",
+        )
     }
 }

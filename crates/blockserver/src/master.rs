@@ -1,13 +1,13 @@
 //! The master at work: a thread that receives and one that sends for each connection, one that remembers. All decisions
 //! are the machine's (`stackline_blocks::master`).
 
-use crate::connection::{self, Sender};
+use crate::connection::{self, Ended, Sender};
 use crate::server::now;
 use crate::store::Store;
 use stackline_blocks::limits;
 use stackline_blocks::master::{Actions, Change, Master, stamp_master_out};
 use stackline_blocks::wire::control::Refused;
-use stackline_blocks::wire::greeting::Key;
+use stackline_blocks::wire::greeting::{Key, Role};
 use stackline_blocks::wire::message::{Message, Why};
 use stackline_core::error::{Error, Result};
 use std::collections::BTreeMap;
@@ -21,6 +21,8 @@ use std::time::Duration;
 
 /// Messages that may wait for one connection; who does not take them is let go.
 const WAITING: usize = 1024;
+/// A server that has said nothing for so long is down: its machine hangs, or is not reached any more.
+const SILENCE: Duration = Duration::from_millis(limits::HEARTBEAT_MS.1);
 /// Stack of each thread.
 const STACK: usize = 256 << 10;
 
@@ -174,7 +176,21 @@ impl Shared {
             }
             state.outboxes.insert(connection, Outbox { queue, stream });
         }
-        while let Ok(mut message) = receiver.message() {
+        if role == Role::Server {
+            // Where the system knows no such bound, a server that hangs is one that waits.
+            let _ = receiver.stream().set_read_timeout(Some(SILENCE));
+        }
+        loop {
+            let mut message = match receiver.message() {
+                Ok(message) => message,
+                Err(ended) => {
+                    let state = self.state();
+                    if let (Ended::Silent, Some(name)) = (ended, state.machine.server_name(connection)) {
+                        (self.options.say)(&format!("the server {name} says nothing any more: it counts as down"));
+                    }
+                    break;
+                }
+            };
             complete_address(&mut message, peer);
             let mut state = self.state();
             let actions = state.machine.handle(now(), connection, message);

@@ -48,6 +48,20 @@ pub fn play(
     client: &Client,
     set: &OpenSet,
     pace: &Pace,
+    give: impl FnMut(u64, Option<Box<Block>>) -> Result<()>,
+) -> Result<Played> {
+    let result = play_all(client, set, pace, give);
+    if result.is_err() || client.waiting(set.id) > 0 {
+        // What is left of it is wanted by nobody; where nothing can be asked for, nothing comes.
+        let _ = client.withdraw(set.id);
+    }
+    result
+}
+
+fn play_all(
+    client: &Client,
+    set: &OpenSet,
+    pace: &Pace,
     mut give: impl FnMut(u64, Option<Box<Block>>) -> Result<()>,
 ) -> Result<Played> {
     let end = pace.numbers.end.min(set.about.blocks());

@@ -102,12 +102,13 @@ pub fn run(client: &Client, session: &Session<'_>, mut progress: impl FnMut(&Rec
                 }
             }
             Some(Event::Flushed(flushed)) => record.flushed(&flushed),
+            Some(Event::Failed { set, number, .. }) => record.failed(set, number),
             Some(Event::ServerGone { name, words }) => gone.push((name, words)),
             Some(_) | None => {}
         }
     }
     let end = now();
-    client.finish().into_iter().for_each(|tally| record.over(tally));
+    client.finish().into_iter().for_each(|tally| record.ended(tally));
     Ok(Outcome { record, end, latest, interrupted, gone })
 }
 

@@ -2,6 +2,7 @@
 //! the master. All decisions are the machine's (`stackline_blocks::server`).
 
 mod bell;
+mod damage;
 mod data;
 mod outgoing;
 
@@ -9,9 +10,10 @@ use crate::buffer::{Buffer, Pool};
 use crate::connection::{self, Ended, Halves, Receiver, Sender};
 use crate::disk::Disk;
 use bell::Bell;
+use damage::Damage;
 use stackline_blocks::limits;
 use stackline_blocks::server::{Counts, Server, Spot, Woken};
-use stackline_blocks::wire::control::{DiskChanged, Join, Refused};
+use stackline_blocks::wire::control::{Alive, DiskChanged, Join, Refused};
 use stackline_blocks::wire::data::{Store, Synced};
 use stackline_blocks::wire::greeting::{Key, Role};
 use stackline_blocks::wire::message::{Message, Why};
@@ -30,6 +32,8 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(500);
 /// How long a server waits before it tries its master again: first, and at most.
 const AGAIN: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(800));
+/// How often a master hears that its server is still there.
+const HEARTBEAT: Duration = Duration::from_millis(limits::HEARTBEAT_MS.0);
 /// Stack of each thread.
 const STACK: usize = 256 << 10;
 
@@ -95,12 +99,17 @@ struct Slot {
     /// Whether it was there when it was last looked at.
     is_up: AtomicBool,
     wake: Condvar,
+    damage: Mutex<Damage>,
 }
 
 impl Slot {
-    const fn new(disk: Disk) -> Self {
+    fn new(disk: Disk) -> Self {
         // The machine takes a disk as there until it is told otherwise.
-        Self { disk, is_up: AtomicBool::new(true), wake: Condvar::new() }
+        Self { disk, is_up: AtomicBool::new(true), wake: Condvar::new(), damage: Mutex::default() }
+    }
+
+    fn damage(&self) -> MutexGuard<'_, Damage> {
+        self.damage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -253,11 +262,32 @@ impl Shared {
                 let takes = Duration::from_secs_f64(time.draw(&mut generator));
                 thread::sleep(takes.saturating_sub(begun.elapsed()));
             }
+            if result == Err(Why::Corrupt) {
+                self.found_damaged(slot, &read.spot);
+            }
             let held = result.map(|()| Arc::new(Held { buffer, pool: Arc::downgrade(&self.pool) }));
             state = self.state();
             let woken = state.machine.read_done(now(), read.spot, held);
             self.wake(&state, &woken);
         }
+    }
+
+    /// A copy is not what was written: said once of each.
+    fn found_damaged(&self, slot: &Slot, spot: &Spot) {
+        let words = slot.damage().found(spot.offset, std::time::Instant::now());
+        if let Some(more) = words {
+            let path = &slot.disk.about().path;
+            let others = if more > 0 { format!(", and {more} others since it was said last") } else { String::new() };
+            (self.options.say)(&format!(
+                "disk {path}: what is there from byte {} on ({} bytes) is not the block that was written{others}",
+                spot.offset, spot.length
+            ));
+        }
+    }
+
+    /// What a master is told of each disk.
+    fn damaged(&self) -> Vec<u64> {
+        self.disks.iter().map(|slot| slot.damage().count()).collect()
     }
 
     /// Disks that are gone, or there again.
@@ -316,13 +346,21 @@ impl Shared {
         is_joined: &mut bool,
     ) -> Result<(), Ended> {
         self.look_after_disks();
-        let disks = self.disks.iter().map(|slot| slot.disk.about()).collect();
+        let about = |slot: &Slot| {
+            let damaged = slot.damage().count();
+            stackline_blocks::wire::data::Disk { damaged, ..slot.disk.about() }
+        };
+        let disks = self.disks.iter().map(about).collect();
         let join = Join { name: self.options.name.clone(), address: address.to_string(), disks };
         sender.message(&join.into())?;
         let joined = match receiver.message()? {
             Message::Joined(joined) => joined.server,
             Message::Refused(refused) => {
-                return Err(Ended::Broken(format!("the master refuses: {}", refused.words)));
+                let hint = match Why::of(refused.why) {
+                    Why::Busy => " (hint: --name gives this one a name of its own)",
+                    _ => "",
+                };
+                return Err(Ended::Broken(format!("the master refuses: {}{hint}", refused.words)));
             }
             _ => return Err(Ended::Broken("the master did not answer".into())),
         };
@@ -333,8 +371,13 @@ impl Shared {
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
             let looking = scope.spawn(|| {
+                let mut told = std::time::Instant::now();
                 while !over.load(Ordering::Relaxed) && !self.is_stopped() {
                     thread::park_timeout(LOOK);
+                    if told.elapsed() >= HEARTBEAT {
+                        told = std::time::Instant::now();
+                        let _ = sender.message(&Alive { damaged: self.damaged() }.into());
+                    }
                     for change in self.look_after_disks() {
                         let _ = sender.message(&change.into());
                     }
@@ -354,7 +397,7 @@ impl Shared {
             match ended {
                 _ if self.is_stopped() => Ok(()),
                 Ended::Closed => Err(Ended::Broken("the master is gone; clients with an open set go on".into())),
-                broken @ Ended::Broken(_) => Err(broken),
+                broken => Err(broken),
             }
         })
     }
@@ -443,6 +486,7 @@ impl Shared {
         }
         let spot = Spot { disk: store.disk, offset: store.offset, length: store.length };
         slot.disk.write(&spot, buffer)?;
+        slot.damage().mended(spot.offset);
         self.state().machine.stored(spot);
         Ok(())
     }

@@ -158,7 +158,7 @@ pub fn carry_out<T: Tap<Datagram>>(scene: &Scene<'_>, tap: T) -> Result<(Outcome
         site.look(end);
     }
     let Site { mut parts, mut record, watcher, .. } = site;
-    parts.client.finish().into_iter().for_each(|tally| record.over(tally));
+    parts.client.finish().into_iter().for_each(|tally| record.ended(tally));
     let traced = parts.world.take_traced();
     let servers = parts.server_outcomes(scene);
     let (counters, unwanted) = (parts.world.counters(), parts.client.unwanted());

@@ -399,3 +399,31 @@ fn what_was_predicted_is_there_when_it_is_asked_for() {
     viewer.request(vec![95]).unwrap();
     assert_eq!(came(&mut viewer, 1), [95]);
 }
+
+#[test]
+fn what_is_left_of_a_read_that_was_ended_early_is_not_wanted() {
+    let site = Site::new(2);
+    site.load(&set("map", 600, 1)).unwrap();
+    let client = site.client(Options::default());
+    let open = client.open("map").unwrap();
+    let mut taken = 0;
+    let ended = get::range(&client, &open, 0, 600, |_, _| {
+        taken += 1;
+        if taken < 5 { Ok(()) } else { Err(stackline_core::error::Error::interrupted()) }
+    });
+    assert!(ended.is_err());
+    assert_eq!(client.waiting(open.id), 0);
+    // Some of it has come and waits to be taken.
+    std::thread::sleep(Duration::from_millis(200));
+    client.request(open.id, vec![7, 599, 7], true).unwrap();
+    assert_eq!(client.waiting(open.id), 2, "what is asked for twice is wanted once");
+    let mut wanted = BTreeSet::new();
+    while let Some(event) = client.next(Some(Duration::from_millis(500))) {
+        if let Event::Block(block) = event
+            && block.wanted
+        {
+            assert!(wanted.insert(block.head.number));
+        }
+    }
+    assert_eq!(wanted, BTreeSet::from([7, 599]));
+}

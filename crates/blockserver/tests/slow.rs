@@ -23,8 +23,8 @@ const LIST: u32 = 40;
 fn attached(site: &Site) -> Halves {
     let address = site.servers[0].address().to_string();
     let (mut receiver, mut sender) = connection::connect(&address, Role::Data, None, Some(16 << 10)).unwrap();
-    let (transport, port, age) = (Transport::Tcp as u8, 0, 0);
-    sender.message(&Attach { session: SESSION, transport, port, age }.into()).unwrap();
+    let (transport, port, age, pace) = (Transport::Tcp as u8, 0, 0, 0);
+    sender.message(&Attach { session: SESSION, transport, port, age, pace }.into()).unwrap();
     assert!(matches!(receiver.message(), Ok(Message::Attached(attached)) if attached.parts));
     (receiver, sender)
 }

@@ -99,16 +99,21 @@ impl Source {
 
     /// As it is carried out in the simulated world, whatever it says; else its first mistake there, which nobody is shown.
     pub(crate) fn simulated_as(&self, flags: &Text) -> Result<Plan> {
-        self.simulated_with(overrides(flags)?)
+        self.in_world(World::Simulated, overrides(flags)?)
     }
 
     /// The same as it stands.
     pub(crate) fn simulated(&self) -> Result<Plan> {
-        self.simulated_with(Overrides::default())
+        self.as_in(World::Simulated)
     }
 
-    fn simulated_with(&self, given: Overrides) -> Result<Plan> {
-        let checked = self.checked(&Overrides { world: Some(World::Simulated), ..given });
+    /// As it is carried out in that world, else its first mistake there, which nobody is shown.
+    pub(crate) fn as_in(&self, world: World) -> Result<Plan> {
+        self.in_world(world, Overrides::default())
+    }
+
+    fn in_world(&self, world: World, given: Overrides) -> Result<Plan> {
+        let checked = self.checked(&Overrides { world: Some(world), ..given });
         let mistake = checked.diagnostics.into_iter().find(|diagnostic| diagnostic.severity == Severity::Error);
         checked.plan.ok_or_else(|| Error::input(mistake.map_or_else(String::new, |mistake| mistake.message)))
     }

@@ -33,6 +33,8 @@ pub(crate) struct Session {
     pub(crate) arrived: u64,
     pub(crate) flushed: u64,
     pub(crate) last_met: BTreeMap<u32, u64>,
+    /// Units that were asked for and of which nothing was heard, though there was time for it.
+    pub(crate) lost: u64,
     /// The parts of the way that limited: inside hosts, and beyond them.
     pub(crate) inside: Vec<Limit>,
     pub(crate) beyond: Option<Limit>,
@@ -112,7 +114,9 @@ impl Session {
         let (arrived, back) = (count(lines(), |line| line.has_arrived()), count(lines(), |line| comes_back(&line)));
         let profiles = profiles(lifelines);
         let mut last_met: BTreeMap<u32, u64> = BTreeMap::new();
-        for line in lines() {
+        let is_lost = is_lost(log);
+        let lost = count(lines(), &is_lost);
+        for line in lines().filter(|line| !is_lost(line)) {
             if let Outcome::Flushed { after } = line.outcome {
                 *last_met.entry(after).or_default() += 1;
             }
@@ -126,13 +130,20 @@ impl Session {
         if back + flushed < LEAST_UNITS || servers.is_empty() {
             // Nothing came back: whoever has something to send and gets none of it through is held up beyond itself.
             servers = stuck(log);
-            if asked < LEAST_UNITS || servers.is_empty() {
+            if asked < LEAST_UNITS || (servers.is_empty() && lost < LEAST_UNITS) {
                 return None;
             }
             let hosts = servers.iter().map(|host| ((*host).to_owned(), 1.0)).collect();
-            beyond = Some(Limit { from: 0, to: 0, share: 1.0, hosts, has_room: false });
+            let share = if servers.is_empty() { real(lost) / real(asked) } else { 1.0 };
+            beyond = Some(Limit { from: 0, to: 0, share, hosts, has_room: false });
         } else if back * 2 < arrived {
             return None;
+        }
+        // What is lost and not sent again holds nobody up: it costs what was asked for.
+        let share = real(lost) / real(asked.max(1));
+        if share >= GIVEN_UP && beyond.as_ref().is_none_or(|limit| limit.share < share) {
+            let hosts = beyond.map_or_else(Vec::new, |limit| limit.hosts);
+            beyond = Some(Limit { from: 0, to: 0, share, hosts, has_room: false });
         }
         let blocked = blocked(lifelines);
         let transport = transport(log, &servers);
@@ -142,12 +153,24 @@ impl Session {
         let resending = resending(log, &blocked, servers.len(), span).max(stalled);
         let resending = (told || transport.is_some()).then_some(resending);
         let ports = ports(log, span);
-        Some(Self { profiles, arrived: back, flushed, last_met, inside, beyond, ports, transport, resending, span })
+        Some(Self {
+            profiles,
+            arrived: back,
+            flushed,
+            last_met,
+            lost,
+            inside,
+            beyond,
+            ports,
+            transport,
+            resending,
+            span,
+        })
     }
 
     /// Whether more was asked for than what there was could do.
     pub(crate) fn is_pressed(&self) -> bool {
-        let given_up = real(self.flushed) / real((self.flushed + self.arrived).max(1));
+        let given_up = real(self.flushed + self.lost) / real((self.flushed + self.lost + self.arrived).max(1));
         let always = |limit: &Limit| limit.share >= ALWAYS;
         given_up >= GIVEN_UP || self.inside.iter().chain(&self.beyond).any(always)
     }
@@ -182,7 +205,27 @@ impl Session {
     pub(crate) fn evidence(&self, log: &Log<'_>) -> Vec<Evidence> {
         let mut made = vec![self.figure(log, self.account(log))];
         made.extend((self.flushed > 0).then(|| self.given_up(log)));
+        made.extend((self.lost > 0).then(|| self.figure(log, self.never_came())));
         made
+    }
+
+    /// That nothing was heard of units.
+    fn never_came(&self) -> String {
+        format!("{} of {} units never came", self.lost, self.lost + self.flushed + self.arrived)
+    }
+
+    /// What the limit costs: what was lost for good, or that servers wait.
+    pub(crate) fn costs(&self, share: f64) -> String {
+        if self.loses() {
+            format!("{}, and nothing of them was sent again", self.never_came())
+        } else {
+            format!("servers wait to send {} of the time", percent(share))
+        }
+    }
+
+    /// Whether it is what is lost for good that costs.
+    pub(crate) fn loses(&self) -> bool {
+        real(self.lost) / real((self.lost + self.flushed + self.arrived).max(1)) >= GIVEN_UP
     }
 
     /// What each server did with its time.
@@ -270,6 +313,18 @@ fn stuck<'c>(log: &Log<'c>) -> Vec<&'c str> {
     }
     let is_stuck = |(host, (again, acked)): &(&str, (i64, i64))| *again > 0 && *acked < FEW && !begins(host);
     hosts.into_iter().filter(is_stuck).map(|(host, _)| host).collect()
+}
+
+/// Whether nothing was heard of a unit once it was asked for, though it was not of the newest that were.
+fn is_lost(log: &Log<'_>) -> impl Fn(&Line) -> bool {
+    let lifelines = log.input.lifelines;
+    let begun = |line: &Line| lifelines.passages_of(line).first().map_or(0, |first| first.at_ns);
+    let all = || lifelines.lines.iter().filter(|line| line.flow.is_none()).map(begun);
+    let newest = all().max().filter(|newest| all().min() != Some(*newest)).unwrap_or(u64::MAX);
+    move |line| {
+        let is_over = matches!(line.outcome, Outcome::Flushed { .. } | Outcome::NeverArrived { .. });
+        is_over && line.count == 1 && line.mark_count == 0 && begun(line) < newest
+    }
 }
 
 fn count<'l>(lines: impl Iterator<Item = &'l Line>, wanted: impl Fn(&'l Line) -> bool) -> u64 {

@@ -83,14 +83,14 @@ pub(super) fn queue_drop(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let (session, share) = pressed(log)?;
     let (port, part) = losses(session, |(queue, _)| queue)?;
     let holds = port.holds_bytes.map_or_else(String::new, |bytes| format!(" (it holds {})", units::size(bytes)));
-    let again = session.resending.map_or_else(String::new, |resending| {
+    let again = session.resending.filter(|_| !session.loses()).map_or_else(String::new, |resending| {
         format!(", {} of it for what is sent again", percent(resending / share.max(resending).max(f64::MIN_POSITIVE)))
     });
     let sentence = format!(
-        "the queue before {}{holds} drops too much{}: servers wait to send {} of the time{again}, while {} of the link is used",
+        "the queue before {}{holds} drops too much{}: {}{again}, while {} of the link is used",
         port.name,
         dropped(port),
-        percent(share),
+        session.costs(share),
         percent(port.busy)
     );
     let finding = made(kind, log, session, (share * part, 0.9), sentence)?;
@@ -105,8 +105,12 @@ pub(super) fn queue_drop(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     } else {
         format!("a larger queue before {}", port.name)
     };
-    let finding =
-        finding.attempt(more).attempt("senders that pace what they send (`pace` of the host), or fewer at once");
+    let pace = if session.loses() {
+        "senders that pace what they send (`--pace` of blocks), fewer units in a list, or a transport that sends again"
+    } else {
+        "senders that pace what they send (`pace` of the host), or fewer at once"
+    };
+    let finding = finding.attempt(more).attempt(pace);
     Some(if port.cell_bytes.is_some() {
         finding.attempt("whole frames dropped instead of single cells (`early_packet_discard` of the switch)")
     } else {
@@ -120,11 +124,11 @@ pub(super) fn link_loss(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let (port, part) = losses(session, |(_, link)| link)?;
     let rate = 100.0 * real(port.losses) / real(port.packets.max(1));
     let sentence = format!(
-        "the link {} loses packets ({} of {}, {rate:.2} %): servers wait to send {} of the time, while {} of it is used",
+        "the link {} loses packets ({} of {}, {rate:.2} %): {}, while {} of it is used",
         port.name,
         port.losses,
         port.packets,
-        percent(share),
+        session.costs(share),
         percent(port.busy)
     );
     let finding = made(kind, log, session, (share * part, 0.9), sentence)?;
@@ -137,10 +141,11 @@ pub(super) fn network_limited(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     if let Some(port) = session.fullest().filter(|port| port.busy >= NEARLY) {
         let rate = port.rate_bit_s.map_or_else(String::new, units::rate);
         let sentence = format!(
-            "the link {} is full: {} of {rate} are used, and servers wait to send {} of the time",
+            "the link {} is full: {} of {rate} are used{}, and {}",
             port.name,
             percent(port.busy),
-            percent(share)
+            dropped(port),
+            session.costs(share)
         );
         let finding = made(kind, log, session, (share * port.busy, 0.95), sentence)?;
         let faster =
@@ -150,10 +155,8 @@ pub(super) fn network_limited(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     if session.transport.is_some() || !session.ports.is_empty() {
         return None;
     }
-    let sentence = format!(
-        "the network or the receiver limits: servers wait to send {} of the time; which of them it is no event says",
-        percent(share)
-    );
+    let sentence =
+        format!("the network or the receiver limits: {}; which of them it is no event says", session.costs(share));
     let finding = made(kind, log, session, (share, 0.6), sentence)?;
     Some(finding.attempt("`--across SPEC` models the network and says which port, link or end it is"))
 }
@@ -184,8 +187,8 @@ fn by_ports(kind: &Kind, log: &Log<'_>, session: &Session, share: f64) -> Option
         return None;
     }
     let sentence = format!(
-        "the receiver or its window limits: servers wait to send {} of the time, no link is used more than {}, and no port drops anything",
-        percent(share),
+        "the receiver or its window limits: {}, no link is used more than {}, and no port drops anything",
+        session.costs(share),
         percent(session.used())
     );
     let finding = made(kind, log, session, (share * (1.0 - session.used()), 0.7), sentence)?;
@@ -233,7 +236,7 @@ pub(super) fn healthy(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let sentence = format!(
         "nothing limits: {} of {} units came, and each server had nothing to do at least {} of the time",
         session.arrived,
-        session.arrived + session.flushed,
+        session.arrived + session.flushed + session.lost,
         percent(least)
     );
     let mut finding = kind.of_run(0.0, 0.95, sentence);

@@ -80,6 +80,7 @@ fn options(given: &Options) -> Result<client::Options> {
         transport,
         age: (given.age_ns > 0).then_some(given.age_ns),
         receive_buffer,
+        pace: (given.pace > 0).then_some(given.pace),
         check: given.no_check == 0,
         report: given.report != 0,
         ..client::Options::default()

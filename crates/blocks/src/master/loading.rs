@@ -8,9 +8,11 @@ use super::{Actions, Change, Master, SetState};
 use crate::limits;
 use crate::master::rows::Rows;
 use crate::placement::Placement;
+use crate::set::Set;
 use crate::wire::control::{Commit, Create, Created, Delete, Done, Place, Reserve, Reserved, Row};
 use crate::wire::message::Why;
 use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 impl Master {
@@ -41,7 +43,8 @@ impl Master {
         if self.sets.len() >= limits::MOST_SETS {
             return actions.refuse(connection, request, Why::Limit, "there are too many sets");
         }
-        let id = self.sets.keys().next_back().map_or(1, |last| last + 1);
+        self.last_set += 1;
+        let id = self.last_set;
         actions.changes.push(Change::Set { id, about: about.clone(), sealed: false });
         self.by_name.insert(about.name.clone(), id);
         let rows = Rows::new(about.replicas);
@@ -72,17 +75,32 @@ impl Master {
             let places = self.places(first, about.length(*number), usize::from(about.replicas), &mut remember);
             if places.len() < usize::from(about.replicas) {
                 actions.changes.extend(remember);
-                let words = if self.up().next().is_none() {
-                    "no disk server is up".into()
-                } else {
-                    format!("no {} disks have room for block {number} of {}", about.replicas, about.name)
-                };
+                let words = self.no_places(&about, *number);
                 return actions.refuse(connection, request, Why::Full, words);
             }
             rows.push(Row { checksum: 0, places });
         }
         actions.changes.extend(remember);
         actions.send(connection, Reserved { request, rows });
+    }
+
+    /// What is missing for the copies of a block.
+    fn no_places(&self, about: &Set, number: u64) -> String {
+        let (copies, length) = (usize::from(about.replicas), about.length(number));
+        let servers = self.up().filter_map(|(id, _)| self.servers.get(&id));
+        let disks: Vec<_> = servers.flat_map(|server| &server.disks).filter(|space| space.about.up).collect();
+        let room = disks.iter().filter(|space| space.fits(length)).count();
+        let (are, need) =
+            (if disks.len() == 1 { "is" } else { "are" }, if copies == 1 { "y needs" } else { "ies need" });
+        let disk = if copies == 1 { "disk" } else { "disks" };
+        match disks.len() {
+            0 if self.up().next().is_none() => "no disk server is up".into(),
+            up if up < copies => format!("{copies} cop{need} {copies} {disk}; {up} {are} up"),
+            up => format!(
+                "there is no room for block {number} of {}: {copies} cop{need} {copies} {disk} with {length} bytes free; {up} {are} up, {room} of them with so much room",
+                about.name
+            ),
+        }
     }
 
     /// Places for the copies of one block, each on a server of its own while there are enough.

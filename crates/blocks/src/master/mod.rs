@@ -120,6 +120,8 @@ struct Peer {
 pub struct Master {
     sets: BTreeMap<u32, SetState>,
     by_name: BTreeMap<String, u32>,
+    /// The highest number that a set has had: what was said of one that is gone is of no other.
+    last_set: u32,
     servers: BTreeMap<u16, ServerState>,
     peers: BTreeMap<u64, Peer>,
 }
@@ -137,6 +139,7 @@ impl Master {
         match change {
             Change::Set { id, about, sealed } => {
                 self.by_name.insert(about.name.clone(), id);
+                self.last_set = self.last_set.max(id);
                 match self.sets.get_mut(&id) {
                     Some(set) => set.sealed = sealed,
                     None => {
@@ -158,7 +161,8 @@ impl Master {
                 }
             }
             Change::Server { id, name, disks } => {
-                let disk = |identity| Disk { identity, path: String::new(), capacity: 0, used: 0, up: false };
+                let disk =
+                    |identity| Disk { identity, path: String::new(), capacity: 0, used: 0, up: false, damaged: 0 };
                 let disks = disks.into_iter().map(|identity| Space::new(disk(identity), 0)).collect();
                 self.servers.insert(id, ServerState { name, address: String::new(), connection: None, disks });
             }
@@ -217,6 +221,7 @@ impl Master {
             (Role::Loader, Message::Commit(commit)) => self.commit(connection, commit, &mut actions),
             (Role::Loader, Message::Delete(delete)) => self.delete(connection, &delete, &mut actions),
             (Role::Server, Message::Join(join)) => self.join(connection, join, &mut actions),
+            (Role::Server, Message::Alive(alive)) => self.alive(connection, &alive.damaged),
             (Role::Server, Message::DiskChanged(disk)) => self.disk(connection, disk.disk, disk.up, &mut actions),
             (
                 Role::Client,
@@ -303,6 +308,21 @@ impl Master {
             space.about.up = up;
             self.tell_clients(id, actions);
         }
+    }
+
+    fn alive(&mut self, connection: u64, damaged: &[u64]) {
+        let id = self.peers.get(&connection).and_then(|peer| peer.server);
+        let Some(server) = id.and_then(|id| self.servers.get_mut(&id)) else { return };
+        for (space, damaged) in server.disks.iter_mut().zip(damaged) {
+            space.about.damaged = *damaged;
+        }
+    }
+
+    /// The name of the server whose connection that is.
+    #[must_use]
+    pub fn server_name(&self, connection: u64) -> Option<&str> {
+        let id = self.peers.get(&connection)?.server?;
+        self.servers.get(&id).map(|server| server.name.as_str())
     }
 
     /// Everybody who has a set open learns of a server.

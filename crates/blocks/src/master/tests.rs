@@ -20,7 +20,7 @@ fn set(blocks: u64, replicas: u8) -> Set {
 
 fn join(name: &str, capacity: u64) -> Message {
     let identity = name.len() as u128 * 1000 + u128::from(name.as_bytes()[0]);
-    let disk = Disk { identity, path: "/a".into(), capacity, used: 0, up: true };
+    let disk = Disk { identity, path: "/a".into(), capacity, used: 0, up: true, damaged: 0 };
     Join { name: name.into(), address: alloc::format!("{name}:1"), disks: vec![disk] }.into()
 }
 
@@ -225,7 +225,7 @@ fn a_server_that_comes_back_with_other_disks_is_refused() {
     let mut master = master(1 << 30);
     master.disconnected(1);
     master.connected(20, Role::Server, 0).unwrap();
-    let disk = Disk { identity: 5, path: "/b".into(), capacity: 1, used: 0, up: true };
+    let disk = Disk { identity: 5, path: "/b".into(), capacity: 1, used: 0, up: true, damaged: 0 };
     let other = Join { name: "a".into(), address: "a:1".into(), disks: vec![disk] };
     let actions = master.handle(at(5), 20, other.into());
     assert_eq!((why(&actions, 20), &actions.closes[..]), (Some(Why::Disk), &[20][..]));
@@ -236,7 +236,8 @@ fn a_server_that_comes_back_with_other_disks_is_refused() {
 
 /// A disk of a server as it says when it starts: one that is not there has no identity.
 fn two(first: u128, second: u128) -> Message {
-    let disk = |identity| Disk { identity, path: "/d".into(), capacity: 1 << 30, used: 0, up: identity != 0 };
+    let disk =
+        |identity| Disk { identity, path: "/d".into(), capacity: 1 << 30, used: 0, up: identity != 0, damaged: 0 };
     Join { name: "c".into(), address: "c:1".into(), disks: vec![disk(first), disk(second)] }.into()
 }
 

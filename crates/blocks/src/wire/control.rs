@@ -315,6 +315,14 @@ record! {
 }
 
 record! {
+    /// Server, every other second: it is still there.
+    pub struct Alive {
+        /// Of each disk, copies that were found to be damaged since the server was started.
+        pub damaged: Vec<u64>,
+    }
+}
+
+record! {
     /// Master: a session is over.
     pub struct Forget {
         /// Which.

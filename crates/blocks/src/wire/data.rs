@@ -17,6 +17,8 @@ record! {
         pub used: u64,
         /// Whether it is there.
         pub up: bool,
+        /// Copies on it that its server found to be damaged since it was started.
+        pub damaged: u64,
     }
 }
 
@@ -82,6 +84,8 @@ record! {
         pub port: u16,
         /// Blocks that were asked for longer ago are dropped, ns; 0: none.
         pub age: u64,
+        /// Bytes a second at which datagrams leave, with what precedes them; 0: as fast as they can.
+        pub pace: u64,
     }
 }
 

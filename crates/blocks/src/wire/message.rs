@@ -4,8 +4,8 @@ use super::HEAD;
 use super::Malformed as Fault;
 use super::codec::{Field, Malformed, Reader};
 use super::control::{
-    Ask, Changed, Close, Commit, Create, Created, Delete, DiskChanged, Done, Forget, Join, Joined, List, Map, Mapped,
-    Missing, Open, Opened, Refused, Reserve, Reserved, Told,
+    Alive, Ask, Changed, Close, Commit, Create, Created, Delete, DiskChanged, Done, Forget, Join, Joined, List, Map,
+    Mapped, Missing, Open, Opened, Refused, Reserve, Reserved, Told,
 };
 use super::data::{Attach, Attached, BlockHead, Failed, Flushed, Requests, Store, Sync, Synced};
 use super::greeting::{Hello, Prove, Welcome};
@@ -103,6 +103,8 @@ messages! {
     DiskChanged = 50,
     /// A session is over.
     Forget = 51,
+    /// A server is still there.
+    Alive = 52,
     /// What a session wants of a server.
     Requests = 64,
     /// Where its blocks go.
@@ -174,6 +176,7 @@ pub fn bounded(message: &Message) -> Result<(), Malformed> {
         Message::Commit(commit) => commit.blocks.len() <= limits::LONGEST_BATCH,
         Message::Map(map) => map.count as usize <= limits::LONGEST_BATCH,
         Message::Join(join) => !join.disks.is_empty() && join.disks.len() <= limits::MOST_DISKS,
+        Message::Alive(alive) => alive.damaged.len() <= limits::MOST_DISKS,
         Message::BlockHead(_) | Message::Store(_) => data_behind(message) <= limits::BLOCK_SIZES.1,
         _ => true,
     };

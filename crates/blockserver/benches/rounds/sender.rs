@@ -22,7 +22,14 @@ pub(crate) fn start(site: &Site, number: u16) {
     let listener = TcpListener::bind(SocketAddr::from(ANYWHERE)).unwrap();
     let (master, key) = (site.master.address().to_string(), site.key.clone());
     let (mut receiver, mut sender) = connection::connect(&master, Role::Server, Some(&key), None).unwrap();
-    let disk = Disk { identity: u128::from(number) + 1, path: "nowhere".into(), capacity: 1 << 40, used: 0, up: true };
+    let disk = Disk {
+        identity: u128::from(number) + 1,
+        path: "nowhere".into(),
+        capacity: 1 << 40,
+        used: 0,
+        up: true,
+        damaged: 0,
+    };
     let (name, address) = (format!("bare{number}"), listener.local_addr().unwrap().to_string());
     sender.message(&Join { name, address, disks: vec![disk] }.into()).unwrap();
     let Ok(Message::Joined(joined)) = receiver.message() else { panic!("the master does not take it") };

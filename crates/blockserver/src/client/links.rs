@@ -11,14 +11,15 @@ use stackline_blocks::wire::data::{Attach, BlockHead};
 use stackline_blocks::wire::greeting::Role;
 use stackline_blocks::wire::message::{Message, Transport, Why};
 use stackline_core::error::{Error, Result};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::IoSliceMut;
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver as Heads, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often a thread that receives datagrams looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(100);
@@ -27,11 +28,31 @@ const HEADS: usize = 64;
 /// Bytes asked for what has arrived and was not taken yet.
 const ROOM: usize = 4 << 20;
 
+/// How long an open waits for servers to answer, all of them at once.
+pub(super) const REACHING: Duration = Duration::from_secs(2);
+/// How often a server that does not answer is tried, and how long it is rested between. A server that hangs for longer counts as down
+/// at the master, and is tried again when it is up there.
+const TRIES: (u32, Duration) = (3, Duration::from_secs(2));
+/// How long a server may take to attach.
+const ATTACHING: Duration = Duration::from_secs(5);
+/// A server that the master takes for down, and that has said nothing here for so long either, is. It is less than the silence after
+/// which the master does so, and than what lies between two of its words to the master.
+const SILENT: Duration = Duration::from_secs(4);
+
+/// Servers that are being connected to; whether that was reported as failed.
+#[derive(Default)]
+pub(super) struct Reaching {
+    servers: Mutex<BTreeMap<u16, bool>>,
+    changed: Condvar,
+}
+
 /// A connection to a server.
 pub(super) struct Link {
     sender: Mutex<Sender>,
     stream: TcpStream,
     name: String,
+    /// When something came of it last.
+    heard: Arc<Mutex<Instant>>,
 }
 
 impl Link {
@@ -40,14 +61,110 @@ impl Link {
         let _ = lock(&self.sender).message(message);
     }
 
+    pub(super) fn is_silent(&self) -> bool {
+        lock(&self.heard).elapsed() >= SILENT
+    }
+
     pub(super) fn close(&self) {
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 }
 
 impl Shared {
+    /// Connects to those of the servers that are up, all at once, and waits for them for so long; it goes on with those that take
+    /// longer, and reports them as gone meanwhile.
+    pub(super) fn reach(self: &Arc<Self>, servers: &[ServerInfo], session: u128, patience: Duration) {
+        let until = Instant::now() + patience;
+        let linked: BTreeSet<u16> = lock(&self.links).keys().copied().collect();
+        let mut tried = BTreeMap::new();
+        for server in servers.iter().filter(|server| server.up && !linked.contains(&server.id)) {
+            if lock(&self.reaching.servers).contains_key(&server.id) {
+                continue;
+            }
+            // Whoever does not wait hears of it when it is there.
+            lock(&self.reaching.servers).insert(server.id, patience.is_zero());
+            let (shared, trying) = (Arc::clone(self), server.clone());
+            let spawned = thread::Builder::new()
+                .name("reach".into())
+                .stack_size(STACK)
+                .spawn(move || shared.keep_reaching(&trying, session));
+            match spawned {
+                Ok(_) => drop(tried.insert(server.id, &server.name)),
+                Err(error) => self.unreached(server, &format!("no thread can be started: {error}")),
+            }
+        }
+        let mut reaching = lock(&self.reaching.servers);
+        loop {
+            let late: Vec<u16> =
+                tried.keys().copied().filter(|id| reaching.get(id).is_some_and(|is_told| !is_told)).collect();
+            let left = until.saturating_duration_since(Instant::now());
+            if late.is_empty() {
+                return;
+            }
+            if left.is_zero() {
+                for id in late {
+                    reaching.insert(id, true);
+                    let words = format!("it does not answer within {} s", REACHING.as_secs());
+                    self.is_away(id, tried[&id], words);
+                }
+                return;
+            }
+            reaching = self.reaching.changed.wait_timeout(reaching, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn keep_reaching(self: &Arc<Self>, server: &ServerInfo, session: u128) {
+        for tries in 1..=TRIES.0 {
+            let words = match self.link(server, session) {
+                Ok(()) => {
+                    lock(&self.known).away.remove(&server.id);
+                    self.comes(server.id);
+                    let was_told = lock(&self.reaching.servers).remove(&server.id);
+                    if was_told == Some(true) {
+                        self.tell(Event::ServerCame { name: server.name.clone() });
+                    }
+                    self.reaching.changed.notify_all();
+                    return;
+                }
+                Err(error) => error.message,
+            };
+            let is_told = lock(&self.reaching.servers).insert(server.id, true) == Some(true);
+            match is_told {
+                true => drop(lock(&self.known).away.insert(server.id, words)),
+                false => self.is_away(server.id, &server.name, words),
+            }
+            self.reaching.changed.notify_all();
+            if tries < TRIES.0 && !self.closed.load(Ordering::SeqCst) {
+                thread::sleep(TRIES.1);
+            }
+            if self.closed.load(Ordering::SeqCst) {
+                break;
+            }
+        }
+        lock(&self.reaching.servers).remove(&server.id);
+    }
+
+    fn unreached(&self, server: &ServerInfo, words: &str) {
+        lock(&self.reaching.servers).remove(&server.id);
+        self.is_away(server.id, &server.name, words.to_owned());
+    }
+
+    /// A server cannot be read from.
+    fn is_away(&self, id: u16, name: &str, words: String) {
+        lock(&self.known).away.insert(id, words.clone());
+        self.tell(Event::ServerGone { name: name.to_owned(), words });
+    }
+
+    /// A server is there again: its copies may be asked for.
+    pub(super) fn comes(&self, id: u16) {
+        lock(&self.known).failed.retain(|_, failed| {
+            failed.retain(|(server, _)| *server != id);
+            !failed.is_empty()
+        });
+    }
+
     /// Connects to a server, unless that is done.
-    pub(super) fn link(self: &Arc<Self>, server: &ServerInfo, session: u128) -> Result<()> {
+    fn link(self: &Arc<Self>, server: &ServerInfo, session: u128) -> Result<()> {
         if lock(&self.links).contains_key(&server.id) {
             return Ok(());
         }
@@ -65,15 +182,20 @@ impl Shared {
             Transport::Blast => Apart::Blasts(Landing::open(local.ip(), session).map_err(failed)?.into()),
         };
         let port = apart.port().map_err(failed)?;
-        let (transport, age) = (options.transport as u8, options.age.unwrap_or(0));
-        sender.message(&Attach { session, transport, port, age }.into()).map_err(failed)?;
+        let (transport, age, pace) = (options.transport as u8, options.age.unwrap_or(0), options.pace.unwrap_or(0));
+        receiver.stream().set_read_timeout(Some(ATTACHING)).map_err(failed)?;
+        sender.message(&Attach { session, transport, port, age, pace }.into()).map_err(failed)?;
         let parts = match receiver.message() {
             Ok(Message::Attached(attached)) => attached.parts,
             Ok(other) => return Err(super::refusal(&other)),
+            Err(Ended::Silent) => return Err(connection::silent(&server.address)),
             Err(ended) => return Err(Error::environment(format!("{}: {ended}", server.address))),
         };
+        receiver.stream().set_read_timeout(None).map_err(failed)?;
         let stream = receiver.stream().try_clone().map_err(failed)?;
-        let link = Link { sender: Mutex::new(sender), stream, name: server.name.clone() };
+        let heard = Arc::new(Mutex::new(Instant::now()));
+        let hears = Arc::clone(&heard);
+        let link = Link { sender: Mutex::new(sender), stream, name: server.name.clone(), heard };
         lock(&self.links).insert(server.id, link);
         let (shared, id) = (Arc::clone(self), server.id);
         let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
@@ -83,7 +205,8 @@ impl Shared {
         let data = match apart {
             Apart::Nothing => Data::Here { parts },
             Apart::Datagrams(socket) => {
-                spawn("datagrams", Box::new(move || beside.hear_datagrams(id, &socket, peer)))?;
+                let hears = Arc::clone(&hears);
+                spawn("datagrams", Box::new(move || beside.hear_datagrams(id, &socket, peer, &hears)))?;
                 Data::Here { parts }
             }
             Apart::Blasts(landing) => {
@@ -92,13 +215,17 @@ impl Shared {
                 Data::Beside(heads)
             }
         };
-        spawn("blocks", Box::new(move || shared.hear_server(id, receiver, &data))).map(drop)
+        spawn("blocks", Box::new(move || shared.hear_server(id, receiver, &data, &hears))).map(drop)
     }
 
-    fn hear_server(self: &Arc<Self>, id: u16, mut receiver: Receiver, data: &Data) {
+    fn hear_server(self: &Arc<Self>, id: u16, mut receiver: Receiver, data: &Data, hears: &Mutex<Instant>) {
         let mut scratch = Vec::new();
         let ended = loop {
-            match receiver.message() {
+            let message = receiver.message();
+            if message.is_ok() {
+                *lock(hears) = Instant::now();
+            }
+            match message {
                 Ok(Message::BlockHead(head)) => {
                     let parts = match data {
                         Data::Here { parts } => *parts,
@@ -147,7 +274,8 @@ impl Shared {
         if self.closed.load(Ordering::SeqCst) {
             return;
         }
-        self.tell(Event::ServerGone { name: link.name, words: ended.to_string() });
+        let words = if link.is_silent() { "it says nothing any more".to_owned() } else { ended.to_string() };
+        self.is_away(id, &link.name, words);
         self.ask_others(id);
     }
 
@@ -208,7 +336,7 @@ impl Shared {
         }
     }
 
-    fn hear_datagrams(self: &Arc<Self>, id: u16, socket: &UdpSocket, server: SocketAddr) {
+    fn hear_datagrams(self: &Arc<Self>, id: u16, socket: &UdpSocket, server: SocketAddr, hears: &Mutex<Instant>) {
         let mut reassembly = Reassembly::new(self.options.transport == Transport::Rtp);
         if self.options.discard {
             reassembly = reassembly.discarding();
@@ -238,6 +366,7 @@ impl Shared {
             };
             for datagram in memory[..bytes].chunks(size.unwrap_or(bytes).max(1)) {
                 if let Some((head, data)) = reassembly.datagram(datagram) {
+                    *lock(hears) = Instant::now();
                     self.came(head, data);
                 }
             }

@@ -10,7 +10,8 @@ const BLOCKS: usize = 256;
 
 #[derive(Debug, Default)]
 struct Waiting {
-    events: VecDeque<Event>,
+    /// Each with what it was put with.
+    events: VecDeque<(Event, u64)>,
     blocks: usize,
     /// Who waits for an event, and who for room.
     takers: usize,
@@ -28,16 +29,16 @@ pub(super) struct Queue {
 
 impl Queue {
     /// Adds an event; a block waits until there is room, and is dropped when nobody takes any more.
-    pub(super) fn put(&self, event: Event) {
-        self.add(event, BLOCKS);
+    pub(super) fn put(&self, event: Event, mark: u64) {
+        self.add(event, mark, BLOCKS);
     }
 
     /// Adds an event that was taken before; it waits for nothing.
-    pub(super) fn put_again(&self, event: Event) {
-        self.add(event, usize::MAX);
+    pub(super) fn put_again(&self, event: Event, mark: u64) {
+        self.add(event, mark, usize::MAX);
     }
 
-    fn add(&self, event: Event, most: usize) {
+    fn add(&self, event: Event, mark: u64, most: usize) {
         let mut waiting = lock(&self.waiting);
         if matches!(event, Event::Block(_)) {
             while waiting.blocks >= most && !waiting.closed {
@@ -50,7 +51,7 @@ impl Queue {
         if waiting.closed {
             return;
         }
-        waiting.events.push_back(event);
+        waiting.events.push_back((event, mark));
         let is_waited_for = waiting.takers > 0;
         // Whoever wakes finds it unlocked; waking nobody would be a system call as well.
         drop(waiting);
@@ -59,19 +60,19 @@ impl Queue {
         }
     }
 
-    /// The next event; nothing when the time is over.
-    pub(super) fn take(&self, within: Option<Duration>) -> Option<Event> {
+    /// The next event, with what it was put with; nothing when the time is over.
+    pub(super) fn take(&self, within: Option<Duration>) -> Option<(Event, u64)> {
         let until = within.map(|within| Instant::now() + within);
         let mut waiting = lock(&self.waiting);
         loop {
-            if let Some(event) = waiting.events.pop_front() {
+            if let Some((event, mark)) = waiting.events.pop_front() {
                 if matches!(event, Event::Block(_)) {
                     waiting.blocks -= 1;
                     if waiting.putters > 0 {
                         self.taken.notify_one();
                     }
                 }
-                return Some(event);
+                return Some((event, mark));
             }
             waiting.takers += 1;
             waiting = match until.map(|until| until.saturating_duration_since(Instant::now())) {

@@ -16,10 +16,13 @@ pub(super) enum Asked {
 /// Which bytes of `length` a header asks for.
 pub(super) fn asked(header: Option<&str>, length: u64) -> Asked {
     let Some(set) = header.and_then(ranges) else { return Asked::All };
-    if set.contains(',') {
+    // Empty elements of a list count for nothing (section 5.6.1).
+    let mut elements = set.split(',').map(str::trim).filter(|element| !element.is_empty());
+    let (one, another) = (elements.next(), elements.next());
+    if another.is_some() {
         return Asked::Several;
     }
-    let Some((first, last)) = set.trim().split_once('-') else { return Asked::All };
+    let Some((first, last)) = one.and_then(|one| one.split_once('-')) else { return Asked::All };
     match (position(first), position(last)) {
         (Some(Some(first)), Some(last)) => {
             let last = last.unwrap_or(u64::MAX);
@@ -71,6 +74,9 @@ mod tests {
             ("bytes=10000-", Asked::Nowhere),
             ("bytes=-0", Asked::Nowhere),
             ("bytes=0-0,-1", Asked::Several),
+            ("bytes=0-0,", Asked::Part(0, 0)),
+            ("bytes=, ,5-6 ,", Asked::Part(5, 6)),
+            ("bytes=,", Asked::All),
             ("bytes=2-1", Asked::All),
             ("bytes=-", Asked::All),
             ("bytes=", Asked::All),

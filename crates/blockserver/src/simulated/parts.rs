@@ -524,6 +524,7 @@ fn set_up(scene: &Scene<'_>, master: &mut Master, client: &mut Client) -> Result
             capacity: CAPACITY,
             used: 0,
             up: true,
+            damaged: 0,
         };
         let disks = (0..server.disks.len()).map(disk).collect();
         let connection = FIRST_SERVER + at as u64;

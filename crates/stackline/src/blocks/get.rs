@@ -34,6 +34,7 @@ pub(super) fn get(flags: &BlocksGet) -> Result {
     let reading = Reading { client, set, bar, interrupted };
     let result = reading.get(flags);
     reading.bar.finish_and_clear();
+    reading.client.notes().iter().for_each(|note| output::say(&format!("note: {note}")));
     output::print(&result?)?;
     Ok(Exit::Done)
 }
@@ -55,7 +56,11 @@ impl Reading {
         self.bar.set_message(name.clone());
         let clock = bar::clock();
         let count = numbers.end - numbers.start;
-        let index = if flags.tile.is_none() && flags.blocks.is_none() { self.index()? } else { None };
+        let index = match flags.output.is_some() && flags.tile.is_none() && flags.blocks.is_none() {
+            // Whoever cannot read the index is told of all blocks that cannot be read.
+            true => self.index().or_else(|error| self.read(numbers.clone(), |_, _| Ok(())).and(Err(error)))?,
+            false => None,
+        };
         let to = match (&flags.output, index) {
             (None, _) => {
                 self.read(numbers, |_, _| Ok(()))?;

@@ -47,7 +47,7 @@ fn set_json(set: &SetInfo) -> Value {
 fn server_json(server: &ServerInfo) -> Value {
     let disk = |disk: &stackline_blocks::wire::data::Disk| {
         json!({ "path": disk.path, "identity": format!("{:032x}", disk.identity), "up": disk.up,
-                "used_bytes": disk.used, "capacity_bytes": disk.capacity })
+                "used_bytes": disk.used, "capacity_bytes": disk.capacity, "damaged_copies": disk.damaged })
     };
     let disks: Vec<Value> = server.disks.iter().map(disk).collect();
     json!({ "id": server.id, "name": server.name, "address": server.address, "up": server.up, "disks": disks })
@@ -58,14 +58,19 @@ fn text(sets: &[SetInfo], servers: &[ServerInfo]) -> String {
         vec![["set", "blocks", "bytes", "block", "reachable", "copies", "placement", "picture"].map(String::from)];
     rows.extend(sets.iter().map(set_row));
     let mut text = if sets.is_empty() { "no sets\n".into() } else { columns(&rows) };
-    let mut rows = vec![["server", "address", "state", "disk", "state", "used", "of"].map(String::from)];
+    let mut rows = vec![["server", "address", "state", "disk", "state", "used", "of", ""].map(String::from)];
     for server in servers {
         let state = |up: bool| if up { "up" } else { "down" }.to_owned();
         let mut first = [server.name.clone(), server.address.clone(), state(server.up)];
         for disk in &server.disks {
             let [name, address, up] = std::mem::take(&mut first);
             let (used, of) = (room(disk.used), room(disk.capacity));
-            rows.push([name, address, up, disk.path.clone(), state(disk.up), used, of]);
+            let damaged = match disk.damaged {
+                0 => String::new(),
+                1 => "1 damaged copy was met".into(),
+                copies => format!("{copies} damaged copies were met"),
+            };
+            rows.push([name, address, up, disk.path.clone(), state(disk.up), used, of, damaged]);
         }
     }
     text.push('\n');

@@ -2,15 +2,17 @@
 //! of a network.
 
 mod emulated;
+mod flags;
 mod kept;
 mod shown;
 mod simulated;
 mod watched;
 
 use crate::exit::{Error, Exit, Result};
-use crate::flags::{BlockTransport, Replay, ViewerPath, Where};
+use crate::flags::{BlockTransport, Replay, ViewerPath};
 use crate::output;
 use crate::run::listen_for_ctrl_c;
+use flags::Way;
 use shown::Session;
 use stackline_blocks::record::Record;
 use stackline_blocks::replay::{Demand, Schedule};
@@ -35,10 +37,12 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
 
 /// Replays a session.
 pub(crate) fn replay(flags: &Replay) -> Result {
-    match (&flags.across, flags.world) {
-        (None, _) => against(flags),
-        (Some(_), Where::Simulated) => simulated::replay(flags),
-        (Some(_), Where::Emulated) => emulated::replay(flags),
+    let way = Way::of(flags);
+    flags::check(flags, way)?;
+    match way {
+        Way::Live => against(flags),
+        Way::Simulated => simulated::replay(flags),
+        Way::Emulated => emulated::replay(flags),
     }
 }
 
@@ -90,6 +94,7 @@ fn against(flags: &Replay) -> Result {
         transport,
         age: flags.age.map(|age| age.as_nanos() as u64),
         receive_buffer: flags.receive_buffer.map(|bytes| bytes as usize),
+        pace: flags.pace,
         discard: true,
         report: true,
         first_unit: Some(1),

@@ -6,6 +6,7 @@ use nix::sys::signal::Signal;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::time::{Duration, Instant};
 
 #[test]
 fn terrain_is_loaded_on_two_servers_and_comes_back() {
@@ -130,7 +131,9 @@ fn the_list_shows_sets_servers_and_disks() {
         (list["servers"][1]["up"] == false).then_some(list)
     });
     assert!(number(&list["sets"][0], "/reachable_blocks") < 14.0);
-    site.blocks(&["get", "land"]).fails(1, &["block ", "no server that is up has it"]).hints("blocks list");
+    site.blocks(&["get", "land"])
+        .fails(1, &["blocks of land cannot be read: 1, 3", "no server that is up has it"])
+        .hints("blocks list");
     site.blocks(&["delete", "land"]).succeeds();
     site.blocks(&["get", "land"]).fails(2, &["there is no set land"]).hints("blocks list");
     site.blocks(&["delete", "land"]).fails(2, &["there is no set land"]);
@@ -199,8 +202,10 @@ fn full_disks_and_missing_servers() {
     site.blocks(&["load", "a", "data"]).fails(3, &["no disk server is up"]);
     site.servers.push(site.start_server(0, "100KiB"));
     site.is_ready();
-    site.blocks(&["load", "a", "data"]).fails(3, &["no 1 disks have room"]).hints("add a server or a disk");
-    site.blocks(&["load", "b", "data", "--replicas", "4"]).fails(3, &["no 4 disks"]);
+    site.blocks(&["load", "a", "data"]).fails(3, &["no room for block"]).hints("add a server or a disk");
+    site.blocks(&["load", "b", "data", "--replicas", "4"]).fails(3, &["4 copies need 4 disks; 2 are up"]);
+    // Nothing is left of a set of which nothing was acknowledged.
+    assert_eq!(site.blocks(&["list", "--json"]).json()["sets"], serde_json::json!([]));
 }
 
 #[test]
@@ -215,7 +220,7 @@ fn what_cannot_serve() {
     site.blocks(&["serve", "--disk", "letter"]).fails(2, &["holds something else"]).hints("nothing was written");
     assert_eq!(content(&site.place, "letter"), b"dear reader");
     site.blocks(&["serve", "--disk", "s0/0"]).fails(2, &["another server has the disk"]);
-    site.blocks(&["serve", "--disk", "nowhere"]).fails(3, &["nowhere cannot be used"]);
+    site.blocks(&["serve", "--disk", "nowhere"]).fails(3, &["nowhere cannot be used"]).hints("make it first");
     let without = &mut site.command(&["serve", "--disk", "s0/1"]);
     without.env("STACKLINE_BLOCKS_KEY", site.place.path("nokey"));
     site.place.finish(without).fails(2, &["need a key"]).hints("blocks key");
@@ -269,4 +274,65 @@ fn a_master_without_a_key_serves_and_ends_when_it_is_told() {
     let finished = started.finish();
     assert_eq!((finished.status.code(), finished.out.trim()), (Some(0), &*site.master.address));
     assert!(finished.err.contains("note: there is no key"), "{}", finished.err);
+}
+
+#[test]
+fn a_server_that_hangs_is_named_and_gone_around() {
+    let site = Site::new(2);
+    site.place.write("data", noise(1 << 20, 5));
+    site.blocks(&["load", "safe", "data", "--replicas", "2"]).succeeds();
+    site.blocks(&["load", "single", "data"]).succeeds();
+    site.servers[1].process().signal(Signal::SIGSTOP);
+    let begun = Instant::now();
+    let read = site.blocks(&["get", "safe"]);
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    let named = format!("note: server s1 at {}: it does not answer", site.servers[1].address);
+    assert!(read.succeeds().err.contains(&named), "{}", read.err);
+    let lost = site.blocks(&["get", "single"]);
+    assert!(lost.err.contains("blocks of single cannot be read: 1") && lost.err.contains(&named), "{}", lost.err);
+    assert_eq!(lost.status.code(), Some(1));
+    site.blocks(&["load", "third", "data", "--replicas", "2"]).fails(3, &["server s1 at", "does not answer"]);
+    // The master hears nothing of it.
+    let is_up = |up: bool| {
+        let list = site.blocks(&["list", "--json"]).json();
+        (list["servers"][1]["up"] == up).then_some(())
+    };
+    until("it counts as down", || is_up(false));
+    assert_eq!(site.blocks(&["get", "safe"]).succeeds().err, "");
+    site.servers[1].process().signal(Signal::SIGCONT);
+    until("it is up again", || is_up(true));
+    site.blocks(&["get", "single"]).succeeds();
+}
+
+#[test]
+fn damaged_copies_are_told_of() {
+    let site = Site::new(2);
+    site.place.write("data", noise(400_000, 5));
+    site.blocks(&["load", "safe", "data", "--block", "4k", "--replicas", "2"]).succeeds();
+    site.blocks(&["load", "single", "data", "--block", "4k"]).succeeds();
+    for disk in ["0", "1"] {
+        let path = site.place.path(&format!("s0/{disk}/stackline.blocks"));
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[4096..].fill(7);
+        fs::write(&path, bytes).unwrap();
+    }
+    let read = site.blocks(&["get", "safe"]);
+    assert!(
+        read.succeeds().err.contains(" blocks came from another copy: server s0, disk s0/0 holds damaged"),
+        "{}",
+        read.err
+    );
+    let lost = site.blocks(&["get", "single"]);
+    assert_eq!(lost.status.code(), Some(1));
+    assert!(lost.err.contains("blocks of single cannot be read: 0, 2, 4"), "{}", lost.err);
+    assert!(
+        lost.err.contains("hint: damaged copies are at server s0, disk s0/0; server s0, disk s0/1"),
+        "{}",
+        lost.err
+    );
+    until("the master has heard of it", || {
+        let list = site.blocks(&["list", "--json"]).json();
+        (number(&list, "/servers/0/disks/0/damaged_copies") > 20.0).then_some(())
+    });
+    assert!(site.blocks(&["list"]).out.contains(" damaged copies were met"));
 }

@@ -69,3 +69,52 @@ fn what_keeps_up_is_healthy() {
     let json = place.stackline(&["diagnose", run.to_str().unwrap(), "--json"]).json();
     assert_eq!(texts(&json["findings"], "kind"), ["healthy"], "{json:#}");
 }
+
+#[test]
+fn a_flag_that_says_nothing_is_refused() {
+    let place = Place::new();
+    place.write("net.stackline", COLLAPSES);
+    let live = ["replay", "picture"];
+    let emulated = ["replay", "--across", "net.stackline", "--in", "emulated"];
+    let simulated = ["replay", "--across", "net.stackline", "--in", "simulated"];
+    for (words, flags, says) in [
+        (&live[..], &["--disks", "2"][..], "--disks"),
+        (&live, &["--disk", "8 ms"], "--disk"),
+        (&live, &["--cache", "1MiB"], "--cache"),
+        (&live, &["--in", "simulated"], "--in"),
+        (&live, &["--over", "tcp"], "--over"),
+        (&live, &["--picture", "512x512"], "--picture"),
+        (&live, &["--server", "s1"], "--server"),
+        (&live, &["--blocks", "8193"], "8192"),
+        (&live, &["--random", "--path", "pan"], "--random"),
+        (&live, &["--speed", "5", "--blocks", "5"], "--speed"),
+        (&simulated, &["--age", "1ms"], "--age"),
+        (&simulated, &["--master", "10.0.0.1:1"], "--master"),
+        (&simulated, &["--capture", "lists"], "--capture"),
+        (&simulated, &["--over", "tcp(congestion = nosuch)"], "nosuch"),
+        (&simulated, &["--over", "tcp(receive_buffer = 64 KiB)", "--receive-buffer", "32KiB"], "--receive-buffer"),
+        (&emulated, &["--over", "tcp(congestion = nosuch)"], "congestion"),
+        (&emulated, &["--over", "udp"], "--over"),
+        (&emulated, &["--disk", "fast"], "fast"),
+        (&emulated, &["--trace", "lists"], "--trace"),
+    ] {
+        let refused = place.stackline(&[&["blocks"], words, flags].concat());
+        assert_eq!(refused.status.code(), Some(2), "{flags:?}: {}", refused.err);
+        assert!(refused.err.contains(says), "{flags:?}: {}", refused.err);
+    }
+}
+
+#[test]
+fn a_receive_buffer_is_that_of_simulated_connections_too() {
+    let place = Place::new();
+    let slow = COLLAPSES.replace("100 us", "10 ms").replace("buffer 1500 bytes per port; cells 53;", "");
+    let throughput = |flags: &[&str]| {
+        place.write("net.stackline", &slow);
+        let words = ["blocks", "replay", "--across", "net.stackline", "--in", "simulated", "--for", "1s", "--json"];
+        let asked = ["--blocks", "400", "--no-history"];
+        place.stackline(&[&words[..], &asked, flags].concat()).json()["useful_throughput_bit_s"].as_f64().unwrap()
+    };
+    let (large, small) = (throughput(&[]), throughput(&["--receive-buffer", "16KiB"]));
+    assert!(small < large / 2.0, "{small} {large}");
+    assert_eq!(small, throughput(&["--over", "tcp(receive_buffer = 16 KiB)"]));
+}

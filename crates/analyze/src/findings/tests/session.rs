@@ -37,16 +37,24 @@ fn session(serve: u64, send: u64) -> Table {
     table
 }
 
-/// What a port and a connection did all the time.
-fn watched(table: &mut Table, busy_ppm: u64, drops: u64, limited_ppm: u64, unread: u64) {
-    let absent = Value::Absent;
+/// What a port did all the time.
+fn port(table: &mut Table, busy_ppm: u64, drops: u64) {
     table.push("PORT_SETUP", "x", 0, &[Value::Text("x>me"), 10_000_000_u64.into(), 3_000_u64.into()]);
     for at in 1..=6_u64 {
         let (interval, now) = (100 * MS, at * 100 * MS);
-        let part = |ppm: u64| Value::from(interval / 1_000_000 * ppm);
-        let port =
-            [interval.into(), Value::Text("x>me"), 100_u64.into(), 100_000_u64.into(), part(busy_ppm), drops.into()];
+        let busy = Value::from(interval / 1_000_000 * busy_ppm);
+        let port = [interval.into(), Value::Text("x>me"), 100_u64.into(), 100_000_u64.into(), busy, drops.into()];
         table.push("PORT_USE", "x", now, &port);
+    }
+}
+
+/// What a port and a connection did all the time.
+fn watched(table: &mut Table, busy_ppm: u64, drops: u64, limited_ppm: u64, unread: u64) {
+    let absent = Value::Absent;
+    port(table, busy_ppm, drops);
+    for at in 1..=6_u64 {
+        let (interval, now) = (100 * MS, at * 100 * MS);
+        let part = |ppm: u64| Value::from(interval / 1_000_000 * ppm);
         let info = |local: &'static str, remote: &'static str, limited: u64, unread: u64| {
             let mut data = vec![Value::from(interval), absent, Value::Text(local), Value::Text(remote)];
             data.extend([20_000, 9_000, MS, u64::from(drops > 0)].map(Value::from));
@@ -102,4 +110,41 @@ fn what_keeps_up_is_healthy_and_a_few_units_are_no_session() {
         few.push("got", "me", unit as u64 * MS + 2, &[unit.into()]);
     }
     assert_eq!(of_events(&few), []);
+}
+
+/// Units of which one in ten comes and nothing is ever heard of the others, though each was sent.
+fn lossy() -> Table {
+    let mut table = Table::default();
+    for unit in 0..400_u64 {
+        let mut event = |keyword: &str, host: &str, at_ns: u64| {
+            table.push(keyword, host, at_ns, &[Value::Number(unit as i64)]);
+        };
+        // Whoever asks and whoever forwards are one host.
+        let asked = unit / 20 * 30 * MS;
+        event("ask", "me", asked);
+        if unit % 10 == 0 {
+            event("forward", "me", asked + MS);
+            event("in", "host", asked + 2 * MS);
+            event("leaves", "host", asked + 3 * MS);
+            event("got", "me", asked + 4 * MS);
+        }
+    }
+    table
+}
+
+#[test]
+fn what_is_lost_for_good_is_counted_and_its_port_named() {
+    for (kind, (busy, drops), words) in [
+        ("queue_drop", (300_000, 40), "x>me"),
+        ("network_limited", (970_000, 40), "the link x>me is full"),
+        ("receiver_limited", (300_000, 0), "no port drops anything"),
+    ] {
+        let mut table = lossy();
+        port(&mut table, busy, drops);
+        let (found, sentence) = first(&table);
+        assert_eq!(found, kind, "{sentence}");
+        assert!(sentence.contains(words), "{sentence}");
+        assert!(sentence.contains("342 of 400 units never came, and nothing of them was sent again"), "{sentence}");
+    }
+    assert_eq!(first(&lossy()).0, "network_limited", "nothing was seen of the network");
 }

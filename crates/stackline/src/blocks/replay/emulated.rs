@@ -1,8 +1,9 @@
 //! A session on the hosts of an emulated network: master, disk servers and client are real processes there. The picture is
 //! loaded before over loopback. Everything ends with this process, and nothing is left behind.
 
+use super::super::disk_time;
 use super::super::terrain::Terrain;
-use super::simulated::{Roles, network, set};
+use super::simulated::{Roles, network, set, stack};
 use super::watched;
 use crate::exit::{Error, Exit, Result};
 use crate::flags::{BlockTransport, Replay, ViewerPath};
@@ -11,6 +12,7 @@ use stackline_blockserver::client::{Client, Options};
 use stackline_blockserver::disk::Disk;
 use stackline_blockserver::{key, load, master, server};
 use stackline_core::network::Network;
+use stackline_core::plan::World;
 use stackline_core::random::Seed;
 use stackline_emu::client::Emulation;
 use stackline_net::Node;
@@ -26,6 +28,26 @@ use std::time::{Duration, Instant};
 const PORTS: (u16, u16) = (7480, 7490);
 /// How long threads and servers may take to come and go.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What of `--over` the parts can set: the buffers of the connections that blocks go over.
+#[derive(Clone, Copy)]
+struct Buffers {
+    send: Option<u64>,
+    receive: Option<u64>,
+}
+
+impl Buffers {
+    fn of(flags: &Replay) -> Result<Self> {
+        let stack = stack(flags, World::Emulated)?;
+        let known = ["send_buffer", "receive_buffer"];
+        match stack.options.keys().find(|option| !known.contains(&option.as_str())) {
+            Some(option) => Err(Error::input(format!("--over sets {option}, which real servers do not set")).hint(
+                "with --in emulated it sets send_buffer and receive_buffer; --in simulated has all options of tcp",
+            )),
+            None => Ok(Self { send: stack.number(known[0]), receive: stack.number(known[1]) }),
+        }
+    }
+}
 
 /// A directory of this replay alone.
 struct Scratch(PathBuf);
@@ -69,6 +91,8 @@ impl Drop for Part {
 
 /// Starts everything, replays, ends everything.
 pub(super) fn replay(flags: &Replay) -> Result {
+    let buffers = Buffers::of(flags)?;
+    flags.disk.as_deref().map(disk_time::of).transpose()?;
     let network = network(flags)?;
     stackline_emu::CAPABILITIES.accepts(&network)?;
     let roles = Roles::of(flags, &network)?;
@@ -86,7 +110,7 @@ pub(super) fn replay(flags: &Replay) -> Result {
         .map_err(|error| Error::environment(format!("this program's own file cannot be found: {error}")))?;
     let seed = Seed::root(flags.seed).child("network").child(&network.name);
     let mut emulation = Emulation::shared(&program, &network.name, &network, seed, &Default::default())?;
-    let site = Site { flags, network: &network, program: &program };
+    let site = Site { flags, network: &network, program: &program, buffers };
     let at = |host: &str, port: u16| Ok::<String, Error>(format!("{}:{port}", site.address(host)?));
     let master_address = at(&roles.master, PORTS.0)?;
     let mut parts = Vec::new();
@@ -103,6 +127,9 @@ pub(super) fn replay(flags: &Replay) -> Result {
         command.extend([cache.into(), "--key".into(), key_file.clone().into()]);
         if let Some(time) = &flags.disk {
             command.extend(["--disk-time".into(), time.into()]);
+        }
+        if let Some(bytes) = buffers.send {
+            command.extend(["--send-buffer".into(), bytes.to_string().into()]);
         }
         command.push("--disk".into());
         command.extend((0..flags.disks).map(|disk| scratch.disk(number, disk).into()));
@@ -171,6 +198,7 @@ struct Site<'s> {
     flags: &'s Replay,
     network: &'s Network,
     program: &'s Path,
+    buffers: Buffers,
 }
 
 impl Site<'_> {
@@ -214,7 +242,7 @@ impl Site<'_> {
         let servers = roles.servers.len().to_string();
         command.args(["replay", "picture", "--master", master, "--servers", &servers, "--as-host", &roles.client]);
         command.args(["--master-name", &roles.master, "--interval", &us(flags.interval), "--for", &us(flags.duration)]);
-        command.args(["--seed", &flags.seed.to_string(), "--name", &flags.name, "--most", &flags.most.to_string()]);
+        command.args(["--seed", &flags.seed.to_string(), "--most", &flags.most.to_string()]);
         match flags.blocks {
             Some(blocks) => {
                 command.args(["--blocks", &blocks.to_string()]);
@@ -236,8 +264,11 @@ impl Site<'_> {
         if let Some(age) = flags.age {
             command.args(["--age", &us(age)]);
         }
-        if let Some(bytes) = flags.receive_buffer {
+        if let Some(bytes) = self.buffers.receive {
             command.args(["--receive-buffer", &bytes.to_string()]);
+        }
+        if let Some(bytes) = flags.pace {
+            command.args(["--pace", &format!("{}bit/s", 8 * bytes)]);
         }
         let transport = match flags.transport {
             BlockTransport::Tcp => "tcp",
@@ -247,7 +278,10 @@ impl Site<'_> {
         };
         command.args(["--transport", transport]);
         command.args(flags.append.then_some("--append"));
-        command.args(flags.no_history.then_some("--no-history"));
+        match flags.no_history {
+            true => command.arg("--no-history"),
+            false => command.args(["--name", &flags.name]),
+        };
         command.args(flags.json.then_some("--json"));
         let failed = |error: std::io::Error| Error::environment(format!("the client cannot be started: {error}"));
         command.arg("--watched").arg(ports);

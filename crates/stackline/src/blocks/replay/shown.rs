@@ -62,6 +62,13 @@ impl Session {
         if score.missing > 0 {
             let _ = writeln!(out, "could not be sent            {} blocks", score.missing);
         }
+        let never = score.unanswered() - score.pending;
+        if never > 0 {
+            let _ = writeln!(out, "never came                   {never} blocks");
+        }
+        if score.pending > 0 {
+            let _ = writeln!(out, "not there at the end         {} blocks", score.pending);
+        }
         let again = !self.again.is_empty();
         let heading = if again { "  sent again" } else { "" };
         let _ = writeln!(
@@ -138,7 +145,9 @@ impl Session {
             "requested": score.requested,
             "delivered_before_superseded": score.delivered,
             "late": score.late,
-            "missing": score.missing,
+            "missing": score.missing + score.unanswered(),
+            "failed": score.missing,
+            "pending": score.pending,
             "elapsed_s": seconds,
             "useful_throughput_bit_s": score.useful_bytes as f64 * 8.0 / seconds,
             "late_throughput_bit_s": score.late_bytes as f64 * 8.0 / seconds,

@@ -5,7 +5,7 @@ use super::kept;
 use super::shown::Session;
 use super::{demand, keeps, schedule, show};
 use crate::exit::{Error, Exit, Result};
-use crate::flags::{BlockTransport, Replay, Text};
+use crate::flags::{Replay, Text};
 use crate::source::Source;
 use stackline_blocks::limits::USUAL_BLOCK;
 use stackline_blocks::placement::Placement;
@@ -14,7 +14,7 @@ use stackline_blocks::set::Set;
 use stackline_blockserver::simulated::{Costs, Outcome, Scene, SimulatedServer, carry_out, tell};
 use stackline_core::distribution::Distribution;
 use stackline_core::network::Network;
-use stackline_core::plan::{Plan, Stack};
+use stackline_core::plan::{Plan, Stack, World};
 use stackline_core::random::Seed;
 use stackline_net::Counters;
 use std::collections::BTreeMap;
@@ -98,32 +98,47 @@ pub(super) fn set(flags: &Replay) -> Set {
     }
 }
 
-/// The stack of `--over`, as the simulated world takes it.
-fn stack(flags: &Replay, network: &Network) -> Result<Stack> {
+/// The stack of `--over` as that world takes it, with the receive buffer that another flag asks for.
+pub(super) fn stack(flags: &Replay, world: World) -> Result<Stack> {
+    let stack = judged(&flags.over, world)?;
+    let Some(bytes) = flags.receive_buffer else { return Ok(stack) };
+    if stack.options.contains_key("receive_buffer") {
+        let error = Error::input("--receive-buffer and --over both say how large receive buffers are");
+        return Err(error.hint("leave one of them out"));
+    }
+    let option = format!("receive_buffer = {bytes} bytes");
+    let over = flags.over.trim();
+    judged(
+        &match over.strip_suffix(')') {
+            Some(others) => format!("{others}, {option})"),
+            None => format!("{over}({option})"),
+        },
+        world,
+    )
+}
+
+/// A stack as its table has it: what is not possible there is refused.
+fn judged(over: &str, world: World) -> Result<Stack> {
     let pair = "network pair { host a, b; link a - b 1 Gbit/s 1 ms; }\n1 from a to b rr 1*1 over ";
-    let text = format!("{pair}{} across pair in simulated;", flags.over);
+    let text = format!("{pair}{over} across pair in {world};");
     let source = Source::made("--over", text);
-    let plan: Plan = source.simulated().map_err(|error| {
-        error.within(&format!("--over {}", flags.over)).hint("`stackline stacks tcp --in simulated` has the options")
+    let plan: Plan = source.as_in(world).map_err(|error| {
+        error.within(&format!("--over {over}")).hint(format!("`stackline stacks tcp --in {world}` has the options"))
     })?;
     let stack = plan.measurements.first().and_then(|measurement| measurement.parts.first());
     let stack = stack.map(|part| part.stack.clone());
     stack.filter(|stack| stack.name == "tcp").ok_or_else(|| {
-        Error::input(format!("--over {}: blocks go over tcp in network {}", flags.over, network.name))
+        Error::input(format!("--over {over}: lists and blocks go over tcp"))
             .hint("its options are of use: --over 'tcp(receive_buffer = 128 KiB)'")
     })
 }
 
 /// Simulates a session.
 pub(super) fn replay(flags: &Replay) -> Result {
-    if flags.transport != BlockTransport::Tcp || flags.age.is_some() {
-        return Err(Error::input("in the simulated world blocks go over tcp")
-            .hint("datagrams and blasts are sent live and with --in emulated"));
-    }
     let network = network(flags)?;
     stackline_sim::CAPABILITIES.accepts(&network)?;
     let roles = Roles::of(flags, &network)?;
-    let stack = stack(flags, &network)?;
+    let stack = stack(flags, World::Simulated)?;
     let disk = flags.disk.as_deref().map(disk_time::of).transpose()?.unwrap_or(Distribution::Constant(0.0));
     let server = |host: &String| SimulatedServer {
         host: host.clone(),

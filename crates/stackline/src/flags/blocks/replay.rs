@@ -2,7 +2,11 @@
 
 use super::super::duration;
 use super::super::size::{none_or_size, size};
-use clap::{Args, ValueEnum};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
+use stackline_blocks::limits;
+use stackline_core::units;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -51,8 +55,43 @@ pub(crate) enum BlockTransport {
     Blast,
 }
 
+/// The flags that stand on the command line, by their fields: others have their usual values, or those of variables.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Given(BTreeSet<String>);
+
+impl Given {
+    /// Whether that flag does.
+    pub(crate) fn has(&self, flag: &str) -> bool {
+        self.0.contains(flag)
+    }
+}
+
+impl FromArgMatches for Given {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let is_given = |flag: &&clap::Id| matches.value_source(flag.as_str()) == Some(ValueSource::CommandLine);
+        Ok(Self(matches.ids().filter(is_given).map(ToString::to_string).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for Given {
+    fn augment_args(command: Command) -> Command {
+        command
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        command
+    }
+}
+
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Replay {
+    #[command(flatten)]
+    pub(crate) given: Given,
     /// Sets that are asked for, each with lists of its own
     pub(crate) sets: Vec<String>,
     /// The master
@@ -62,58 +101,58 @@ pub(crate) struct Replay {
     #[arg(long, value_name = "SPEC", conflicts_with = "sets")]
     pub(crate) across: Option<PathBuf>,
     /// One of several networks of it
-    #[arg(long, value_name = "NAME", requires = "across")]
+    #[arg(long, value_name = "NAME")]
     pub(crate) network: Option<String>,
     /// The world of that network
-    #[arg(long = "in", value_name = "WORLD", requires = "across", default_value = "emulated")]
+    #[arg(long = "in", value_name = "WORLD", default_value = "emulated")]
     pub(crate) world: Where,
     /// The client's host
-    #[arg(long, value_name = "HOST", requires = "across")]
+    #[arg(long, value_name = "HOST")]
     pub(crate) client: Option<String>,
     /// The master's host
-    #[arg(long, value_name = "HOST", requires = "across")]
+    #[arg(long, value_name = "HOST")]
     pub(crate) master_host: Option<String>,
     /// A disk server's host; once for each
-    #[arg(long, value_name = "HOST", requires = "across")]
+    #[arg(long, value_name = "HOST")]
     pub(crate) server: Vec<String>,
     /// Disks of each server
-    #[arg(long, value_name = "N", requires = "across", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) disks: u16,
     /// What a read of a disk takes, such as '10 ms' or 'bivalue(8 ms, 22 ms)'
-    #[arg(long, value_name = "TIME", requires = "across")]
+    #[arg(long, value_name = "TIME")]
     pub(crate) disk: Option<String>,
     /// Memory of each server for blocks
-    #[arg(long, value_name = "SIZE", requires = "across", default_value = "64MiB", value_parser = none_or_size)]
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = none_or_size)]
     pub(crate) cache: u64,
     /// Pixels of the picture that is loaded
-    #[arg(long, value_name = "WIDTHxHEIGHT", requires = "across", default_value = "4096x4096", value_parser = pixels)]
+    #[arg(long, value_name = "WIDTHxHEIGHT", default_value = "4096x4096", value_parser = pixels)]
     pub(crate) picture: (u32, u32),
     /// Copies of each block
-    #[arg(long, value_name = "N", requires = "across", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=8))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=8))]
     pub(crate) replicas: u8,
-    /// The options of tcp in the simulated world, as in 'tcp(receive_buffer = 128 KiB)'
-    #[arg(long, value_name = "STACK", requires = "across", default_value = "tcp")]
+    /// The options of tcp over that network, as in 'tcp(receive_buffer = 128 KiB)'; in the emulated world only buffers
+    #[arg(long, value_name = "STACK", default_value = "tcp")]
     pub(crate) over: String,
     /// A viewer's way over a picture
     #[arg(long, value_name = "PATH", default_value = "flight", conflicts_with_all = ["blocks", "trace"])]
     pub(crate) path: ViewerPath,
     /// Pixels that pass in a second
-    #[arg(long, value_name = "PIXELS", default_value_t = 400.0)]
+    #[arg(long, value_name = "PIXELS", default_value_t = 400.0, conflicts_with_all = ["blocks", "trace"])]
     pub(crate) speed: f64,
     /// Pixels of the viewer's window
-    #[arg(long, value_name = "WIDTHxHEIGHT", default_value = "1024x768", value_parser = pixels)]
+    #[arg(long, value_name = "WIDTHxHEIGHT", default_value = "1024x768", value_parser = pixels, conflicts_with_all = ["blocks", "trace"])]
     pub(crate) window: (u32, u32),
     /// So many blocks a list, one after the other
-    #[arg(long, value_name = "N", conflicts_with = "trace")]
+    #[arg(long, value_name = "N", conflicts_with = "trace", value_parser = blocks)]
     pub(crate) blocks: Option<u32>,
     /// Drawn ones
-    #[arg(long, requires = "blocks")]
+    #[arg(long, requires = "blocks", conflicts_with_all = ["trace", "path", "speed", "window"])]
     pub(crate) random: bool,
     /// Lists as --capture wrote them
-    #[arg(long, value_name = "FILE", conflicts_with = "across")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
     /// Time between two lists
-    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = duration)]
+    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = duration, conflicts_with = "trace")]
     pub(crate) interval: Duration,
     /// How long lists are sent
     #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = duration)]
@@ -136,14 +175,17 @@ pub(crate) struct Replay {
     /// Receive buffer of each connection
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) receive_buffer: Option<u64>,
+    /// Rate at which the datagrams of each server leave, such as 50Mbit/s, of udp and rtp
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    pub(crate) pace: Option<u64>,
     /// Write the lists into a file
-    #[arg(long, value_name = "FILE", conflicts_with = "across")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) capture: Option<PathBuf>,
     /// Root of all randomness
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) seed: u64,
     /// Name of the run that is kept
-    #[arg(long, value_name = "NAME", default_value = "replay")]
+    #[arg(long, value_name = "NAME", default_value = "replay", conflicts_with = "no_history")]
     pub(crate) name: String,
     /// Keep no run: only the figures
     #[arg(long)]
@@ -170,4 +212,24 @@ fn pixels(text: &str) -> Result<(u32, u32), String> {
     let side = |text: &str| text.parse::<u32>().ok().filter(|side| (1..=1_000_000).contains(side));
     let sides = text.split_once('x').and_then(|(width, height)| Some((side(width)?, side(height)?)));
     sides.ok_or_else(|| format!("`{text}` is no size in pixels such as 4096x2048"))
+}
+
+/// Blocks of a list.
+fn blocks(text: &str) -> Result<u32, String> {
+    let most = limits::LONGEST_LIST;
+    let number = text.parse::<u32>().map_err(|_| format!("`{text}` is no number of blocks"))?;
+    match number as usize <= most {
+        true => Ok(number),
+        false => Err(format!("a list has at most {most} blocks; a shorter --interval sends more lists")),
+    }
+}
+
+/// A rate, in bytes a second.
+fn rate(text: &str) -> Result<u64, String> {
+    let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let unit = unit.trim().strip_suffix("/s").unwrap_or("");
+    let bits = number.trim().parse::<f64>().ok().zip(units::factor(units::RATE_UNITS, unit));
+    let bytes = bits.map(|(number, bits)| number * bits / 8.0).filter(|bytes| (1.0..1e12).contains(bytes));
+    bytes.map(|bytes| bytes as u64).ok_or_else(|| format!("`{text}` is no rate such as 50Mbit/s"))
 }

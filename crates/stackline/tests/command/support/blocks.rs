@@ -1,6 +1,6 @@
 //! A master and servers as processes, on loopback, with disks in the place of a test.
 
-use super::{Finished, Place, until};
+use super::{Finished, Place, Process, until};
 use stackline_blockserver::client::{Client, Options};
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
@@ -22,6 +22,10 @@ impl Daemon {
             return None;
         }
         Some(Self { child, address: address.trim().into() })
+    }
+
+    pub(crate) fn process(&self) -> Process {
+        Process(i32::try_from(self.child.id()).unwrap())
     }
 
     /// SIGKILL.
