@@ -64,7 +64,8 @@ impl Shared {
         Ok(match transport {
             Transport::Tcp => None,
             Transport::Udp | Transport::Rtp => {
-                Some(Apart::Datagrams(Datagrams::open(to, transport == Transport::Rtp, attach.session)?))
+                let datagrams = Datagrams::open(to, transport == Transport::Rtp, attach.session)?;
+                Some(Apart::Datagrams(datagrams.paced(attach.pace)))
             }
             Transport::Blast => {
                 Some(Apart::Blasts(Blasts::open(to, attach.session, receiver.stream(), &self.stopped)?.into()))
@@ -77,20 +78,6 @@ impl Shared {
 enum Apart {
     Datagrams(Datagrams),
     Blasts(Box<Blasts>),
-}
-
-impl Apart {
-    fn send(&mut self, connection: &TcpStream, blocks: &[(BlockHead, Block)]) -> Result<(), Ended> {
-        match self {
-            Self::Datagrams(datagrams) => datagrams.blocks(blocks, |block| block.data())?,
-            Self::Blasts(blasts) => {
-                for (head, block) in blocks {
-                    blasts.block(connection, head, block.data())?;
-                }
-            }
-        }
-        Ok(())
-    }
 }
 
 /// Bytes that the other side has acknowledged so far.
@@ -167,9 +154,7 @@ impl Client<'_> {
                 }
                 Next::Apart(blocks) => {
                     sent.extend(blocks.iter().map(|(head, _)| head.unit));
-                    if let Some(apart) = &mut self.apart {
-                        apart.send(receiver.stream(), &blocks)?;
-                    }
+                    self.send_apart(receiver, &blocks)?;
                 }
             }
             had_room = outgoing.is_empty();
@@ -196,6 +181,31 @@ impl Client<'_> {
         }
     }
 
+    /// Sends blocks whose data go beside the connection; between datagrams that are paced newer lists are heard.
+    fn send_apart(&mut self, receiver: &mut Receiver, blocks: &[(BlockHead, Block)]) -> Result<(), Ended> {
+        let Some(mut apart) = self.apart.take() else { return Ok(()) };
+        let done = match &mut apart {
+            Apart::Datagrams(datagrams) => datagrams.blocks_with(
+                blocks,
+                |block| block.data(),
+                |time| {
+                    if self.shared.is_stopped() {
+                        return Err(Ended::Closed);
+                    }
+                    match self.bell.wait(receiver.stream(), Until::Later(time))?.come {
+                        true => self.lists(receiver),
+                        false => Ok(()),
+                    }
+                },
+            ),
+            Apart::Blasts(blasts) => {
+                blocks.iter().try_for_each(|(head, block)| Ok(blasts.block(receiver.stream(), head, block.data())?))
+            }
+        };
+        self.apart = Some(apart);
+        done
+    }
+
     /// Takes the lists that have come.
     fn lists(&self, receiver: &mut Receiver) -> Result<(), Ended> {
         let mut more = true;
@@ -216,7 +226,12 @@ impl Client<'_> {
     /// Takes what is to be written next: the rest of what is under way, unless it is superseded; blocks that begin within the
     /// bytes that a send buffer is to hold, or only one where the transport takes less than it is given, or each is waited for.
     fn next(&self, outgoing: &mut Outgoing, had_room: bool) -> Next {
-        let one_by_one = !had_room || matches!(self.apart, Some(Apart::Blasts(_)));
+        let is_awaited = match &self.apart {
+            Some(Apart::Blasts(_)) => true,
+            Some(Apart::Datagrams(datagrams)) => datagrams.is_paced(),
+            None => false,
+        };
+        let one_by_one = !had_room || is_awaited;
         let part = self.flight.as_ref().map(|flight| flight.part().map_or(usize::MAX / 2, |bytes| bytes as usize));
         let together = part.map_or(TOGETHER, |part| part.min(TOGETHER));
         let most = self.shared.options.send_buffer.unwrap_or(if one_by_one { 1 } else { together });
