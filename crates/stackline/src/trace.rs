@@ -429,6 +429,7 @@ fn report(flags: &flags::Trace, done: &Done) -> Result<()> {
     let protocols: Vec<String> = done.by_protocol.iter().map(|(name, count)| format!("{count} {name}")).collect();
     let requests = match done.requests {
         0 => "no request was seen".to_owned(),
+        1 => format!("1 request ({})", protocols.join(", ")),
         count => format!("{count} requests ({})", protocols.join(", ")),
     };
     output::say(&format_args!(

@@ -1,7 +1,7 @@
 //! Kinds of findings about requests of programs that are not ours: each is one cause of [`super::request_costs`], with what it takes,
 //! of how many requests, and what the whole would take without it.
 
-use super::finding::{Evidence, Finding, LEAST, percent};
+use super::finding::{Evidence, Finding, LEAST, counted, percent};
 use super::kind::{Find, Kind};
 use super::log::Log;
 use super::observed::time;
@@ -527,8 +527,8 @@ pub(super) fn healthy(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let share = way as f64 / costs.total_ns.max(1) as f64;
     let each = costs.total_ns as f64 / real(costs.roots.max(1));
     let sentence = format!(
-        "nothing that could be changed holds these {} requests up: {} each, of which {} is their way",
-        costs.roots,
+        "nothing that could be changed holds {} up: {} each, of which {} is their way",
+        counted(costs.roots, "request"),
         time(each),
         percent(share)
     );
