@@ -91,6 +91,19 @@ const INFO: &[&str] = &[
     "acked_bytes",
 ];
 const CAUSE: &[&str] = &["unit", "stream", "offset", "bytes", "cause"];
+const THREAD_TIME: &[&str] = &[
+    "unit",
+    "thread",
+    "cpu_ns",
+    "runnable_ns",
+    "lock_ns",
+    "disk_ns",
+    "sleep_ns",
+    "socket_ns",
+    "child_ns",
+    "stopped_ns",
+    "other_ns",
+];
 
 /// All of them, in the order a data unit meets them.
 pub const ENTRIES: &[Entry] = &[
@@ -443,42 +456,8 @@ pub const ENTRIES: &[Entry] = &[
         ],
         "what held it up on its way: segments sent again and how late, ends held back for an acknowledgement, no room at the receiver",
     ),
-    entry(
-        "REQUEST_WORK",
-        Layer::Tool,
-        &[
-            "unit",
-            "thread",
-            "cpu_ns",
-            "runnable_ns",
-            "lock_ns",
-            "disk_ns",
-            "sleep_ns",
-            "socket_ns",
-            "child_ns",
-            "stopped_ns",
-            "other_ns",
-        ],
-        "what the server's thread did between the request and its answer",
-    ),
-    entry(
-        "REQUEST_WAIT",
-        Layer::Tool,
-        &[
-            "unit",
-            "thread",
-            "cpu_ns",
-            "runnable_ns",
-            "lock_ns",
-            "disk_ns",
-            "sleep_ns",
-            "socket_ns",
-            "child_ns",
-            "stopped_ns",
-            "other_ns",
-        ],
-        "what the thread that read it did while it lay unread",
-    ),
+    entry("REQUEST_WORK", Layer::Tool, THREAD_TIME, "what the server's thread did between the request and its answer"),
+    entry("REQUEST_WAIT", Layer::Tool, THREAD_TIME, "what the thread that read it did while it lay unread"),
     entry(
         "NET_FLOW",
         Layer::Tool,

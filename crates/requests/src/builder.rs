@@ -68,8 +68,6 @@ pub struct Unknown {
     pub forgotten: u64,
     /// Bytes that no capture saw.
     pub lost_bytes: u64,
-    /// Packets that carry neither TCP nor UDP.
-    pub others: u64,
     /// Bytes of sockets that were there before anybody looked.
     pub early_sockets: u64,
 }
@@ -173,16 +171,14 @@ impl Builder {
         match of_ip(bytes, length) {
             Some(Carried::Tcp(segment, data)) => self.segment(host, outgoing, at_ns, &segment, data),
             Some(Carried::Udp(datagram, data)) => self.datagram(host, outgoing, at_ns, &datagram, data),
-            None => self.unknown.others += 1,
+            None => {}
         }
     }
 
     /// A datagram, or whatever else is no segment, at a host's door.
     pub fn other(&mut self, host: usize, outgoing: bool, at_ns: u64, carried: Option<Carried<'_>>) {
-        match carried {
-            Some(Carried::Udp(datagram, data)) => self.datagram(host, outgoing, at_ns, &datagram, data),
-            Some(Carried::Tcp(..)) => {}
-            None => self.unknown.others += 1,
+        if let Some(Carried::Udp(datagram, data)) = carried {
+            self.datagram(host, outgoing, at_ns, &datagram, data);
         }
     }
 

@@ -471,6 +471,7 @@ fn notes(done: &Done) -> Vec<String> {
         (unknown.midway, "connections were there before: what their first requests were is not known"),
         (unknown.lost_bytes, "bytes of connections were not captured; requests with them are not known"),
         (unknown.early_sockets, "bytes went through sockets that were there before: when they were read is not known"),
+        (unknown.one_way, "connections were seen in one direction only: no requests are told of them"),
         (unknown.forgotten, "connections were too many to be told apart"),
         (done.foreign, "requests of other programs were left out"),
     ];

@@ -23,10 +23,11 @@ const HABIT: u64 = 3;
 /// others.
 const IN_A_ROW: [u64; 3] = [4, 10, 50];
 
-/// The kinds, in the order of the table.
+/// The kinds, in the order of the table, and what finds each.
 macro_rules! kinds {
     ($($constant:ident $name:literal $meaning:literal $find:ident)*) => {
         $(pub(super) const $constant: Kind = Kind { name: $name, meaning: $meaning, find: &[Find::Run($find)] };)*
+        const FINDS: &[fn(&Log<'_>) -> Option<Finding>] = &[$($find),*];
     };
 }
 
@@ -493,31 +494,7 @@ fn held(log: &Log<'_>) -> Option<Finding> {
 /// What is said of requests that nothing limits.
 pub(super) fn healthy(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let costs = log.costs()?;
-    let others: [fn(&Log<'_>) -> Option<Finding>; 22] = [
-        unanswered,
-        slow_lookup,
-        lost_connect,
-        connection_each,
-        handshake_each,
-        request_loss,
-        request_window,
-        request_rate,
-        request_queue,
-        one_at_a_time,
-        server_away,
-        server_computes,
-        server_no_core,
-        server_lock,
-        server_disk,
-        server_sleeps,
-        server_child,
-        server_stopped,
-        server_takes,
-        chatty,
-        client_late,
-        held,
-    ];
-    if costs.roots == 0 || others.iter().any(|find| find(log).is_some()) {
+    if costs.roots == 0 || FINDS.iter().any(|find| find(log).is_some()) {
         return None;
     }
     let way = [Cause::Distance, Cause::Connect, Cause::Handshake, Cause::Lookup]

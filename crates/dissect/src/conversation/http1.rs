@@ -2,7 +2,7 @@
 //! they are pipelined; interim responses, HEAD, CONNECT and upgrades are told apart. What a body holds is not looked at, but for
 //! the events of an event stream.
 
-use super::{Dissector, Found, Kind, LONGEST_HEAD, MOST_WAITING, Role, name_of};
+use super::{Dissector, Found, Kind, LONGEST_HEAD, MOST_WAITING, Role, name_of, renumber};
 use crate::conversation::http2::Http2;
 use crate::conversation::opening::{Opening, Verdict};
 use crate::conversation::turns::Turns;
@@ -389,14 +389,7 @@ impl Http1 {
         if let Some(tunnel) = &mut self.tunnel {
             pass(&mut **tunnel, found);
         }
-        for found in &mut found[from..] {
-            let (Found::Begins { exchange, .. }
-            | Found::Named { exchange, .. }
-            | Found::Part { exchange, .. }
-            | Found::Ends { exchange, .. }
-            | Found::Void { exchange, .. }) = found;
-            *exchange += self.before_tunnel;
-        }
+        renumber(&mut found[from..], self.before_tunnel);
     }
 }
 

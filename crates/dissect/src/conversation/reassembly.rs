@@ -78,10 +78,7 @@ impl Reassembly {
         while self.next < to && self.held.first_key_value().is_some_and(|(at, _)| *at < to) {
             self.skip_hole(give);
         }
-        // Without anything behind it: it may still come out of order, as an acknowledgement overtakes data between two taps.
-        if to > self.next && to - self.next > u64::from(u32::MAX >> 1) {
-            self.unseen(to, give);
-        }
+        // With nothing held behind it, it may still come: an acknowledgement overtakes data between two taps.
     }
 
     /// The side has sent everything up to that offset and ends: what is missing will not come.
