@@ -92,7 +92,7 @@ pub fn load_with(
     let mut loaded = Loaded { written: 0, before: 0 };
     let result = write_all(client, key, about, source, How { given, batch }, (&created, &mut loaded), &mut progress);
     if result.is_err() && created.written + loaded.written == 0 {
-        // Nothing is kept of it: not its name either.
+        // The master was told of no block, so nothing is kept of it: not its name either.
         let _ = client.delete(&about.name);
     }
     result.map(|()| loaded).map_err(|error| match client.has_master() {
@@ -131,8 +131,9 @@ fn write_all(
                 given.map_or_else(Vec::new, |given| missing.iter().map(|number| given(*number)).collect());
             let places = client.reserve(set, &missing, &given)?;
             let written = writers.write(about, source, &missing, places)?;
-            client.commit(|request| Commit { request, set, blocks: written, seal: false })?;
+            // Counted before the answer: where that is lost, the master may have written them down all the same.
             loaded.written += missing.len() as u64;
+            client.commit(|request| Commit { request, set, blocks: written, seal: false })?;
         }
         done = batch.end;
         progress(done)?;

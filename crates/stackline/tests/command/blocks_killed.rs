@@ -100,23 +100,29 @@ impl Story {
 
     /// Where the master says that blocks of the set are.
     fn acknowledged(&self) -> Vec<Row> {
-        let Some((client, open)) = self.open() else { return Vec::new() };
-        client.map(open.id, 0, BLOCKS as u64).unwrap()
+        self.open().map_or_else(Vec::new, |(_, _, rows)| rows)
     }
 
-    fn open(&self) -> Option<(Client, OpenSet)> {
+    /// The set with its blocks. A load that fails before any is acknowledged deletes it again, also while it is looked at.
+    fn open(&self) -> Option<(Client, OpenSet, Vec<Row>)> {
         let client = self.site.client().unwrap();
-        client.open(&name(self.set)).ok().map(|open| (client, open))
+        let open = client.open(&name(self.set)).ok()?;
+        match client.map(open.id, 0, BLOCKS as u64) {
+            Ok(rows) => Some((client, open, rows)),
+            Err(error) => {
+                assert!(client.open(&name(self.set)).is_err(), "the set {} is there: {error}", self.set);
+                None
+            }
+        }
     }
 
     /// What was acknowledged before still is, and all that is can be read.
     fn all_there(&self, before: &[Row]) {
         let is_written = |row: &Row| !row.places.is_empty();
-        let Some((client, open)) = self.open() else {
+        let Some((client, open, now)) = self.open() else {
             assert!(!before.iter().any(is_written), "the set {} is gone", self.set);
             return;
         };
-        let now = client.map(open.id, 0, BLOCKS as u64).unwrap();
         for (number, (row, then)) in now.iter().zip(before).enumerate() {
             assert!(!is_written(then) || row == then, "block {number} was {then:?}, is {row:?}");
         }
