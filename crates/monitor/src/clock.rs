@@ -3,7 +3,16 @@
 use nix::time::{ClockId, clock_gettime};
 use stackline_core::time::NANOS_PER_SECOND;
 use stackline_core::trace::KernelClock;
+use stackline_events::clock;
 use std::io;
+use std::sync::OnceLock;
+use std::time::Instant;
+
+/// A clock, another, and the first again.
+type Reading = (u64, Instant, u64);
+
+/// Readings of two clocks of which the closest pair is taken.
+const READINGS: usize = 50;
 
 /// The monotonic clock, ns since boot.
 #[inline]
@@ -11,6 +20,19 @@ use std::io;
 #[expect(clippy::cast_sign_loss, reason = "the monotonic clock is never negative")]
 pub fn monotonic_ns() -> u64 {
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |t| t.tv_sec() as u64 * NANOS_PER_SECOND + t.tv_nsec() as u64)
+}
+
+/// What has to be added to the monotonic clock, in ns, to get the clock of events. Both count alike, so it is measured once, by
+/// the closest of many readings: whoever is interrupted between two readings would be wrong by half of that.
+#[must_use]
+pub fn monotonic_to_events_ns() -> i128 {
+    static OFFSET: OnceLock<i128> = OnceLock::new();
+    *OFFSET.get_or_init(|| {
+        let read = || (monotonic_ns(), Instant::now(), monotonic_ns());
+        let closer = |a: Reading, b: Reading| if b.2 - b.0 < a.2 - a.0 { b } else { a };
+        let (before, read_at, after) = (1..READINGS).map(|_| read()).fold(read(), closer);
+        clock::monotonic_to_now_ns(before + (after - before) / 2, read_at)
+    })
 }
 
 /// CPU seconds of the calling thread.

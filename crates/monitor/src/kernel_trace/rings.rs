@@ -5,12 +5,10 @@
 use super::format::Format;
 use super::instance::Instance;
 use super::pages::{Layout, Records};
-use crate::clock::monotonic_ns;
-use stackline_events::clock;
+use crate::clock::{monotonic_ns, monotonic_to_events_ns};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::PathBuf;
-use std::time::Instant;
 
 /// KiB of a page of a ring, about.
 const PAGE_KIB: u32 = 4;
@@ -81,7 +79,7 @@ impl Rings {
     /// Reads the records since the last call, core by core: the time on the clock of events, ns, the core, and the record.
     pub(crate) fn drain(&mut self, mut take: impl FnMut(u64, u32, &[u8])) -> Result<Drained, String> {
         let mut until_ns = monotonic_ns();
-        let offset_ns = offset_ns();
+        let offset_ns = monotonic_to_events_ns();
         let on_events = |at_ns: u64| u64::try_from(i128::from(at_ns) + offset_ns).unwrap_or(0);
         for ring in &mut self.rings {
             let (mut last_ns, mut all) = (0, false);
@@ -134,12 +132,6 @@ fn lost_of(text: &str) -> u64 {
         matches!(name, "overrun" | "commit overrun" | "dropped events").then(|| count.trim().parse::<u64>().ok())?
     };
     text.lines().filter_map(lost).fold(0, u64::saturating_add)
-}
-
-/// How far the monotonic clock, which stamps the kernel's records, is behind the clock of events, ns.
-fn offset_ns() -> i128 {
-    let (before, read_at, after) = (monotonic_ns(), Instant::now(), monotonic_ns());
-    clock::monotonic_to_now_ns(before + (after - before) / 2, read_at)
 }
 
 #[cfg(test)]

@@ -1,15 +1,14 @@
 //! Records of threads as a kernel wrote them, and a program that sleeps, computes and waits.
 
 use super::*;
-use crate::clock::monotonic_ns;
+use crate::clock::{monotonic_ns, monotonic_to_events_ns};
 use crate::kernel_trace::Format;
 use crate::observe::accounting::{ThreadTimes, Times};
 use proptest::prelude::*;
-use stackline_events::clock;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const KINDS: [Kind; 12] = [
     Kind::Switch,
@@ -229,7 +228,7 @@ fn let_run(program: &mut Child) -> (u32, Vec<u64>) {
     let line = lines.iter().find_map(|line| line.strip_prefix("PARTS ")).unwrap();
     let mut words = line.split(' ').map(|word| word.parse::<u64>().unwrap());
     let thread = u32::try_from(words.next().unwrap()).unwrap();
-    let offset_ns = clock::monotonic_to_now_ns(monotonic_ns(), Instant::now());
+    let offset_ns = monotonic_to_events_ns();
     (thread, words.map(|at| u64::try_from(i128::from(at) + offset_ns).unwrap()).collect())
 }
 
