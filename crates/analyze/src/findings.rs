@@ -32,6 +32,7 @@
 
 mod account;
 mod application_limited;
+mod attempts;
 mod buffer;
 mod change;
 mod clock_trouble;
@@ -126,6 +127,7 @@ pub const KINDS: &[Kind] = &[
     window_below_bdp::KIND,
     slow_start::KIND,
     request_causes::UNANSWERED,
+    request_causes::BACKS_OFF,
     request_causes::SLOW_LOOKUP,
     request_causes::LOST_CONNECT,
     request_causes::CONNECTION_EACH,

@@ -50,6 +50,19 @@ pub const LONGEST_NAME: usize = 256;
 /// Exchanges of one connection that wait for their answers; of further ones nothing is known.
 pub const MOST_WAITING: usize = 4096;
 
+/// Why a request has no answer: there was none.
+pub const UNANSWERED: &str = "nothing answered it";
+/// The same, where a connection carries several at once.
+pub const ENDED_BEFORE: &str = "the connection ended before its response";
+/// Whoever asked, or was asked, wanted no more of it.
+pub const RESET_BEFORE: &str = "its stream was reset before its response";
+
+/// Whether a whole request was seen, and that nothing answered it.
+#[must_use]
+pub fn is_unanswered(why: &str) -> bool {
+    [UNANSWERED, ENDED_BEFORE, RESET_BEFORE].contains(&why)
+}
+
 /// Which message of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {

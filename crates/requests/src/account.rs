@@ -1,7 +1,7 @@
 //! Where an exchange's time went, as parts that add up to it: set-up, request, server, response. A part whose ends are not known is
 //! absent, and its time belongs to the part around it; nothing is below zero but where two clocks or sources disagree, which shows.
 
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Message};
 
 /// A part of an exchange's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,10 +54,13 @@ pub type Account = [Option<i64>; Part::ALL.len()];
 #[must_use]
 pub fn account(exchange: &Exchange) -> Option<Account> {
     let (begin, end) = (exchange.begin_ns()?, exchange.end_ns()?);
-    let (request, response) = (&exchange.request, exchange.response.as_ref()?);
+    let nothing = Message::default();
+    let response = exchange.response.as_ref().or(exchange.gave_up.map(|_| &nothing))?;
+    let request = &exchange.request;
     let last = |pair: Option<(u64, u64)>| pair.map(|(_, last)| last);
     let first = |pair: Option<(u64, u64)>| pair.map(|(first, _)| first);
-    let answered = first(response.left).or(first(response.arrived));
+    // One that was given up is at the server until then.
+    let answered = exchange.gave_up.or(first(response.left)).or(first(response.arrived));
     // Each part ends here.
     let ends: [Option<u64>; Part::ALL.len()] = [
         last(exchange.lookup),

@@ -5,7 +5,7 @@
 
 use crate::connection::{Connection, Passing};
 use crate::exchange::{Exchange, Message, Place};
-use stackline_dissect::conversation::{Kind, dns};
+use stackline_dissect::conversation::{Kind, UNANSWERED, dns};
 use stackline_dissect::segment::{Carried, Datagram, Segment, of_ip};
 use stackline_events::unit::Direction;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -325,6 +325,7 @@ impl Builder {
 
     fn end_connection(&mut self, mut connection: Connection) {
         connection.over(u64::MAX >> 1, true, &mut self.done);
+        self.done.extend(connection.unopened());
         self.unknown.lost_bytes += connection.lost();
         self.unknown.one_way += u64::from(connection.is_one_way() && connection.has_data());
     }
@@ -392,6 +393,8 @@ impl Builder {
             handshake: None,
             round_trip_ns: None,
             void: None,
+            is_unopened: false,
+            gave_up: None,
         };
         self.next_flow += 1;
         self.lookups.push_back(Lookup { exchange, id, host: client_host.unwrap_or(host) });
@@ -539,7 +542,7 @@ impl Builder {
             self.end_connection(connection);
         }
         for mut lookup in self.lookups.drain(..) {
-            lookup.exchange.void = Some("nothing answered it");
+            lookup.exchange.void = Some(UNANSWERED);
             self.done.push(lookup.exchange);
         }
         (self.take_done(), self.unknown)

@@ -6,7 +6,7 @@
 use crate::exchange::{Exchange, Message, Place};
 use crate::progress::{Arrivals, Progress};
 use stackline_dissect::conversation::connection::Conversation;
-use stackline_dissect::conversation::{Found, Kind, MOST_WAITING, Role};
+use stackline_dissect::conversation::{Found, Kind, MOST_WAITING, RESET_BEFORE, Role, UNANSWERED, is_unanswered};
 use stackline_dissect::position::Position;
 use stackline_dissect::segment::Segment;
 use stackline_events::unit::Direction;
@@ -54,6 +54,9 @@ struct Way {
     /// How what its sender is ready to receive is scaled.
     scale: Option<u8>,
     finished: bool,
+    /// When its sender said that there is no more, and when that it takes no more either.
+    closed_ns: Option<u64>,
+    reset_ns: Option<u64>,
     /// Behind the farthest byte that was told.
     told: u64,
     /// What its sender's program wrote, and its receiver's read.
@@ -149,6 +152,11 @@ impl Connection {
     pub(crate) fn segment(&mut self, at_ns: u64, way: Direction, passing: Passing, segment: &Segment, bytes: &[u8]) {
         self.last_ns = self.last_ns.max(at_ns);
         self.reset |= segment.reset;
+        if segment.fin || segment.reset {
+            let own = &mut self.ways[way as usize];
+            own.closed_ns.get_or_insert(at_ns);
+            own.reset_ns = own.reset_ns.or(segment.reset.then_some(at_ns));
+        }
         if segment.syn {
             self.syn(at_ns, way, passing, segment);
         }
@@ -347,13 +355,23 @@ impl Connection {
     }
 
     fn finish(&mut self, number: u64, open: Open, done: &mut Vec<Exchange>) {
-        let Open { kind, asks, begins, ends, name, status, parts, void, .. } = open;
+        let Open { kind, asks, begins, ends, name, status, parts, void, over_ns } = open;
         let request = begins[0].map(|from| self.message(asks, from, ends[0]));
-        let response = begins[1].map(|from| self.message(other(asks), from, ends[1]));
+        let mut response = begins[1].map(|from| self.message(other(asks), from, ends[1]));
         let is_cut = ends[1].is_none() && kind != Kind::OneWay;
-        let void = void.or_else(|| {
-            is_cut.then_some(if begins[1].is_some() { "its answer was cut off" } else { "nothing answered it" })
+        let mut void =
+            void.or_else(|| is_cut.then_some(if begins[1].is_some() { "its answer was cut off" } else { UNANSWERED }));
+        let too_late = self.hung_up(asks).filter(|_| kind == Kind::Call).filter(|hung_up| {
+            let came = |answer: &Message| answer.arrived.or(answer.left).is_none_or(|(first, _)| first > *hung_up);
+            response.as_ref().is_some_and(|answer| answer.read.is_none() && came(answer))
         });
+        if too_late.is_some() {
+            (void, response) = (Some(UNANSWERED), None);
+        }
+        let is_unanswered = kind == Kind::Call && ends[0].is_some() && void.is_some_and(is_unanswered);
+        let closed = self.ways[asks as usize].closed_ns.or(self.ways[1 - asks as usize].reset_ns);
+        let of_stream = (void == Some(RESET_BEFORE)).then_some(over_ns);
+        let gave_up = of_stream.or(too_late).or(closed).filter(|_| is_unanswered);
         let (client, server) = (self.ends[asks as usize].clone(), self.ends[1 - asks as usize].clone());
         let connect = self.syn_ns.zip(self.established_ns).filter(|_| self.is_first);
         let mut exchange = Exchange {
@@ -377,6 +395,8 @@ impl Connection {
             handshake: None,
             round_trip_ns: self.round_trip_ns,
             void,
+            is_unopened: false,
+            gave_up,
         };
         if kind == Kind::Handshake {
             let span = exchange.asked_ns().zip(exchange.end_ns());
@@ -387,6 +407,51 @@ impl Connection {
             self.is_first = false;
         }
         done.push(exchange);
+    }
+
+    /// When a side closed that takes nothing any more: it resets the connection when something comes.
+    fn hung_up(&self, side: Direction) -> Option<u64> {
+        let own = &self.ways[side as usize];
+        own.closed_ns.filter(|_| own.reset_ns.is_some())
+    }
+
+    /// The attempt to set it up, where that came to nothing.
+    pub(crate) fn unopened(&self) -> Option<Exchange> {
+        let asked = self.syn_ns.filter(|_| self.established_ns.is_none() && !self.has_data())?;
+        let answers = &self.ways[Direction::Back as usize];
+        // Of a side whose packets are not seen it is not known what it said.
+        if answers.position.is_some() && answers.reset_ns.is_none() {
+            return None;
+        }
+        let request = Message { left: Some((asked, asked)), again: self.syn_again, ..Message::default() };
+        Some(Exchange {
+            flow: self.flow,
+            number: 0,
+            kind: Kind::Call,
+            protocol: "TCP",
+            exact: true,
+            name: String::new(),
+            status: String::new(),
+            client: self.ends[0].clone(),
+            server: self.ends[1].clone(),
+            seen_at: self.seen_at,
+            reversed: false,
+            request,
+            response: None,
+            parts: 0,
+            lookup: self.lookup,
+            connect: None,
+            connect_again: self.syn_again,
+            handshake: None,
+            round_trip_ns: None,
+            void: Some(if answers.reset_ns.is_some() {
+                "its connection was refused"
+            } else {
+                "nothing answered its connection"
+            }),
+            is_unopened: true,
+            gave_up: answers.reset_ns,
+        })
     }
 
     /// When the bytes of a message passed which point.

@@ -154,6 +154,7 @@ impl Line<'_> {
         let at_ns = exchange.end_ns().or(exchange.begin_ns()).unwrap_or(0);
         let bytes = |message: &Message| message.end - message.from;
         let kind = match exchange.kind {
+            Kind::Call if exchange.is_unopened => "connection",
             Kind::Call => "call",
             Kind::Handshake => "handshake",
             Kind::OneWay => "one way",

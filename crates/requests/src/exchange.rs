@@ -82,6 +82,10 @@ pub struct Exchange {
     pub round_trip_ns: Option<u64>,
     /// Whether nothing more is known, and why.
     pub void: Option<&'static str>,
+    /// Whether it is a connection that was not set up, and no request could be made on it.
+    pub is_unopened: bool,
+    /// When who asked wanted no answer any more, or was told that there will be none; of requests without an answer.
+    pub gave_up: Option<u64>,
 }
 
 impl Exchange {
@@ -100,9 +104,13 @@ impl Exchange {
         handed.min()
     }
 
-    /// When the response was there: read, or at the client's host, or gone from the server's.
+    /// When the response was there: read, or at the client's host, or gone from the server's; when it was given up where there is
+    /// none.
     #[must_use]
     pub fn end_ns(&self) -> Option<u64> {
+        if self.gave_up.is_some() {
+            return self.gave_up;
+        }
         let response = self.response.as_ref()?;
         response.read.or(response.arrived.or(response.left).map(|(_, last)| last))
     }

@@ -1,6 +1,7 @@
 //! Kinds of findings about requests of programs that are not ours: each is one cause of [`super::request_costs`], with what it takes,
 //! of how many requests, and what the whole would take without it.
 
+use super::attempts::{Retry, failure};
 use super::finding::{Evidence, Finding, LEAST, counted, percent};
 use super::kind::{Find, Kind};
 use super::log::Log;
@@ -10,6 +11,7 @@ use super::request_network::{Drops, Messages, Queue, Slowest};
 use super::requests::Request;
 use crate::statistics::real;
 use stackline_core::units;
+use std::collections::BTreeSet;
 
 /// A server's time below this, a request, is not worth a finding, ns.
 const SERVER_LEAST: f64 = 1e6;
@@ -32,7 +34,8 @@ macro_rules! kinds {
 }
 
 kinds! {
-    UNANSWERED "unanswered_requests" "of requests that were traced: nothing answered them" unanswered
+    UNANSWERED "unanswered_requests" "of requests that were traced: nothing answered them until the client gave up" unanswered
+    BACKS_OFF "client_backs_off" "of requests that were traced: the client waits between an attempt that failed and the next" backs_off
     SLOW_LOOKUP "slow_lookup" "of requests that were traced: the server's address is asked for, and the answer is late" slow_lookup
     LOST_CONNECT "lost_connect" "of requests that were traced: the first packet of a connection was lost and sent again" lost_connect
     CONNECTION_EACH "connection_per_request" "of requests that were traced: each has a connection of its own" connection_each
@@ -126,10 +129,43 @@ fn found(kind: &Kind, log: &Log<'_>, worst: &Worst<'_>, confidence: f64, sentenc
 }
 
 fn unanswered(log: &Log<'_>) -> Option<Finding> {
+    given_up(log).or_else(|| cut_off(log))
+}
+
+/// Those that the client gave up, by the time that it waited for them.
+fn given_up(log: &Log<'_>) -> Option<Finding> {
+    let worst = worst(log, Cause::GivenUp, WAY_LEAST)?;
+    let of_place = |request: &&Request| (request.is_call || request.is_unopened) && pair(request) == worst.place;
+    let all = worst.costs.requests.iter().filter(of_place).count() as u64;
+    let requests = &worst.costs.requests;
+    let is_again =
+        |retry: &&Retry| requests[retry.failed].unknown.is_some() && pair(&requests[retry.failed]) == worst.place;
+    let again = worst.costs.retries.iter().filter(is_again).count() as u64;
+    let none = worst.cost.requests;
+    if !is_habit(none, all) && again == 0 {
+        return None;
+    }
+    let then = if again > 0 { format!(", and asks again {again} times") } else { String::new() };
+    let sentence = format!(
+        "{none} of {all} attempts {} get no answer, the client gives up after {} each{then}: {} of the time",
+        worst.place,
+        time(worst.each()),
+        percent(worst.share)
+    );
+    let found = found(&UNANSWERED, log, &worst, 0.95, sentence);
+    Some(
+        found.attempt("see whether the server is up and what it does for so long").attempt(
+            "let the client wait for longer than the server takes: it works on what nobody waits for any more",
+        ),
+    )
+}
+
+/// Those of which it is not known how long the client would have waited.
+fn cut_off(log: &Log<'_>) -> Option<Finding> {
     let costs = log.costs()?;
-    let (none, all) = (costs.unanswered.len(), costs.unanswered.len() as u64 + costs.roots);
-    let share = none as f64 / real(all.max(1));
-    (share >= LEAST).then(|| {
+    let (none, all) = (costs.unanswered.len() as u64, costs.unanswered.len() as u64 + costs.roots);
+    let share = real(none) / real(all.max(1));
+    (share >= LEAST && is_habit(none, all)).then(|| {
         let sentence = format!("{none} of {all} requests got no answer");
         let evidence =
             log.evidence("the last of them went unanswered until their connection ended".into(), &costs.unanswered);
@@ -138,6 +174,31 @@ fn unanswered(log: &Log<'_>) -> Option<Finding> {
             .because(evidence)
             .attempt("see whether the server is up, and what it logs")
     })
+}
+
+/// So many of so many are worth a word.
+const fn is_habit(some: u64, all: u64) -> bool {
+    some >= HABIT || some * 2 >= all
+}
+
+fn backs_off(log: &Log<'_>) -> Option<Finding> {
+    let worst = worst(log, Cause::BackOff, WAY_LEAST)?;
+    let requests = &worst.costs.requests;
+    let rows: BTreeSet<u32> = worst.cost.rows.iter().map(|(_, row)| *row).collect();
+    let failures: BTreeSet<&str> =
+        requests.iter().filter(|request| rows.contains(&request.row)).filter_map(failure).collect();
+    let longest = worst.cost.rows.iter().map(|(ns, _)| *ns).max().unwrap_or(0);
+    let sentence = format!(
+        "{} waits after attempts that failed ({}) before it asks again: {} of the time, {} times, {} each, {} at most",
+        worst.place,
+        failures.into_iter().collect::<Vec<_>>().join(", "),
+        percent(worst.share),
+        worst.cost.requests,
+        time(worst.each()),
+        time(longest as f64)
+    );
+    let found = found(&BACKS_OFF, log, &worst, 0.9, sentence);
+    Some(found.attempt("see why the attempts fail").attempt("a back-off that begins shorter, or has a limit"))
 }
 
 fn slow_lookup(log: &Log<'_>) -> Option<Finding> {

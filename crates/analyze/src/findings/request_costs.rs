@@ -1,6 +1,7 @@
 //! What requests spend their time on: every part of a request that no other one was made for is given to one cause, and what its
 //! server's own requests to others take is given to their causes. The costs add up to the time of all such requests.
 
+use super::attempts::{Retry, is_wait, retries};
 use super::requests::{Request, Times, requests};
 use super::rows::Rows;
 use std::collections::BTreeMap;
@@ -30,6 +31,10 @@ pub(crate) enum Cause {
     Stopped,
     Server,
     SlowReader,
+    /// Who asked wanted no answer any more.
+    GivenUp,
+    /// Between an attempt that failed and the next.
+    BackOff,
 }
 
 /// What one cause takes at one place.
@@ -42,6 +47,19 @@ pub(crate) struct Cost {
     pub(crate) rows: Vec<(i64, u32)>,
     /// How many of them are made by servers for other requests.
     pub(crate) nested: u64,
+}
+
+impl Cost {
+    /// So much of a request more.
+    fn add(&mut self, ns: i64, row: u32) {
+        self.ns += ns;
+        self.requests += 1;
+        self.rows.push((ns, row));
+        if self.rows.len() > 64 {
+            self.rows.sort_unstable_by(|a, b| b.cmp(a));
+            self.rows.truncate(16);
+        }
+    }
 }
 
 /// All requests of a trace and what they cost.
@@ -57,6 +75,8 @@ pub(crate) struct Costs {
     pub(crate) roots: u64,
     /// The rows of those that nothing answered.
     pub(crate) unanswered: Vec<u32>,
+    /// Attempts that failed and were made again.
+    pub(crate) retries: Vec<Retry>,
 }
 
 /// How deep requests that are made for others are followed.
@@ -89,17 +109,25 @@ impl Costs {
         }
         let mut spender = Spender::of(&all);
         let (mut total_ns, mut roots) = (0, 0);
-        for request in all.iter().filter(|request| request.is_call && request.parent.is_none()) {
+        let is_root = |request: &Request| request.parent.is_none() && !(request.unknown.is_some() && is_wait(request));
+        let is_attempt = |request: &&Request| request.is_call || request.is_unopened;
+        for request in all.iter().filter(is_attempt).filter(|request| is_root(request)) {
             let Some(times) = request.times else { continue };
             total_ns += times.total.max(0);
             roots += 1;
             spender.spend(request, times, times.total.max(0), 0);
         }
+        let retries = retries(&all);
+        for retry in retries.iter().filter(|retry| is_root(&all[retry.failed]) && is_root(&all[retry.next])) {
+            total_ns += i64::try_from(retry.gap_ns).unwrap_or(i64::MAX);
+            spender.between(retry);
+        }
         let costs = spender.costs;
-        let unanswered =
-            |request: &&Request| request.is_call && request.unknown.as_deref() == Some("nothing answered it");
+        let unanswered = |request: &&Request| {
+            request.is_call && !is_wait(request) && request.unknown.as_deref() == Some("nothing answered it")
+        };
         let unanswered = all.iter().filter(unanswered).map(|request| request.row).collect();
-        Some(Self { requests: all, costs, total_ns, roots, unanswered })
+        Some(Self { requests: all, costs, total_ns, roots, unanswered, retries })
     }
 
     /// What a cause takes everywhere, ns.
@@ -145,15 +173,21 @@ impl<'r> Spender<'r> {
             let part =
                 if all > ns { (i128::from(part) * i128::from(ns) / i128::from(all.max(1))) as i64 } else { part };
             let cost = self.costs.entry((cause, who)).or_default();
-            cost.ns += part;
-            cost.requests += 1;
             cost.nested += u64::from(depth > 0);
-            cost.rows.push((part, request.row));
-            if cost.rows.len() > 64 {
-                cost.rows.sort_unstable_by(|a, b| b.cmp(a));
-                cost.rows.truncate(16);
-            }
+            cost.add(part, request.row);
         }
+    }
+
+    /// What lies between an attempt that failed and the next.
+    fn between(&mut self, retry: &Retry) {
+        let (failed, next) = (&self.all[retry.failed], &self.all[retry.next]);
+        let client = client_name(if failed.programs.0.is_empty() { next } else { failed });
+        let cause = match retry.still_waits {
+            true => (Cause::GivenUp, format!("{} > {}", failed.client, failed.server)),
+            false => (Cause::BackOff, client),
+        };
+        let ns = i64::try_from(retry.gap_ns).unwrap_or(i64::MAX);
+        self.costs.entry(cause).or_default().add(ns, failed.row);
     }
 
     fn shares(&mut self, request: &'r Request, times: Times, depth: u32) -> Vec<(Cause, String, i64)> {
@@ -168,6 +202,11 @@ impl<'r> Spender<'r> {
         put(Cause::Connect, pair(), times.connect - lost);
         put(Cause::Handshake, pair(), times.handshake);
         put(Cause::Client, client_name(request), times.client);
+        if request.unknown.is_some() {
+            let before = times.lookup + times.connect + times.handshake + times.client;
+            put(Cause::GivenUp, pair(), times.total - before);
+            return shares;
+        }
         let usual = self.usual.get(&(request.client.as_str(), request.server.as_str())).copied();
         // The request leaves and travels.
         let held = net.held_there_ns.min(times.hold);

@@ -10,9 +10,13 @@ pub(crate) struct Request {
     /// Its row in the log.
     pub(crate) row: u32,
     pub(crate) is_call: bool,
+    /// It is a connection that was not set up, and so no request was made.
+    pub(crate) is_unopened: bool,
     pub(crate) exact: bool,
     pub(crate) protocol: String,
     pub(crate) name: String,
+    /// What was answered.
+    pub(crate) status: String,
     pub(crate) client: String,
     pub(crate) server: String,
     pub(crate) programs: (String, String),
@@ -117,9 +121,11 @@ fn request(log: &Rows<'_>, row: u32) -> Request {
         unit: number("unit").unwrap_or(-1),
         row,
         is_call: log.text(row, "kind") == Some("call"),
+        is_unopened: log.text(row, "kind") == Some("connection"),
         exact: number("exact") == Some(1),
         protocol: text("protocol"),
         name: either("name"),
+        status: either("status"),
         client: either("client"),
         server: either("server"),
         programs: (either("client_program"), either("server_program")),

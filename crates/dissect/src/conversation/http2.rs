@@ -8,7 +8,9 @@ mod frames;
 mod grpc;
 mod hpack;
 
-use super::{Dissector, Found, Kind, LONGEST_HEAD, LONGEST_NAME, MOST_WAITING, Role, name_of};
+use super::{
+    Dissector, ENDED_BEFORE, Found, Kind, LONGEST_HEAD, LONGEST_NAME, MOST_WAITING, RESET_BEFORE, Role, name_of,
+};
 use crate::conversation::opening::{Opening, Verdict};
 use frames::{Frame, Frames, Gap, PREFACE, Step, What};
 use grpc::Messages;
@@ -116,12 +118,12 @@ impl Dissector for Http2 {
     }
 
     fn end(&mut self, side: Direction, _: u64, found: &mut Vec<Found>) {
-        self.sides[side as usize].silent.get_or_insert("the connection ended before its response");
+        self.sides[side as usize].silent.get_or_insert(ENDED_BEFORE);
         self.void(found, |stream| match side {
             Direction::There if stream.request_whole => None,
             _ => Some(stream.missing([
                 "the connection ended within its request",
-                "the connection ended before its response",
+                ENDED_BEFORE,
                 "the connection ended within its response",
             ])),
         });
@@ -293,7 +295,7 @@ impl Http2 {
         let Some(stream) = self.streams.remove(&number) else { return };
         let why = stream.missing([
             "its stream was reset within its request",
-            "its stream was reset before its response",
+            RESET_BEFORE,
             "its stream was reset within its response",
         ]);
         found.push(Found::Void { exchange: stream.exchange, why });

@@ -35,7 +35,7 @@ impl Path {
             bytes,
             syn,
             fin: flags.contains('F'),
-            reset: false,
+            reset: flags.contains('R'),
             acknowledged: (!syn || way == 1).then(|| 1000 + self.acked[way] as u32),
             window: 60_000,
             window_scale: syn.then_some(0),
@@ -207,7 +207,45 @@ fn what_nobody_answers_is_said_to_be_so() {
     path.send(10, 0, GET, "");
     path.send(500, 0, b"", "F");
     let done = path.finish();
-    assert_eq!((done[0].void, done[0].end_ns()), (Some("nothing answered it"), None));
+    assert_eq!((done[0].void, done[0].end_ns()), (Some("nothing answered it"), Some(500 * MS)));
+    assert_eq!(parts(&done[0]), [(Part::Connect, 10), (Part::There, 5), (Part::Work, 485)], "until it was given up");
+    let mut path = Path::new();
+    path.connect(0);
+    path.send(10, 0, GET, "");
+    let done = path.finish();
+    assert_eq!((done[0].void, done[0].gave_up), (Some("nothing answered it"), None), "nobody looked any more");
+}
+
+#[test]
+fn an_answer_that_nobody_takes_any_more_is_none() {
+    let answered = |closing: &str, refused: &str| {
+        let mut path = Path::new();
+        path.connect(0);
+        path.send(10, 0, GET, "");
+        path.send(500, 0, b"", closing);
+        path.send(900, 1, ANSWER, "F");
+        path.send(905, 0, b"", refused);
+        path.finish().remove(0)
+    };
+    let late = answered("F", "R");
+    assert_eq!((late.void, late.gave_up, late.response), (Some("nothing answered it"), Some(500 * MS), None));
+    let half_closed = answered("F", "F");
+    assert_eq!((half_closed.void, half_closed.end_ns()), (None, Some(905 * MS)), "it only asks nothing more");
+}
+
+#[test]
+fn a_connection_that_is_refused_is_an_attempt() {
+    let mut path = Path::new();
+    path.send(0, 0, b"", "S");
+    path.send(5, 1, b"", "R");
+    let done = path.finish();
+    assert!(done[0].is_unopened);
+    assert_eq!((done[0].begin_ns(), done[0].end_ns()), (Some(0), Some(5 * MS)));
+    assert_eq!(done[0].void, Some("its connection was refused"));
+    let mut path = Path::new();
+    path.send(0, 0, b"", "SX");
+    let done = path.finish();
+    assert_eq!((done[0].void, done[0].end_ns()), (Some("nothing answered its connection"), None));
 }
 
 #[test]

@@ -18,13 +18,17 @@ struct Planted {
     network: Vec<(usize, i64)>,
     bytes: (i64, i64),
     parent: Option<i64>,
+    status: &'static str,
     unknown: Option<&'static str>,
+    /// It has times although nothing answered it: the client gave up.
+    gave_up: bool,
 }
 
 impl Planted {
     fn of(end_ms: u64, parts: &[(&'static str, i64)]) -> Self {
         let parts = parts.to_vec();
-        Self { protocol: "HTTP/1.1", client: "a", server: "b", end_ms, parts, bytes: (100, 500), ..Self::default() }
+        let bytes = (100, 500);
+        Self { protocol: "HTTP/1.1", status: "200", client: "a", server: "b", end_ms, parts, bytes, ..Self::default() }
     }
 }
 
@@ -33,11 +37,11 @@ fn table(requests: &[Planted]) -> Table {
     for (unit, one) in requests.iter().enumerate() {
         let unit = Value::from(unit as i64);
         let at_ns = one.end_ms * MS;
-        let call = [unit, "call".into(), one.protocol.into(), 1.into(), "GET /".into(), "200".into()];
+        let call = [unit, "call".into(), one.protocol.into(), 1.into(), "GET /".into(), one.status.into()];
         let ends = [one.client.into(), one.server.into(), "curl".into(), "httpd".into()];
         let sizes = [one.bytes.0.into(), one.bytes.1.into(), 0.into(), one.unknown.map_or(Value::Absent, Value::from)];
         table.push("REQUEST", one.client, at_ns, &[&call[..], &ends, &sizes].concat());
-        if one.unknown.is_some() {
+        if one.unknown.is_some() && !one.gave_up {
             continue;
         }
         let part = |name: &str| one.parts.iter().find(|(of, _)| of == &name).map(|(_, ms)| *ms * MS as i64);
@@ -167,9 +171,37 @@ fn requests_without_an_answer_are_counted() {
     let mut requests = ten(&Planted::of(0, &[("there", 5), ("back", 5)]));
     requests[0].unknown = Some("nothing answered it");
     requests[1].unknown = Some("nothing answered it");
+    assert_eq!(found(&requests)[0].kind, "healthy", "two of ten may have been under way in the end");
+    requests[2].unknown = Some("nothing answered it");
     let found = found(&requests);
     assert_eq!(found[0].kind, "unanswered_requests");
-    assert!((found[0].share - 0.2).abs() < 1e-9);
+    assert!((found[0].share - 0.3).abs() < 1e-9);
+}
+
+#[test]
+fn requests_that_are_given_up_are_waits() {
+    let given_up = |end_ms| Planted {
+        unknown: Some("nothing answered it"),
+        gave_up: true,
+        ..Planted::of(end_ms, &[("there", 1), ("work", 499)])
+    };
+    let requests = [given_up(1500), given_up(2000), Planted::of(2200, &[("there", 1), ("work", 198), ("back", 1)])];
+    let found = found(&requests);
+    assert_eq!(found[0].kind, "unanswered_requests");
+    assert!((found[0].share - 1000.0 / 1200.0).abs() < 1e-9, "{found:?}");
+    assert!(found[0].sentence.contains("2 of 3 attempts a > b"), "{}", found[0].sentence);
+    assert!(found[0].sentence.contains("after 500 ms each, and asks again 2 times"), "{}", found[0].sentence);
+}
+
+#[test]
+fn a_client_that_waits_after_failures_backs_off() {
+    let quick = |end_ms, status| Planted { status, ..Planted::of(end_ms, &[("there", 5), ("back", 5)]) };
+    let requests = [quick(1000, "503"), quick(1110, "503"), quick(1320, "200")];
+    let found = found(&requests);
+    assert_eq!(found[0].kind, "client_backs_off");
+    assert!((found[0].share - 300.0 / 330.0).abs() < 1e-9, "{found:?}");
+    assert!(found[0].sentence.contains("curl on a waits after attempts that failed (503)"), "{}", found[0].sentence);
+    assert!(found[0].sentence.contains("2 times, 150 ms each, 200 ms at most"), "{}", found[0].sentence);
 }
 
 #[test]
