@@ -145,6 +145,7 @@ pub const KINDS: &[Kind] = &[
     request_causes::SERVER_SLEEPS,
     request_causes::SERVER_CHILD,
     request_causes::SERVER_STOPPED,
+    request_causes::SERVER_COLLECTS,
     request_causes::SERVER_TAKES,
     request_causes::CHATTY,
     request_causes::CLIENT_LATE,

@@ -102,6 +102,7 @@ const THREAD_TIME: &[&str] = &[
     "socket_ns",
     "child_ns",
     "stopped_ns",
+    "collect_ns",
     "other_ns",
 ];
 

@@ -32,6 +32,8 @@ pub struct Work {
     pub child_ns: u64,
     /// It was stopped.
     pub stopped_ns: u64,
+    /// It was held up while its process collected garbage.
+    pub collect_ns: u64,
     /// For something else.
     pub other_ns: u64,
 }
@@ -200,6 +202,7 @@ impl Line<'_> {
                 work.socket_ns,
                 work.child_ns,
                 work.stopped_ns,
+                work.collect_ns,
                 work.other_ns,
             ];
             let mut row = vec![Value::from(self.unit), Value::from(work.thread)];

@@ -53,6 +53,7 @@ kinds! {
     SERVER_SLEEPS "server_sleeps" "of requests that were traced: the server's thread sleeps" server_sleeps
     SERVER_CHILD "server_child" "of requests that were traced: the server waits for a process that it started" server_child
     SERVER_STOPPED "server_stopped" "of requests that were traced: the server's thread was stopped" server_stopped
+    SERVER_COLLECTS "server_collects" "of requests that were traced: the server is held up while it collects garbage" server_collects
     SERVER_TAKES "server_takes" "of requests that were traced: the server takes the time; what with is not known" server_takes
     CHATTY "chatty_requests" "of requests that were traced: many short ones, one after the other, each a round trip" chatty
     CLIENT_LATE "client_reads_late" "of requests that were traced: the answer is there and the client does not read it" client_late
@@ -463,6 +464,17 @@ fn server_stopped(log: &Log<'_>) -> Option<Finding> {
         "was stopped",
         0.95,
         "see who stops it: a signal, a debugger, a freezer",
+    )
+}
+
+fn server_collects(log: &Log<'_>) -> Option<Finding> {
+    of_server(
+        &SERVER_COLLECTS,
+        log,
+        Cause::Collect,
+        "is held up while it collects garbage",
+        0.95,
+        "give it more memory, make less garbage, or choose a collector that does not stop it",
     )
 }
 

@@ -29,6 +29,7 @@ pub(crate) enum Cause {
     Sleep,
     ChildProcess,
     Stopped,
+    Collect,
     Server,
     SlowReader,
     /// Who asked wanted no answer any more.
@@ -251,7 +252,12 @@ impl<'r> Spender<'r> {
         };
         // Whatever it does, it does for others.
         let busy = wait.cpu + wait.lock + wait.disk + wait.sleep + wait.child;
-        let parts = [(Cause::Queued, busy), (Cause::NoCore, wait.runnable), (Cause::Stopped, wait.stopped)];
+        let parts = [
+            (Cause::Queued, busy),
+            (Cause::NoCore, wait.runnable),
+            (Cause::Stopped, wait.stopped),
+            (Cause::Collect, wait.collect),
+        ];
         let known: i64 = parts.iter().map(|(_, ns)| ns).sum();
         let (others, _) = self.unread_by_others(request, times);
         let rest = (times.unread - known).max(0);
@@ -306,6 +312,7 @@ impl<'r> Spender<'r> {
             (Cause::Sleep, work.sleep),
             (Cause::ChildProcess, work.child),
             (Cause::Stopped, work.stopped),
+            (Cause::Collect, work.collect),
         ];
         for (cause, part) in known {
             let part = part.min(own);

@@ -77,6 +77,7 @@ pub(crate) struct Work {
     pub(crate) sleep: i64,
     pub(crate) child: i64,
     pub(crate) stopped: i64,
+    pub(crate) collect: i64,
 }
 
 impl Request {
@@ -184,5 +185,6 @@ fn work(log: &Rows<'_>, row: u32) -> Work {
         sleep: number("sleep_ns"),
         child: number("child_ns"),
         stopped: number("stopped_ns"),
+        collect: number("collect_ns"),
     }
 }

@@ -282,6 +282,31 @@ impl ThreadTimes {
         spans
     }
 
+    /// How much of the time a thread waited for a lock, while any of some others had work: they ran or wanted a core; ns.
+    #[must_use]
+    pub fn locked_while(&self, thread: u32, others: &[u32], from_ns: u64, to_ns: u64) -> u64 {
+        let in_place = |thread: u32, of: fn(Place) -> bool| {
+            let spans = self.spans(thread, from_ns, to_ns).into_iter();
+            spans.filter(move |span| of(span.place)).map(|span| (span.from_ns, span.to_ns)).collect::<Vec<_>>()
+        };
+        let locked = in_place(thread, |place| place == Place::Blocked(Cause::Lock));
+        if locked.is_empty() {
+            return 0;
+        }
+        let at_work = |place| matches!(place, Place::Running | Place::Ready);
+        let mut work: Vec<(u64, u64)> = others.iter().flat_map(|other| in_place(*other, at_work)).collect();
+        work.sort_unstable();
+        let mut sum = 0;
+        for (from, to) in locked {
+            let mut until = from;
+            for (begin, end) in &work {
+                sum += (*end).min(to).saturating_sub((*begin).max(until));
+                until = until.max((*end).min(to));
+            }
+        }
+        sum
+    }
+
     /// How long a thread was where, from `from_ns` until before `to_ns`. It is right up to the last events that were seen.
     #[must_use]
     pub fn times(&self, thread: u32, from_ns: u64, to_ns: u64) -> Times {

@@ -20,6 +20,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const REMEMBERED_NS: u64 = 30_000_000_000;
 /// A request that lies unread for less is read at once.
 const UNREAD_NS: u64 = 200_000;
+/// Waits for locks that are shorter are not looked at for what else went on.
+const COLLECTED_NS: u64 = 500_000;
 /// Requests of which it is told what they were made for, at most.
 const MOST_SPANS: usize = 1 << 20;
 /// Connections that have a name in the index, at most.
@@ -254,21 +256,21 @@ impl Recorder {
     }
 
     /// What the thread that answered did since the request was read.
-    fn work(&self, exchange: &Exchange, thread: u32) -> Option<Work> {
+    fn work(&mut self, exchange: &Exchange, thread: u32) -> Option<Work> {
         let from = exchange.request.read?;
         let (to, _) = exchange.response.as_ref()?.left?;
         self.did(thread, from, to)
     }
 
     /// What the thread that read a request did while that lay unread, where this is worth a word.
-    fn wait(&self, exchange: &Exchange) -> Option<Work> {
+    fn wait(&mut self, exchange: &Exchange) -> Option<Work> {
         let (_, from) = exchange.request.arrived?;
         let to = exchange.request.read.filter(|read| *read >= from + UNREAD_NS)?;
         self.did(exchange.request.threads.1, from, to)
     }
 
     /// What a thread did from one moment to another.
-    fn did(&self, thread: u32, from: u64, to: u64) -> Option<Work> {
+    fn did(&mut self, thread: u32, from: u64, to: u64) -> Option<Work> {
         if !self.has_threads || thread == 0 || to <= from || !self.who.is_traced(thread) {
             return None;
         }
@@ -276,16 +278,21 @@ impl Recorder {
         if times.unseen_ns + times.gone_ns > (to - from) / 2 {
             return None;
         }
+        let collect_ns = match self.who.process(thread).filter(|_| times.lock_ns > COLLECTED_NS) {
+            Some(process) => self.times.locked_while(thread, self.who.collectors(process, to), from, to),
+            None => 0,
+        };
         Some(Work {
             thread,
             cpu_ns: times.running_ns,
             runnable_ns: times.ready_ns,
-            lock_ns: times.lock_ns,
+            lock_ns: times.lock_ns - collect_ns,
             disk_ns: times.disk_ns,
             sleep_ns: times.sleep_ns,
             socket_ns: times.socket_ns,
             child_ns: times.child_ns,
             stopped_ns: times.other_ns,
+            collect_ns,
             other_ns: times.unnamed_ns + times.unseen_ns + times.gone_ns,
         })
     }

@@ -18,6 +18,24 @@ struct Thread {
 #[derive(Debug, Default)]
 pub(super) struct Who {
     threads: HashMap<u32, Thread>,
+    /// The threads of a process that collect garbage, and when they were looked for.
+    collectors: HashMap<u32, (u64, Vec<u32>)>,
+}
+
+/// How threads are called that stop all others of their process to collect garbage: those of Java's virtual machine, and .NET's.
+const COLLECTORS: [&str; 5] = ["VM Thread", "GC Thread", "Shenandoah GC", ".NET Server GC", ".NET BGC"];
+/// A process may begin such threads later: they are looked for again after this.
+const LOOKS_AGAIN_NS: u64 = 1_000_000_000;
+
+/// Threads of a process whose names say that they collect garbage; none where it has ended.
+fn collectors(process: u32) -> Vec<u32> {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let collects = |task: std::fs::DirEntry| {
+        let name = std::fs::read_to_string(task.path().join("comm")).ok()?;
+        let thread = task.file_name().to_str()?.parse().ok()?;
+        COLLECTORS.iter().any(|collector| name.starts_with(collector)).then_some(thread)
+    };
+    tasks.filter_map(collects).collect()
 }
 
 impl Who {
@@ -86,6 +104,19 @@ impl Who {
             let known = self.look(thread);
             self.insert(thread, known);
         }
+    }
+
+    /// The threads of a process that collect its garbage, as far as their names say so.
+    pub(super) fn collectors(&mut self, process: u32, now_ns: u64) -> &[u32] {
+        let (looked_ns, known) = self.collectors.entry(process).or_default();
+        if *looked_ns + LOOKS_AGAIN_NS <= now_ns {
+            *looked_ns = now_ns;
+            let new = collectors(process);
+            if !new.is_empty() {
+                *known = new;
+            }
+        }
+        known
     }
 
     /// The name of a thread's program; empty where it is not known.

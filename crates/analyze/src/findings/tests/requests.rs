@@ -59,7 +59,7 @@ fn table(requests: &[Planted]) -> Table {
             }
         };
         row("REQUEST_NETWORK", 10, &one.network);
-        row("REQUEST_WORK", 11, &one.work);
+        row("REQUEST_WORK", 12, &one.work);
         if let Some(parent) = one.parent {
             table.push("REQUEST_PARENT", one.client, at_ns, &[unit, parent.into(), 980_000.into()]);
         }
@@ -102,6 +102,7 @@ fn each_cause_is_named_first() {
         (work(6), "server_sleeps"),
         (work(8), "server_child"),
         (work(9), "server_stopped"),
+        (work(10), "server_collects"),
         (with(&[("client_unread", 20)]), "client_reads_late"),
         (network(5, "hold"), "request_held"),
         (network(6, "sending"), "request_held"),

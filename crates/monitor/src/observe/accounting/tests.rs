@@ -94,6 +94,21 @@ fn a_thread_woken_before_it_sleeps_goes_on() {
 }
 
 #[test]
+fn a_lock_is_waited_for_while_others_work() {
+    let other = |thread, event: ThreadEvent| ThreadEvent { thread, ..event };
+    let mut events = a_life();
+    // Its lock is waited for from 20 to 50.
+    events.extend([other(2, runs(10)), other(2, leaves(30, Left::Sleeping)), other(2, ready(45)), other(2, runs(47))]);
+    events.extend([other(3, runs(25)), other(3, leaves(35, Left::Sleeping))]);
+    events.sort_by_key(|event| event.at_ns);
+    let times = seen(&events);
+    assert_eq!(times.locked_while(1, &[2, 3], 0, 100), 15 + 5, "both are counted once");
+    assert_eq!(times.locked_while(1, &[3], 0, 100), 10);
+    assert_eq!(times.locked_while(1, &[2, 3], 28, 32), 4);
+    assert_eq!((times.locked_while(1, &[], 0, 100), times.locked_while(1, &[9], 0, 100)), (0, 0));
+}
+
+#[test]
 fn what_was_lost_is_unseen_until_the_next_event() {
     let mut times = seen(&a_life());
     times.lost(30, 55);
