@@ -96,7 +96,7 @@ fn a_thread_woken_before_it_sleeps_goes_on() {
 #[test]
 fn a_lock_is_waited_for_while_others_work() {
     let other = |thread, event: ThreadEvent| ThreadEvent { thread, ..event };
-    let mut events = a_life();
+    let mut events = a_life().to_vec();
     // Its lock is waited for from 20 to 50.
     events.extend([other(2, runs(10)), other(2, leaves(30, Left::Sleeping)), other(2, ready(45)), other(2, runs(47))]);
     events.extend([other(3, runs(25)), other(3, leaves(35, Left::Sleeping))]);
