@@ -237,8 +237,10 @@ impl Connection {
             self.conversation.acknowledged(other(way), up_to, &mut found);
         }
         if segment.fin || segment.reset {
-            self.ways[way as usize].finished = true;
-            self.conversation.end(way, end, &mut found);
+            // Behind an end there is nothing; the end itself has a sequence number.
+            if !std::mem::replace(&mut self.ways[way as usize].finished, true) {
+                self.conversation.end(way, end, &mut found);
+            }
             if segment.reset {
                 self.conversation.end(other(way), self.ways[1 - way as usize].left.end(), &mut found);
             }

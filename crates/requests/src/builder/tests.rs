@@ -31,7 +31,8 @@ impl Path {
         let syn = flags.contains('S');
         Segment {
             ends,
-            sequence: if syn { 999 } else { 1000 + from as u32 },
+            // An end has a sequence number too.
+            sequence: if syn { 999 } else { 1000 + from as u32 + u32::from(flags.contains('R')) },
             bytes,
             syn,
             fin: flags.contains('F'),
@@ -225,7 +226,9 @@ fn an_answer_that_nobody_takes_any_more_is_none() {
         path.send(500, 0, b"", closing);
         path.send(900, 1, ANSWER, "F");
         path.send(905, 0, b"", refused);
-        path.finish().remove(0)
+        let (mut done, unknown) = path.builder.finish();
+        assert_eq!(unknown.lost_bytes, 0);
+        done.remove(0)
     };
     let late = answered("F", "R");
     assert_eq!((late.void, late.gave_up, late.response), (Some("nothing answered it"), Some(500 * MS), None));
