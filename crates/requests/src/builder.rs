@@ -495,6 +495,7 @@ impl Builder {
     /// Some of what sockets did was lost: what those that are there wrote and read is not known from here on.
     pub fn lost_sockets(&mut self) {
         self.sockets.values_mut().for_each(|socket| *socket = Socket::default());
+        self.connections.values_mut().for_each(|connection| connection.sockets = [false; 2]);
     }
 
     /// What sockets of a connection did before its packets were seen.

@@ -16,6 +16,10 @@ use std::collections::{BTreeMap, VecDeque};
 const MOST_REMEMBERED: usize = 4096;
 /// An exchange is over so long after its last byte: what sockets did comes later than packets.
 const SETTLES_NS: u64 = 500_000_000;
+/// An answer that its reader leaves for this long is not waited for.
+const LIES_UNREAD_NS: u64 = 30_000_000_000;
+/// Nor is it where so many wait: then it is not seen how they are read.
+const MOST_UNREAD: usize = 64;
 /// Data smaller than this share of the largest segment is an end that may be held back for its acknowledgement.
 const SMALL: u64 = 2;
 /// A hold shorter than this is none.
@@ -227,13 +231,15 @@ impl Connection {
     fn told(&mut self, way: Direction, (from, end): (u64, u64), segment: &Segment, bytes: &[u8]) {
         let mut found = Vec::new();
         let own = &mut self.ways[way as usize];
-        own.told = own.told.max(end);
         if segment.bytes > 0 {
+            // What lies behind a hole is not told yet.
+            own.told = if from <= own.told { own.told.max(end) } else { own.told };
             let captured = &bytes[..bytes.len().min(segment.bytes as usize)];
             self.conversation.segment(way, from, captured, segment.bytes, &mut found);
         }
         let behind = self.ways[1 - way as usize].position;
         if let Some(up_to) = segment.acknowledged.and_then(|number| behind?.offset(number)) {
+            self.ways[1 - way as usize].told = self.ways[1 - way as usize].told.max(up_to);
             self.conversation.acknowledged(other(way), up_to, &mut found);
         }
         if segment.fin || segment.reset {
@@ -343,7 +349,8 @@ impl Connection {
         let settled = |open: &Open| {
             let whole =
                 open.ends[1].is_some() || open.void.is_some() || open.kind == Kind::OneWay && open.ends[0].is_some();
-            whole && open.over_ns + SETTLES_NS <= now_ns
+            let after = if self.is_unread(open) { LIES_UNREAD_NS } else { SETTLES_NS };
+            whole && open.over_ns + after <= now_ns
         };
         let over: Vec<u64> = self.open.iter().filter(|(_, open)| all || settled(open)).map(|(at, _)| *at).collect();
         // Of what only one side says nothing can be told: the capture has not seen the other.
@@ -409,6 +416,15 @@ impl Connection {
             self.is_first = false;
         }
         done.push(exchange);
+    }
+
+    /// Whether an answer is there and its reader, who is looked at, has not read it and may still.
+    fn is_unread(&self, open: &Open) -> bool {
+        let Some(end) = open.ends[1].filter(|_| open.void.is_none()) else { return false };
+        let reads = open.asks as usize;
+        let way = &self.ways[1 - reads];
+        let is_behind = self.open.len() > MOST_UNREAD;
+        self.sockets[reads] && !is_behind && self.ways[reads].closed_ns.is_none() && way.read.end() < end
     }
 
     /// When a side closed that takes nothing any more: it resets the connection when something comes.

@@ -170,6 +170,39 @@ fn what_is_sent_again_is_late_by_so_much() {
 }
 
 #[test]
+fn what_is_lost_is_remembered_until_it_comes() {
+    let mut path = Path::new();
+    path.connect(0);
+    path.send(10, 0, GET, "X");
+    // An acknowledgement says where the sender is, and the other side has not got there.
+    path.send(20, 0, b"", "");
+    path.builder.advance(100 * MS);
+    path.pass(210, 0, 0, GET, "");
+    path.send(220, 1, ANSWER, "X");
+    path.send(225, 1, b"", "");
+    path.builder.advance(300 * MS);
+    path.pass(430, 1, 0, ANSWER, "");
+    let done = path.finish();
+    assert_eq!(parts(&done[0]), [(Part::Connect, 10), (Part::There, 205), (Part::Work, 5), (Part::Back, 215)]);
+}
+
+#[test]
+fn an_answer_that_lies_unread_is_waited_for() {
+    let mut path = Path::new();
+    path.connect(0);
+    path.builder.socket(MS, 2, 60, SocketEvent::Opened(address(CLIENT), address(SERVER)));
+    path.builder.socket(10 * MS, 2, 60, SocketEvent::Wrote(GET.len() as u64));
+    path.send(10, 0, GET, "");
+    path.send(20, 1, ANSWER, "");
+    path.builder.socket(30 * MS, 2, 60, SocketEvent::Read(1));
+    assert_eq!(path.builder.advance(2000 * MS), []);
+    path.builder.socket(2100 * MS, 2, 60, SocketEvent::Read(ANSWER.len() as u64 - 1));
+    let done = path.builder.advance(2700 * MS);
+    assert_eq!(done[0].end_ns(), Some(2100 * MS));
+    assert_eq!(parts(&done[0])[4], (Part::ClientUnread, 2075));
+}
+
+#[test]
 fn an_end_that_waits_for_an_acknowledgement_is_held() {
     let mut path = Path::new();
     path.connect(0);
