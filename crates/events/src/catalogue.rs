@@ -473,6 +473,12 @@ pub const ENTRIES: &[Entry] = &[
         &["port", "rate_bit_s", "queue_bytes", "cell_bytes"],
         "a port of a modelled network has that rate, that room in its queue and that size of cells; what it does not have is empty",
     ),
+    entry(
+        "OBSERVER_COST",
+        Layer::Tool,
+        &["batches", "without_ns", "with_ns", "spread_ns"],
+        "CPU time of a message and its answer between two threads while nobody looks at programs, and while somebody does: medians of batches, half the distance of their quartiles",
+    ),
     entry("EVENTS_LOST", Layer::Tool, &["count"], "events there was no room for since this was last said"),
     entry("CLOCK_STEP", Layer::Tool, &["by_ns"], "the wall clock of a host was set"),
 ];

@@ -22,6 +22,7 @@ use stackline_core::plan::Plan;
 use stackline_core::trace::{HostTrace, Index};
 use stackline_core::units;
 use stackline_events::clock;
+use stackline_monitor::observe::cost::Cost;
 use stackline_requests::{Host, Unknown};
 use stackline_runs::events::{Spooling, Stop, write_index};
 use stackline_runs::{RunDirectory, runs_root};
@@ -262,6 +263,8 @@ struct Done {
     notes: Vec<String>,
     seconds: f64,
     cost_s: f64,
+    /// What it cost programs to be looked at.
+    cost: Option<Cost>,
 }
 
 /// A trace that goes on.
@@ -345,6 +348,10 @@ impl Traced {
     }
 
     fn finish(mut self, cost_s: f64, stage: &mut Stage) -> Result<Done> {
+        let cost = self.sources.close();
+        if let Some(cost) = &cost {
+            self.recorder.cost(clock::now_ns(), cost);
+        }
         let unknown = self.recorder.finish(&self.spool)?;
         if let (Some(queues), Some(network)) = (self.queues.take(), &mut stage.network) {
             let recorder = &self.recorder;
@@ -359,8 +366,8 @@ impl Traced {
         let mut index = Index { reference: reference.clone(), ..Index::default() };
         self.recorder.index(&mut index);
         let absent = self.sources.absent.clone();
-        let cost = BTreeMap::from([("trace".to_owned(), cost_s)]);
-        index.hosts.insert(reference, HostTrace { cost_s: cost, absent: absent.clone(), ..HostTrace::default() });
+        let own = BTreeMap::from([("trace".to_owned(), cost_s)]);
+        index.hosts.insert(reference, HostTrace { cost_s: own, absent: absent.clone(), ..HostTrace::default() });
         for (host, settled) in self.spool.settle(&Stop::default())? {
             settled.record_in(index.hosts.entry(host).or_default());
         }
@@ -384,6 +391,7 @@ impl Traced {
             notes: self.notes,
             seconds: self.began.elapsed().as_secs_f64(),
             cost_s,
+            cost,
         })
     }
 }
@@ -441,6 +449,7 @@ fn report(flags: &flags::Trace, done: &Done) -> Result<()> {
         done.lost_records,
         units::time(done.cost_s)
     ));
+    done.cost.iter().for_each(|cost| output::say(&format_args!("{}", cost_words(cost))));
     for note in notes(done) {
         output::say(&format_args!("note: {note}"));
     }
@@ -461,6 +470,19 @@ fn report(flags: &flags::Trace, done: &Done) -> Result<()> {
         path.display()
     ));
     Ok(())
+}
+
+/// What it cost programs to be looked at.
+fn cost_words(cost: &Cost) -> String {
+    let (without, with) = cost.medians_ns;
+    format!(
+        "to be looked at: a message and its answer took both ends {} of CPU instead of {} (medians of {} and {} batches, quartiles {} from them)",
+        units::time(with / 1e9),
+        units::time(without / 1e9),
+        cost.batches.1,
+        cost.batches.0,
+        units::time(cost.spread_ns / 1e9)
+    )
 }
 
 fn notes(done: &Done) -> Vec<String> {

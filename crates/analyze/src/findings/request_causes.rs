@@ -103,6 +103,8 @@ fn worst<'c>(log: &'c Log<'_>, cause: Cause, least: f64) -> Option<Worst<'c>> {
     let ((_, place), cost) = of_cause.max_by_key(|(_, cost)| cost.ns)?;
     let share = cost.ns as f64 / costs.total_ns.max(1) as f64;
     let worst = Worst { costs, cause, place, cost, share };
+    // What is not ten times as long as it takes to look at it is not attributed.
+    let least = least.max(10.0 * costs.observer_ns as f64);
     (share >= LEAST && worst.each() >= least).then_some(worst)
 }
 

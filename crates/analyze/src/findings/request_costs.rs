@@ -78,6 +78,8 @@ pub(crate) struct Costs {
     pub(crate) unanswered: Vec<u32>,
     /// Attempts that failed and were made again.
     pub(crate) retries: Vec<Retry>,
+    /// What a message and its answer cost programs more while they are looked at, ns; 0 where it was not measured.
+    pub(crate) observer_ns: i64,
 }
 
 /// How deep requests that are made for others are followed.
@@ -128,7 +130,8 @@ impl Costs {
             request.is_call && !is_wait(request) && request.unknown.as_deref() == Some("nothing answered it")
         };
         let unanswered = all.iter().filter(unanswered).map(|request| request.row).collect();
-        Some(Self { requests: all, costs, total_ns, roots, unanswered, retries })
+        let observer_ns = observer_ns(log);
+        Some(Self { requests: all, costs, total_ns, roots, unanswered, retries, observer_ns })
     }
 
     /// What a cause takes everywhere, ns.
@@ -321,6 +324,11 @@ impl<'r> Spender<'r> {
         }
         shares.push((Cause::Server, server, own));
     }
+}
+
+fn observer_ns(log: &Rows<'_>) -> i64 {
+    let more = |row: &u32| Some(log.number(*row, "with_ns")? - log.number(*row, "without_ns")?);
+    log.rows("OBSERVER_COST").iter().filter_map(more).max().unwrap_or(0).max(0)
 }
 
 /// How much of a server's time its own requests to others take, none counted twice.

@@ -6,6 +6,7 @@
 //! | [`connections`] | which connection a socket is |
 //! | [`threads`] | when threads of chosen programs run, wait and are woken, and the blocking calls they make |
 //! | [`accounting`] | how long a thread ran, waited for a core, and waited for what |
+//! | [`cost`] | what it costs programs to be looked at |
 //! | `stream` | records of all cores in the order of time |
 //!
 //! It needs root (tracefs), sees no content, stops nothing and never decides what a wait means. Numbers of threads are those of
@@ -13,6 +14,7 @@
 
 pub mod accounting;
 pub mod connections;
+pub mod cost;
 pub mod sockets;
 mod stream;
 pub mod threads;

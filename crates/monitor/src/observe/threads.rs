@@ -301,6 +301,16 @@ impl ThreadTrace {
         Ok(())
     }
 
+    /// Follows one more thread from now on, and whatever it begins.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn follow_thread(&mut self, thread: u32) -> Result<(), String> {
+        self.stream.rings().instance().append(CHOSEN, &thread.to_string())?;
+        self.followed.insert(thread);
+        Ok(())
+    }
+
     /// Adds the events up to now to `out`, in the order of time: every 10 ms or so, before the rings are full. Returns how many the kernel lost since the call before.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ use stackline_core::trace::{Flow, Index};
 use stackline_events::{EventLog, Value, keyword, unit};
 use stackline_monitor::observe::accounting::ThreadTimes;
 use stackline_monitor::observe::connections::Connections;
+use stackline_monitor::observe::cost::Cost;
 use stackline_monitor::observe::sockets::{SocketChange, TcpState, Transport};
 use stackline_requests::builder::Origin;
 use stackline_requests::emit::{self, Known, Work};
@@ -176,6 +177,16 @@ impl Recorder {
         self.lost_since_ns = at_ns;
         if let Some(host) = self.hosts.first().cloned().filter(|_| count > 0) {
             put(&mut self.logs, &host, "EVENTS_LOST", at_ns, &[count.into()]);
+        }
+    }
+
+    /// What it cost programs to be looked at is an event itself.
+    pub(super) fn cost(&mut self, at_ns: u64, cost: &Cost) {
+        if let Some(host) = self.hosts.first().cloned() {
+            let (without, with) = cost.medians_ns;
+            let batches = (cost.batches.0 + cost.batches.1) as u64;
+            let values = [batches, without as u64, with as u64, cost.spread_ns as u64].map(Value::from);
+            put(&mut self.logs, &host, "OBSERVER_COST", at_ns, &values);
         }
     }
 

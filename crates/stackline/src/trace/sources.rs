@@ -3,6 +3,7 @@
 
 use crate::exit::{Error, Result};
 use stackline_monitor::capture::{Capture, Options};
+use stackline_monitor::observe::cost::{Cost, PingPong};
 use stackline_monitor::observe::sockets::{SocketEvent, SocketTrace};
 use stackline_monitor::observe::threads::{Also, ThreadEvent, ThreadTrace};
 use std::collections::BTreeMap;
@@ -45,14 +46,39 @@ pub(super) struct Sources {
     pub(super) lost_records: u64,
     /// What cannot be looked at, and why.
     pub(super) absent: BTreeMap<String, String>,
+    measured: Measured,
+}
+
+/// What it costs to be looked at, as far as it has been measured.
+#[derive(Debug, Default)]
+struct Measured {
+    /// Packets of this machine are looked at.
+    is_here: bool,
+    without: Vec<f64>,
+    with: Vec<f64>,
+    /// Whoever measures is left out of what is seen.
+    threads: Vec<u32>,
+    ports: Vec<u16>,
+}
+
+impl Measured {
+    /// Whether a packet is of the measurement: a datagram over IPv4 between its ports.
+    fn is_packet(&self, bytes: &[u8]) -> bool {
+        let is_datagram = bytes.len() > 24 && bytes[0] == 0x45 && bytes[9] == 17;
+        is_datagram && self.ports.contains(&u16::from_be_bytes([bytes[20], bytes[21]]))
+    }
 }
 
 impl Sources {
     /// Looks at the packets of those hosts, and where `calls` says so at sockets and threads: of those processes, and of all that
     /// this thread starts from now on.
     pub(super) fn open(doors: &[Door], calls: bool, pids: &[u32]) -> Result<Self> {
-        let mut absent = BTreeMap::new();
-        let mut captures = Vec::new();
+        let is_here = doors.iter().any(|door| door.net.is_none());
+        let mut measured = Measured { is_here, ..Measured::default() };
+        let (mut absent, mut captures) = (BTreeMap::new(), Vec::new());
+        if calls || is_here {
+            measured.without = PingPong::start().and_then(PingPong::run).unwrap_or_default();
+        }
         for (host, door) in doors.iter().enumerate() {
             let capture = open(door).map_err(|error| {
                 let hint = "packets need root, or a network of your own: `--on NETWORK`";
@@ -77,7 +103,7 @@ impl Sources {
                 Err(why) => drop(absent.insert("threads".into(), why)),
             }
         }
-        Ok(Self {
+        let mut sources = Self {
             captures,
             sockets,
             threads,
@@ -88,7 +114,44 @@ impl Sources {
             records: 0,
             lost_records: 0,
             absent,
-        })
+            measured,
+        };
+        sources.measure();
+        Ok(sources)
+    }
+
+    /// Measures what a message costs while all this looks, if it was measured before without.
+    fn measure(&mut self) {
+        if self.measured.without.is_empty() || !self.sees_loopback() {
+            return;
+        }
+        let Ok(probe) = PingPong::start() else { return };
+        self.measured.threads.extend(probe.threads);
+        self.measured.ports.extend(probe.ports);
+        if let Some(trace) = &mut self.threads
+            && probe.threads.iter().any(|thread| trace.follow_thread(*thread).is_err())
+        {
+            return;
+        }
+        self.measured.with.extend(probe.run().unwrap_or_default());
+    }
+
+    /// Whether what passes over this machine's loopback is looked at by any source.
+    const fn sees_loopback(&self) -> bool {
+        self.measured.is_here || self.sockets.is_some() || self.threads.is_some()
+    }
+
+    /// Looks no longer. What it cost programs to be looked at, measured before, at the beginning, at the end and behind it.
+    pub(super) fn close(&mut self) -> Option<Cost> {
+        if !self.measured.with.is_empty() {
+            self.measure();
+        }
+        (self.captures, self.sockets, self.threads) = (Vec::new(), None, None);
+        let measured = &mut self.measured;
+        if !measured.with.is_empty() {
+            measured.without.extend(PingPong::start().and_then(PingPong::run).unwrap_or_default());
+        }
+        Cost::of(&measured.without, &measured.with)
     }
 
     /// Whether sockets are looked at.
@@ -113,10 +176,13 @@ impl Sources {
     }
 
     fn packets(&mut self, end: bool) -> Result<()> {
-        let Self { captures, pending, next, packets, lost_packets, .. } = self;
+        let Self { captures, pending, next, packets, lost_packets, measured, .. } = self;
         let failed = |error: std::io::Error| Error::environment(format!("packets cannot be read: {error}"));
         for (host, capture) in captures {
             let mut put = |packet: stackline_monitor::capture::Packet<'_>| {
+                if measured.is_packet(packet.bytes) {
+                    return;
+                }
                 let (outgoing, length) = (packet.outgoing, u64::from(packet.length));
                 let bytes = packet.bytes.to_vec();
                 pending.push((packet.at_ns, *next, Seen::Packet { host: *host, outgoing, length, bytes }));
@@ -142,6 +208,9 @@ impl Sources {
         if let Some(trace) = &mut self.threads {
             self.lost_records += trace.drain(&mut threads).map_err(failed)?;
         }
+        let measured = &self.measured;
+        sockets.retain(|event| !measured.threads.contains(&event.thread));
+        threads.retain(|event| !measured.threads.contains(&event.thread));
         self.records += (sockets.len() + threads.len()) as u64;
         for event in sockets {
             self.pending.push((event.at_ns, self.next, Seen::Socket(event)));
