@@ -69,6 +69,7 @@ mod receiver_limited;
 mod request_causes;
 mod request_costs;
 mod request_network;
+mod request_queues;
 mod requests;
 mod retransmission_stall;
 mod rows;

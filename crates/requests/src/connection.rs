@@ -20,6 +20,12 @@ const SETTLES_NS: u64 = 500_000_000;
 const LIES_UNREAD_NS: u64 = 30_000_000_000;
 /// Nor is it where so many wait: then it is not seen how they are read.
 const MOST_UNREAD: usize = 64;
+/// The window of a receiver is full for so long, at least.
+const FULL_NS: u64 = 200_000;
+/// An acknowledgement that is later than twice the round trip and this waited in queues.
+const QUEUES_NS: u64 = 5_000_000;
+/// Bytes of a whole segment where larger ones are split on their way.
+const SEGMENT: u64 = 1460;
 /// Data smaller than this share of the largest segment is an end that may be held back for its acknowledgement.
 const SMALL: u64 = 2;
 /// A hold shorter than this is none.
@@ -51,6 +57,8 @@ struct Way {
     /// From when to when the receiver had no room.
     full: VecDeque<(u64, u64)>,
     full_since: Option<u64>,
+    /// Behind the last byte that the receiver has room for, as its sender last heard.
+    room_end: Option<u64>,
     /// Of data, so far.
     largest: u64,
     /// What its sender acknowledges of the other direction, and when that last grew.
@@ -66,6 +74,14 @@ struct Way {
     /// What its sender's program wrote, and its receiver's read.
     written: Progress,
     read: Progress,
+}
+
+impl Way {
+    /// Whether the receiver has no room for another segment beyond what has left.
+    fn is_out_of_room(&self) -> bool {
+        let room = self.room_end.map(|end| end.saturating_sub(self.left.end()));
+        self.left.end() > 0 && room.is_some_and(|room| room < self.largest.clamp(1, SEGMENT))
+    }
 }
 
 /// An exchange that goes on.
@@ -226,6 +242,9 @@ impl Connection {
             remember(&mut own.held, (end, at_ns, before));
         }
         own.left.pass(end, at_ns, 0);
+        if own.is_out_of_room() {
+            own.full_since.get_or_insert(at_ns);
+        }
     }
 
     fn told(&mut self, way: Direction, (from, end): (u64, u64), segment: &Segment, bytes: &[u8]) {
@@ -260,20 +279,31 @@ impl Connection {
         let behind = self.ways[1 - way as usize].position;
         let Some(up_to) = segment.acknowledged.and_then(|number| behind?.offset(number)) else { return };
         let own = &mut self.ways[way as usize];
-        if own.acknowledged.is_none_or(|(known, _)| up_to > known) {
+        let is_news = own.acknowledged.is_none_or(|(known, _)| up_to > known);
+        let is_old = own.acknowledged.is_some_and(|(known, _)| up_to < known);
+        if is_news {
             own.acknowledged = Some((up_to, at_ns));
         }
         let shift = if segment.syn || !scaled { 0 } else { own.scale.unwrap_or(0) };
         let window = u64::from(segment.window) << shift;
         let sent = &mut self.ways[1 - way as usize];
-        // No room for another segment beyond what has left.
-        let room = (up_to + window).saturating_sub(sent.left.end());
-        let is_full = !segment.syn && sent.left.end() > 0 && room < sent.largest.clamp(1, 1460);
-        match (is_full, sent.full_since) {
+        // What comes out of its turn says nothing new.
+        if !segment.syn && !is_old {
+            // How the window is scaled is said at the beginning alone; none is none.
+            let is_known = !self.midway || window == 0;
+            sent.room_end = is_known.then_some(up_to + window);
+        }
+        match (sent.is_out_of_room(), sent.full_since) {
             (true, None) => sent.full_since = Some(at_ns),
             (false, Some(since)) => {
                 sent.full_since = None;
-                remember(&mut sent.full, (since, at_ns));
+                // An acknowledgement that comes late because of queues would come late with any window: then the way is the limit.
+                let took = sent.left.whole(up_to).map(|moment| at_ns.saturating_sub(moment.at_ns));
+                let trip = self.round_trip_ns.map(|trip| 2 * trip + QUEUES_NS);
+                let in_time = took.zip(trip).is_some_and(|(took, trip)| took <= trip);
+                if at_ns.saturating_sub(since) >= FULL_NS && (!is_news || in_time) {
+                    remember(&mut sent.full, (since, at_ns));
+                }
             }
             _ => {}
         }

@@ -6,7 +6,7 @@ use super::finding::{Evidence, Finding, LEAST, counted, percent};
 use super::kind::{Find, Kind};
 use super::log::Log;
 use super::observed::time;
-use super::request_costs::{Cause, Cost, Costs, client_name, most_at_once, server_name};
+use super::request_costs::{Cause, Cost, Costs, LARGE, client_name, most_at_once, server_name};
 use super::request_network::{Drops, Messages, Queue, Slowest};
 use super::requests::Request;
 use crate::statistics::real;
@@ -17,8 +17,6 @@ use std::collections::BTreeSet;
 const SERVER_LEAST: f64 = 1e6;
 /// The same of the way.
 const WAY_LEAST: f64 = 5e5;
-/// Queues that explain less of a wait are not its cause.
-const BY_QUEUES: f64 = 0.3;
 /// From so many requests on a habit is one.
 const HABIT: u64 = 3;
 /// Requests in a row of which it is worth to say that they could be one: of those made for another one, of commands of a database, of
@@ -216,8 +214,12 @@ fn slow_lookup(log: &Log<'_>) -> Option<Finding> {
         Some(asked) => format!("; {} was asked after again, as no answer came", asked.name),
         None => String::new(),
     };
-    let sentence =
-        format!("{} asks after the server's address for {} of the time{why}", worst.place, percent(worst.share));
+    let sentence = format!(
+        "{} asks after the server's address for {} of the time, {} each{why}",
+        worst.place,
+        percent(worst.share),
+        time(worst.each())
+    );
     let found = found(&SLOW_LOOKUP, log, &worst, 0.95, sentence);
     Some(found.attempt("ask a name server that answers sooner, keep answers, or put the address into /etc/hosts"))
 }
@@ -225,9 +227,10 @@ fn slow_lookup(log: &Log<'_>) -> Option<Finding> {
 fn lost_connect(log: &Log<'_>) -> Option<Finding> {
     let worst = worst(log, Cause::ConnectLost, WAY_LEAST)?;
     let sentence = format!(
-        "the first packets of connections {} are lost and sent again: {} of the time",
+        "the first packets of connections {} are lost and sent again: {} of the time, {} each",
         worst.place,
-        percent(worst.share)
+        percent(worst.share),
+        time(worst.each())
     );
     let found = found(&LOST_CONNECT, log, &worst, 0.95, sentence);
     Some(found.attempt("see whether the server's queue of connections is full (`nstat -az TcpExtListenDrops`), or the way loses packets"))
@@ -290,9 +293,10 @@ fn request_loss(log: &Log<'_>) -> Option<Finding> {
     let drops = Drops::of(log, &worst.messages(log));
     let place = drops.as_ref().map_or_else(String::new, |drops| format!("; {}", drops.words(log)));
     let sentence = format!(
-        "packets {} are lost: {again} were sent again, and waiting for them takes {} of the time{place}",
+        "packets {} are lost: {again} were sent again, and waiting for them takes {} of the time, {} each{place}",
         worst.place,
-        percent(worst.share)
+        percent(worst.share),
+        time(worst.each())
     );
     let found = found(&REQUEST_LOSS, log, &worst, 0.95, sentence);
     if let Some(drops) = drops {
@@ -305,8 +309,12 @@ fn request_window(log: &Log<'_>) -> Option<Finding> {
     let worst = worst(log, Cause::Window, WAY_LEAST)?;
     let late = worst.costs.of_cause(Cause::SlowReader) as f64 / worst.costs.total_ns.max(1) as f64;
     let why = if late > LEAST { "; it reads late" } else { "" };
-    let sentence =
-        format!("{} had no room for what was sent to it for {} of the time{why}", worst.place, percent(worst.share));
+    let sentence = format!(
+        "{} had no room for what was sent to it for {} of the time, {} each{why}",
+        worst.place,
+        percent(worst.share),
+        time(worst.each())
+    );
     let found = found(&REQUEST_WINDOW, log, &worst, 0.9, sentence);
     Some(found.attempt("let it read sooner, or give its socket a larger receive buffer (SO_RCVBUF, net.ipv4.tcp_rmem)"))
 }
@@ -316,46 +324,44 @@ fn request_rate(log: &Log<'_>) -> Option<Finding> {
     let of_place = worst.costs.requests.iter().filter(|request| pair(request) == worst.place);
     let bytes: i64 = of_place.map(|request| request.bytes.0.max(request.bytes.1)).sum();
     let rate = bytes as f64 * 8e9 / (worst.cost.ns.max(1) as f64);
-    let slowest = Slowest::of(log, &worst.messages(log));
+    let slowest = Slowest::of(log, &worst.messages(log).of_length(LARGE));
     let link = slowest.as_ref().map_or_else(String::new, |slowest| format!("; {}", slowest.words()));
+    let is_full = slowest.as_ref().is_none_or(Slowest::is_full);
+    let why = if is_full {
+        ""
+    } else {
+        ": no link limits them, the sender holds back (its window at the beginning or after losses, or it has no more at hand)"
+    };
     let sentence = format!(
-        "long messages {} travel at {}: {} of the time{link}",
+        "long messages {} travel at {}: {} of the time, {} each{link}{why}",
         worst.place,
         units::rate(rate),
-        percent(worst.share)
+        percent(worst.share),
+        time(worst.each())
     );
-    let mut found = found(&REQUEST_RATE, log, &worst, 0.85, sentence);
+    let mut found = found(&REQUEST_RATE, log, &worst, if is_full { 0.85 } else { 0.6 }, sentence);
     found.evidence.extend(slowest.map(|slowest| slowest.evidence(log)));
-    Some(found.attempt("send less (compress, ask for parts), or use a faster way"))
+    Some(found.attempt(if is_full {
+        "send less (compress, ask for parts), or use a faster way"
+    } else {
+        "keep connections open, so that they need not begin slowly; see how the sender reads what it sends"
+    }))
 }
 
 fn request_queue(log: &Log<'_>) -> Option<Finding> {
     let worst = worst(log, Cause::Queue, WAY_LEAST)?;
-    let sentence = format!(
-        "messages {} take {} longer on their way than the quickest: {} of the time",
-        worst.place,
-        time(worst.each()),
-        percent(worst.share)
-    );
+    let (each, share) = (time(worst.each()), percent(worst.share));
     let Some(queue) = Queue::of(log, &worst.messages(log)) else {
-        let sentence = sentence + "; they wait in queues of the network, or are lost on it";
+        let sentence = format!(
+            "messages {} take {each} longer on their way than the quickest: {share} of the time; they wait in queues of the network, or are lost on it",
+            worst.place
+        );
         let found = found(&REQUEST_QUEUE, log, &worst, 0.8, sentence);
         return Some(found.attempt("see what else fills the way; shorter queues (fq_codel) keep waits short"));
     };
-    let spent: i64 = worst.cost.rows.iter().map(|(ns, _)| *ns).sum();
-    // How much of what those took that took most.
-    if queue.waited_ns < BY_QUEUES * spent as f64 {
-        let sentence = format!(
-            "{sentence}; in queues of the network they waited for {} of that at most",
-            percent(queue.waited_ns / spent.max(1) as f64)
-        );
-        let found = found(&REQUEST_QUEUE, log, &worst, 0.6, sentence).because(queue.evidence(log));
-        return Some(
-            found.attempt("see what delays them beside: losses, the jitter of links, an emulator that is late"),
-        );
-    }
     let whose = queue.words(log).map_or_else(String::new, |whose| format!(": {whose}"));
-    let sentence = format!("{sentence}; they wait before {}{whose}", queue.port);
+    let sentence =
+        format!("messages {} wait {each} in queues: {share} of the time, before {}{whose}", worst.place, queue.port);
     let found = found(&REQUEST_QUEUE, log, &worst, 0.95, sentence).because(queue.evidence(log));
     let less = format!("a shorter queue before {}, or one that parts connections (fq_codel)", queue.port);
     Some(found.attempt(less).attempt("send less of what fills it, or pace it"))

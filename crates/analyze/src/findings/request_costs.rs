@@ -2,9 +2,10 @@
 //! server's own requests to others take is given to their causes. The costs add up to the time of all such requests.
 
 use super::attempts::{Retry, is_wait, retries};
+use super::request_queues::{Message, waits};
 use super::requests::{Request, Times, requests};
 use super::rows::Rows;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// What a request's time is spent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -85,7 +86,8 @@ pub(crate) struct Costs {
 /// How deep requests that are made for others are followed.
 const DEEPEST: u32 = 8;
 /// A response of at least so many bytes is limited by a rate, not by how it is made.
-const LARGE: i64 = 64 << 10;
+pub(crate) const LARGE: i64 = 64 << 10;
+const DNS: &str = "DNS";
 
 /// What is usual between a client and a server.
 #[derive(Clone, Copy, Debug)]
@@ -96,6 +98,8 @@ struct Usual {
 
 struct Spender<'r> {
     all: &'r [Request],
+    /// How long messages waited in queues, where those were recorded.
+    waits: Option<HashMap<Message, i64>>,
     children: BTreeMap<i64, Vec<usize>>,
     usual: BTreeMap<(&'r str, &'r str), Usual>,
     /// When each server worked: begin, end, of which request.
@@ -110,11 +114,13 @@ impl Costs {
         if all.is_empty() {
             return None;
         }
-        let mut spender = Spender::of(&all);
+        let mut spender = Spender::of(&all, waits(log));
+        let within = lookups(&all);
         let (mut total_ns, mut roots) = (0, 0);
         let is_root = |request: &Request| request.parent.is_none() && !(request.unknown.is_some() && is_wait(request));
         let is_attempt = |request: &&Request| request.is_call || request.is_unopened;
-        for request in all.iter().filter(is_attempt).filter(|request| is_root(request)) {
+        for request in all.iter().filter(is_attempt).filter(|request| is_root(request) && !is_within(request, &within))
+        {
             let Some(times) = request.times else { continue };
             total_ns += times.total.max(0);
             roots += 1;
@@ -140,8 +146,41 @@ impl Costs {
     }
 }
 
+/// A message on its way, without what was lost, held back or had no room.
+struct Way {
+    queued: i64,
+    rest: i64,
+    /// What the rest is spent on, beyond what the quickest takes.
+    over: Cause,
+}
+
+/// How long a message waited in queues; `None` where they were not recorded.
+fn waited(waits: Option<&HashMap<Message, i64>>, request: &Request, is_answer: bool) -> Option<i64> {
+    waits.map(|waits| waits.get(&(request.unit, is_answer)).copied().unwrap_or(0))
+}
+
+/// When each host asked after a name for a request: the time is that request's already.
+fn lookups(all: &[Request]) -> BTreeMap<&str, Vec<(u64, u64)>> {
+    let mut lookups: BTreeMap<&str, Vec<(u64, u64)>> = BTreeMap::new();
+    for request in all.iter().filter(|request| request.protocol != DNS) {
+        let length = request.times.map_or(0, |times| times.lookup.max(0));
+        if length > 0 {
+            let begin = request.begin_ns();
+            lookups.entry(&request.client).or_default().push((begin, begin + length.unsigned_abs()));
+        }
+    }
+    lookups
+}
+
+fn is_within(request: &Request, lookups: &BTreeMap<&str, Vec<(u64, u64)>>) -> bool {
+    let (begin, end) = (request.begin_ns(), request.end_ns);
+    let of_client = || lookups.get(request.client.as_str()).into_iter().flatten();
+    request.protocol == DNS && of_client().any(|(from, to)| *from <= begin && end <= *to)
+}
+
 impl<'r> Spender<'r> {
-    fn of(all: &'r [Request]) -> Self {
+    fn of(all: &'r [Request], waits: Option<HashMap<Message, i64>>) -> Self {
+        let waited = |request: &Request, is_answer| waited(waits.as_ref(), request, is_answer).unwrap_or(0);
         let mut children: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
         let mut usual: BTreeMap<(&str, &str), Usual> = BTreeMap::new();
         let mut working: BTreeMap<&str, Vec<(u64, u64, i64)>> = BTreeMap::new();
@@ -153,15 +192,15 @@ impl<'r> Spender<'r> {
                 let known = usual
                     .entry((&request.client, &request.server))
                     .or_insert(Usual { there: i64::MAX, back: i64::MAX });
-                known.there = known.there.min(times.there.max(0));
-                known.back = known.back.min(times.back.max(0));
+                known.there = known.there.min((times.there - waited(request, false)).max(0));
+                known.back = known.back.min((times.back - waited(request, true)).max(0));
             }
             if let Some((from, to)) = request.at_server() {
                 working.entry(&request.server).or_default().push((from, to, request.unit));
             }
         }
         working.values_mut().for_each(|spans| spans.sort_unstable());
-        Self { all, children, usual, working, costs: BTreeMap::new() }
+        Self { all, waits, children, usual, working, costs: BTreeMap::new() }
     }
 
     /// Gives a request's time to its causes, `ns` of it in all.
@@ -220,10 +259,12 @@ impl<'r> Spender<'r> {
         put(Cause::Window, server(), window);
         put(Cause::Loss, pair(), again);
         let rest = times.hold + times.there - held - window - again;
-        let base = usual.map_or(rest, |usual| usual.there.min(rest));
+        let is_large = request.bytes.0 >= LARGE;
+        let way = self.way(request, false, is_large, rest);
+        let base = usual.map_or(way.rest, |usual| usual.there.min(way.rest));
+        put(Cause::Queue, pair(), way.queued);
         put(Cause::Distance, pair(), base);
-        let over = rest - base;
-        put(if request.bytes.0 >= LARGE { Cause::Rate } else { Cause::Queue }, pair(), over);
+        put(way.over, pair(), way.rest - base);
         // The server.
         for (cause, ns) in self.unread(request, times) {
             put(cause, server(), ns);
@@ -236,15 +277,31 @@ impl<'r> Spender<'r> {
         put(Cause::Window, client_name(request), window);
         put(Cause::Loss, pair(), again);
         let rest = times.sending + times.back - held - window - again;
-        let base = usual.map_or(times.back, |usual| usual.back).clamp(0, rest.max(0));
-        put(Cause::Distance, pair(), base);
         let is_large = request.bytes.1 >= LARGE;
-        let sending = (rest - base).min(times.sending - held - window).max(0);
+        let way = self.way(request, true, is_large, rest);
+        let base = usual.map_or(times.back, |usual| usual.back).clamp(0, way.rest.max(0));
+        put(Cause::Queue, pair(), way.queued);
+        put(Cause::Distance, pair(), base);
+        let sending = (way.rest - base).min(times.sending - held - window).max(0);
         put(if is_large { Cause::Rate } else { Cause::Server }, if is_large { pair() } else { server() }, sending);
-        put(if is_large { Cause::Rate } else { Cause::Queue }, pair(), rest - base - sending);
+        put(way.over, pair(), way.rest - base - sending);
         put(Cause::SlowReader, client_name(request), times.client_unread);
         self.work(request, times.work, depth, &mut shares);
         shares
+    }
+
+    /// What of a message's time on its way was spent in queues behind others, and what the rest beyond the quickest is for.
+    fn way(&self, request: &Request, is_answer: bool, is_large: bool, ns: i64) -> Way {
+        let queued = waited(self.waits.as_ref(), request, is_answer);
+        let over = match queued {
+            _ if is_large => Cause::Rate,
+            None => Cause::Queue,
+            // Where queues are known, no more is blamed on them.
+            Some(_) => Cause::Distance,
+        };
+        // A long message stands in its own way.
+        let queued = queued.filter(|_| !is_large).unwrap_or(0).clamp(0, ns.max(0));
+        Way { queued, rest: ns - queued, over }
     }
 
     /// A request that lies at the server: while its thread computes for others, waits for something, or does nothing.

@@ -2,7 +2,7 @@
 //! of them were dropped, how full the slowest link of their way was. Without events of a network there is nothing.
 
 use super::finding::{Evidence, counted, percent};
-use super::log::{Log, Range};
+use super::log::{Log, Range, Rows};
 use super::path::on_the_link;
 use crate::statistics::real;
 use stackline_core::units;
@@ -12,6 +12,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Packets of which is looked at what was queued before them.
 const MOST_PACKETS: usize = 4096;
+/// A link that is used so much of the time limits.
+const FULL: f64 = 0.75;
 /// One connection is named as the other where it has so much of what others have.
 const NEARLY_ALL: f64 = 0.8;
 
@@ -64,16 +66,16 @@ pub(super) struct Slowest {
 
 /// Fields of events of a network, which all begin alike.
 #[derive(Clone, Copy, Debug)]
-struct Fields {
-    place: usize,
-    number: usize,
-    length: usize,
-    stream: usize,
-    queued: usize,
+pub(super) struct Fields {
+    pub(super) place: usize,
+    pub(super) number: usize,
+    pub(super) length: usize,
+    pub(super) stream: usize,
+    pub(super) queued: usize,
 }
 
 impl Fields {
-    fn new() -> Option<Self> {
+    pub(super) fn new() -> Option<Self> {
         let field = |name| catalogue::find("NET_ENQUEUE")?.field(name);
         let (place, number, length) = (field("place")?, field("number")?, field("length")?);
         Some(Self { place, number, length, stream: field("stream")?, queued: field("queued")? })
@@ -94,6 +96,12 @@ impl Messages {
         Self(all)
     }
 
+    /// Only those of so many bytes or more.
+    pub(super) fn of_length(mut self, least: i64) -> Self {
+        self.0.retain(|(_, from), to| *to - *from >= least);
+        self
+    }
+
     /// Which of them a packet carries bytes of.
     fn met(&self, packet: &Range) -> Option<(i64, i64)> {
         let last = self.0.range(..(packet.stream, packet.to)).next_back();
@@ -107,8 +115,8 @@ impl Messages {
     }
 }
 
-/// As [`Log::range`], for millions of events of a network.
-fn packet_range(log: &Log<'_>, row: u32) -> Option<Range> {
+/// As [`Rows::range`], for millions of events of a network.
+pub(super) fn packet_range(log: &Rows<'_>, row: u32) -> Option<Range> {
     let number = |field| log.input.events.number(row as usize, field);
     let (stream, from, bytes) = (number(1)?, number(2)?, number(3).filter(|bytes| *bytes > 0)?);
     Some(Range { stream, from, to: from.saturating_add(bytes) })
@@ -317,6 +325,11 @@ impl Slowest {
         Some(Self { port: port.to_owned(), bit_s, full, others, rows })
     }
 
+    /// Whether it was used nearly all the time.
+    pub(super) fn is_full(&self) -> bool {
+        self.full >= FULL
+    }
+
     /// `the slowest link of their way, a>b (10 Mbit/s), was 97 % full while they crossed it`.
     pub(super) fn words(&self) -> String {
         let whose = if self.others >= 0.05 {
@@ -354,7 +367,7 @@ fn united(mut spans: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
 }
 
 /// At which port.
-fn place<'c>(log: &Log<'c>, row: u32, fields: Fields) -> &'c str {
+pub(super) fn place<'c>(log: &Rows<'c>, row: u32, fields: Fields) -> &'c str {
     log.input.events.value(row as usize, fields.place).text().unwrap_or_default()
 }
 

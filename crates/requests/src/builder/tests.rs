@@ -17,13 +17,14 @@ struct Path {
     /// Of each direction, what was sent.
     sent: [u64; 2],
     acked: [u64; 2],
+    window: u16,
 }
 
 impl Path {
     fn new() -> Self {
         let host = |name: &str, address: &str| Host { name: name.into(), addresses: vec![address.parse().unwrap()] };
         let builder = Builder::new(vec![host("a", "10.0.0.1"), host("b", "10.0.0.2")]);
-        Self { builder, sent: [0; 2], acked: [0; 2] }
+        Self { builder, sent: [0; 2], acked: [0; 2], window: 60_000 }
     }
 
     fn segment(&self, way: usize, from: u64, bytes: u64, flags: &str) -> Segment {
@@ -38,7 +39,7 @@ impl Path {
             fin: flags.contains('F'),
             reset: flags.contains('R'),
             acknowledged: (!syn || way == 1).then(|| 1000 + self.acked[way] as u32),
-            window: 60_000,
+            window: self.window,
             window_scale: syn.then_some(0),
             largest_segment: None,
             ttl: 64,
@@ -167,6 +168,22 @@ fn what_is_sent_again_is_late_by_so_much() {
     let done = path.finish();
     assert_eq!((done[0].request.again, done[0].request.again_ns), (1, 200 * MS));
     assert_eq!(parts(&done[0]), [(Part::Connect, 10), (Part::There, 205), (Part::Work, 5), (Part::Back, 5)]);
+}
+
+#[test]
+fn a_window_that_is_full_holds_the_sender_back() {
+    let mut path = Path::new();
+    path.connect(0);
+    let answer =
+        |bytes: usize| [b"HTTP/1.1 200 OK\r\nContent-Length: 4461\r\n\r\n".to_vec(), vec![b'x'; bytes]].concat();
+    path.window = 3000;
+    path.send(10, 0, GET, "");
+    path.send(16, 1, &answer(2961), "");
+    path.send(22, 0, b"", ""); // What has come is read at once; it arrives 5 ms later.
+    path.send(28, 1, &vec![b'x'; 1500], "");
+    path.send(33, 0, b"", "");
+    let done = path.finish();
+    assert_eq!(done[0].response.as_ref().unwrap().window_ns, 11 * MS, "from 16 to 27");
 }
 
 #[test]

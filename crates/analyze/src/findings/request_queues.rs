@@ -1,0 +1,59 @@
+//! How long messages of requests waited in the queues of an emulated network, behind what was there before them. Without events of a
+//! network nothing is known.
+
+use super::request_network::{Fields, packet_range, place};
+use super::rows::Rows;
+use std::collections::{BTreeMap, HashMap};
+
+/// Of a message: its request's unit, and whether it is the answer.
+pub(crate) type Message = (i64, bool);
+
+/// How long the first packet of each message waited behind others, at all queues of its way together, ns: what comes behind it waits
+/// for it as well, and that is its own length. `None` where no queue was recorded.
+pub(crate) fn waits(log: &Rows<'_>) -> Option<HashMap<Message, i64>> {
+    let fields = Fields::new()?;
+    let came = log.rows("NET_ENQUEUE");
+    if came.is_empty() {
+        return None;
+    }
+    let beginnings = beginnings(log);
+    let number = |row: u32, field| log.input.events.number(row as usize, field).unwrap_or(0);
+    // Packets that carry a first byte, by where and which: when it came, what of its wait is for others, and whose it is.
+    let mut carries: HashMap<(&str, i64), (u64, f64, Vec<Message>)> = HashMap::new();
+    for row in came {
+        let Some(range) = packet_range(log, *row) else { continue };
+        let begins = beginnings.range((range.stream, range.from)..(range.stream, range.to));
+        let messages: Vec<Message> = begins.map(|(_, message)| *message).collect();
+        if !messages.is_empty() {
+            let (queued, own) = (number(*row, fields.queued), number(*row, fields.length));
+            let before = (queued - own).max(0) as f64 / queued.max(1) as f64;
+            carries.insert((place(log, *row, fields), number(*row, fields.number)), (log.at(*row), before, messages));
+        }
+    }
+    // The copy that came last at a place is the one that arrived.
+    let mut by_place: HashMap<(Message, &str), i64> = HashMap::new();
+    for row in log.rows("NET_DEQUEUE") {
+        let at = place(log, *row, fields);
+        let Some((came, before, messages)) = carries.get(&(at, number(*row, fields.number))) else { continue };
+        let waited = (before * log.at(*row).saturating_sub(*came) as f64) as i64;
+        by_place.extend(messages.iter().map(|message| ((*message, at), waited)));
+    }
+    let mut waits = HashMap::new();
+    for ((message, _), waited) in by_place {
+        *waits.entry(message).or_default() += waited;
+    }
+    Some(waits)
+}
+
+/// Where messages begin: stream and offset.
+fn beginnings(log: &Rows<'_>) -> BTreeMap<(i64, i64), Message> {
+    let mut beginnings = BTreeMap::new();
+    for (keyword, is_answer) in [("APP_CALL", false), ("APP_REPLY", true)] {
+        for row in log.rows(keyword) {
+            if let (Some(unit), Some(range)) = (log.number(*row, "unit"), log.range(*row)) {
+                beginnings.insert((range.stream, range.from), (unit, is_answer));
+            }
+        }
+    }
+    beginnings
+}
