@@ -68,6 +68,7 @@ mod tests {
         let mut many = lines(1000);
         many.lines[501].outcome = Outcome::NeverArrived { after: 0 };
         let finding = Finding {
+            takes: None,
             kind: "queue_drop",
             sentence: String::new(),
             confidence: 1.0,

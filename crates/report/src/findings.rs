@@ -103,6 +103,7 @@ pub fn findings_json(run: &str, complete: bool, findings: &[Finding]) -> Value {
             "sentence": finding.sentence,
             "confidence": finding.confidence,
             "share": finding.share,
+            "takes": finding.takes,
             "evidence": finding.evidence.iter().map(evidence).collect::<Vec<_>>(),
             "tries": finding.tries.iter().map(|advice| &advice.what).collect::<Vec<_>>(),
             "expected": finding.tries.iter().enumerate().filter_map(expected).collect::<Vec<_>>(),
@@ -119,6 +120,7 @@ mod tests {
 
     fn finding() -> Finding {
         Finding {
+            takes: None,
             kind: "queue_drop",
             sentence: "the queue before x>b drops packets".into(),
             confidence: 0.95,

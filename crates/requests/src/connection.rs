@@ -410,7 +410,12 @@ impl Connection {
         let is_unanswered = kind == Kind::Call && ends[0].is_some() && void.is_some_and(is_unanswered);
         let closed = self.ways[asks as usize].closed_ns.or(self.ways[1 - asks as usize].reset_ns);
         let of_stream = (void == Some(RESET_BEFORE)).then_some(over_ns);
-        let gave_up = of_stream.or(too_late).or(closed).filter(|_| is_unanswered);
+        let mut gave_up = of_stream.or(too_late).or(closed).filter(|_| is_unanswered);
+        let mut kind = kind;
+        let until = gave_up.unwrap_or(self.last_ns);
+        if is_unanswered && request.as_ref().is_some_and(|request| self.wants_no_answer(asks, request, until)) {
+            (kind, void, gave_up) = (Kind::OneWay, None, None);
+        }
         let (client, server) = (self.ends[asks as usize].clone(), self.ends[1 - asks as usize].clone());
         let connect = self.syn_ns.zip(self.established_ns).filter(|_| self.is_first);
         let mut exchange = Exchange {
@@ -455,6 +460,14 @@ impl Connection {
         let way = &self.ways[1 - reads];
         let is_behind = self.open.len() > MOST_UNREAD;
         self.sockets[reads] && !is_behind && self.ways[reads].closed_ns.is_none() && way.read.end() < end
+    }
+
+    /// Whether a side of which nobody knows what it speaks goes on sending until it closes, and nobody ever says anything to it.
+    fn wants_no_answer(&self, side: Direction, request: &Message, until: u64) -> bool {
+        let is_silent = self.ways[1 - side as usize].left.end() == 0 && self.ways[1 - side as usize].told == 0;
+        let goes_on =
+            request.left.is_some_and(|(first, last)| until.saturating_sub(last) <= last.saturating_sub(first));
+        !self.conversation.is_exact() && is_silent && goes_on
     }
 
     /// When a side closed that takes nothing any more: it resets the connection when something comes.

@@ -1,6 +1,8 @@
 //! Which requests were made for which others: those that a server makes while it has a request. Told by the thread, or by the process
 //! and the time with less certainty; where several could be meant, none is.
 
+use std::collections::HashMap;
+
 /// A request as far as that needs it: who asks, who answers, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
@@ -24,8 +26,12 @@ pub struct Span {
 pub const BY_THREAD: u32 = 980_000;
 /// The process is, and had no other request at that time.
 pub const BY_PROCESS: u32 = 850_000;
+/// Several could be meant, and the thread read one of them alone since it asked last.
+pub const BY_TURN: u32 = 900_000;
 /// Only the host and the time are.
 pub const BY_TIME: u32 = 600_000;
+/// What happens within this is right behind.
+const RIGHT_BEHIND_NS: u64 = 2_000_000;
 /// Requests that a host has at the same time, at most; beyond that none is told by time.
 const MOST: usize = 4096;
 
@@ -37,28 +43,31 @@ pub fn parents(spans: &[Span]) -> Vec<(i64, i64, u32)> {
     let mut asked: Vec<&Span> = spans.iter().filter(|span| span.client_host.is_some()).collect();
     asked.sort_unstable_by_key(|span| span.asked.0);
     let (mut next, mut open, mut found) = (0, Vec::<&Span>::new(), Vec::new());
+    // When each thread asked last.
+    let mut last: HashMap<(Option<usize>, u32), u64> = HashMap::new();
     for child in asked {
         while next < served.len() && served[next].served.0 <= child.asked.0 {
             open.push(served[next]);
             next += 1;
         }
         open.retain(|span| span.served.1 >= child.asked.0);
+        let asked_before = last.insert((child.client_host, child.client.0), child.asked.0).unwrap_or(0);
         if open.len() > MOST {
             continue;
         }
         let holds = |span: &&&Span| {
             span.server_host == child.client_host && span.unit != child.unit && span.served.1 >= child.asked.1
         };
-        found.extend(parent(child, &open.iter().filter(holds).copied().collect::<Vec<_>>()));
+        found.extend(parent(child, &open.iter().filter(holds).copied().collect::<Vec<_>>(), asked_before));
     }
     found
 }
 
-fn parent(child: &Span, candidates: &[&Span]) -> Option<(i64, i64, u32)> {
+fn parent(child: &Span, candidates: &[&Span], asked_before: u64) -> Option<(i64, i64, u32)> {
     let (thread, process) = child.client;
     let only = |kept: Vec<&&Span>, ppm: u32| match kept[..] {
         [one] => Some((child.unit, one.unit, ppm)),
-        _ => None,
+        _ => in_turn(child, &kept, asked_before).map(|one| (child.unit, one.unit, BY_TURN)),
     };
     if thread != 0 {
         let same =
@@ -70,6 +79,15 @@ fn parent(child: &Span, candidates: &[&Span]) -> Option<(i64, i64, u32)> {
         return only(same, BY_PROCESS);
     }
     only(candidates.iter().filter(|span| span.server.2 == 0).collect(), BY_TIME)
+}
+
+/// Of several requests that a server has, the only one that its thread read since it asked last: who does one thing after the
+/// other passes a request on when it has read it.
+fn in_turn<'s>(child: &Span, candidates: &[&&'s Span], asked_before: u64) -> Option<&'s Span> {
+    let since = |span: &&&&Span| span.served.0 >= asked_before && child.asked.0 - span.served.0 <= RIGHT_BEHIND_NS;
+    let read: Vec<&'s Span> = candidates.iter().filter(since).map(|span| **span).collect();
+    let [one] = read[..] else { return None };
+    Some(one)
 }
 
 #[cfg(test)]
@@ -103,5 +121,18 @@ mod tests {
         let inner = Span { client: (0, 0), ..span(3, 10, 2, (20, 40), (25, 35)) };
         assert_eq!(parents(&[outer(1), inner]), [(3, 1, BY_TIME)]);
         assert_eq!(parents(&[outer(1), outer(2), inner]), []);
+    }
+
+    #[test]
+    fn who_passes_requests_on_in_turn_asks_right_behind_each() {
+        const MS: u64 = 1_000_000;
+        // One thread reads two requests, passes each on at once, gets both answers and passes them back.
+        let outer = |unit, from: u64| span(unit, 5, 10, (from, from + 62 * MS), (from + MS / 10, from + 61 * MS));
+        let inner = |unit, from: u64| span(unit, 10, 2, (from + MS / 5, from + 60 * MS), (from + MS, from + 59 * MS));
+        let all = [outer(1, 0), outer(2, MS / 2), inner(3, 0), inner(4, MS / 2)];
+        assert_eq!(parents(&all), [(3, 1, BY_THREAD), (4, 2, BY_TURN)]);
+        // A second one of either cannot be told from the other's.
+        let later = Span { asked: (MS, 30 * MS), ..inner(5, 0) };
+        assert_eq!(parents(&[&all[..], &[later]].concat()).len(), 2);
     }
 }

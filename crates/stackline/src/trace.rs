@@ -463,7 +463,8 @@ fn report(flags: &flags::Trace, done: &Done) -> Result<()> {
     let (first, others) = findings.split_at(findings.len().min(1));
     output::print(&stackline_report::findings(&plan, first))?;
     if !others.is_empty() {
-        output::say(&format_args!("and {} more: `stackline diagnose {run}`", others.len()));
+        let kinds: Vec<&str> = others.iter().map(|finding| finding.kind).collect();
+        output::say(&format_args!("and {} more ({}): `stackline diagnose {run}`", others.len(), kinds.join(", ")));
     }
     output::say(&format_args!(
         "kept in {}; see `stackline lifelines {run}`, `diagnose {run}`, `open {run}`",

@@ -28,6 +28,23 @@ pub struct Finding {
     pub tries: Vec<Advice>,
     /// Which measurement it is about, by index in the plan; `None` for the whole run.
     pub measurement: Option<usize>,
+    /// What it takes of the time of requests that were traced, where it is about those.
+    pub takes: Option<Takes>,
+}
+
+/// What a cause takes of the time of requests that were traced.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Takes {
+    /// How many requests have some of it, at the place that is named.
+    pub requests: u64,
+    /// Of how many.
+    pub of_requests: u64,
+    /// All of its time, s.
+    pub total_s: f64,
+    /// Of each of those requests, s.
+    pub each_s: f64,
+    /// What all requests take that no other was made for, s: without it they take so much less.
+    pub of_s: f64,
 }
 
 /// What would make it better.

@@ -40,6 +40,6 @@ impl Kind {
     /// A finding of this kind about the whole run.
     pub(crate) fn of_run(&self, share: f64, confidence: f64, sentence: String) -> Finding {
         let (evidence, tries) = (Vec::new(), Vec::new());
-        Finding { kind: self.name, sentence, confidence, share, evidence, tries, measurement: None }
+        Finding { kind: self.name, sentence, confidence, share, evidence, tries, measurement: None, takes: None }
     }
 }

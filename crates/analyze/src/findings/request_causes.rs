@@ -2,7 +2,7 @@
 //! of how many requests, and what the whole would take without it.
 
 use super::attempts::{Retry, failure};
-use super::finding::{Evidence, Finding, LEAST, counted, percent};
+use super::finding::{Evidence, Finding, LEAST, Takes, counted, percent};
 use super::kind::{Find, Kind};
 use super::log::Log;
 use super::observed::time;
@@ -73,8 +73,22 @@ impl Worst<'_> {
         self.cost.ns as f64 / real(self.cost.requests.max(1))
     }
 
+    fn takes(&self) -> Takes {
+        Takes {
+            requests: self.cost.requests,
+            of_requests: self.calls(),
+            total_s: self.cost.ns as f64 / 1e9,
+            each_s: self.each() / 1e9,
+            of_s: self.costs.total_ns as f64 / 1e9,
+        }
+    }
+
+    fn calls(&self) -> u64 {
+        self.costs.requests.iter().filter(|request| request.is_call).count() as u64
+    }
+
     fn of_all(&self) -> String {
-        let all = self.costs.requests.iter().filter(|request| request.is_call).count() as u64;
+        let all = self.calls();
         let elsewhere = self.costs.of_cause(self.cause) - self.cost.ns;
         let more = match elsewhere > self.cost.ns / 20 {
             true => format!("; the same elsewhere, {} in all", time(elsewhere as f64)),
@@ -121,12 +135,9 @@ fn found(kind: &Kind, log: &Log<'_>, worst: &Worst<'_>, confidence: f64, sentenc
     let doubt = if costs.requests.iter().all(|request| request.exact) { 1.0 } else { 0.9 };
     let those = log.evidence(worst.of_all(), &rows);
     let (from_ns, to_ns) = (those.from_ns, those.to_ns);
-    kind.of_run(worst.share.min(1.0), confidence * doubt, sentence).because(those).because(Evidence {
-        what: without,
-        from_ns,
-        to_ns,
-        ..Evidence::default()
-    })
+    let found = kind.of_run(worst.share.min(1.0), confidence * doubt, sentence);
+    let found = Finding { takes: Some(worst.takes()), ..found };
+    found.because(those).because(Evidence { what: without, from_ns, to_ns, ..Evidence::default() })
 }
 
 fn unanswered(log: &Log<'_>) -> Option<Finding> {

@@ -12,6 +12,11 @@ use std::path::Path;
 /// Where the private files are made: an existing directory that nothing needs before it is mounted anew.
 const STAGING: &str = "/proc";
 const NOTHING: Option<&str> = None;
+/// Which name servers are asked.
+const RESOLVERS: &str = "/etc/resolv.conf";
+/// Names come from the file alone, or from name servers too.
+const FILES: &str = "hosts: files";
+const FILES_AND_SERVERS: &str = "hosts: files dns";
 
 /// Replaces the machine's files by the private ones. Returns descriptions of what failed.
 pub(super) fn private_files(hosts: &[HostHandle]) -> io::Result<Vec<String>> {
@@ -22,9 +27,14 @@ pub(super) fn private_files(hosts: &[HostHandle]) -> io::Result<Vec<String>> {
     if let Err(error) = replace("/etc/hosts", &names(hosts)) {
         notes.push(format!("programs know the hosts by address only: /etc/hosts cannot be replaced ({error})"));
     }
-    // Names come from that file alone: daemons would return the machine's names, and name servers cannot be reached
-    // from the network, so queries for anything else (an IPv6 address, say) would take many seconds.
-    if let Some(switch) = fs::read_to_string("/etc/nsswitch.conf").ok().and_then(|text| files_only(&text)) {
+    // Daemons would return the machine's names, and its name servers cannot be reached from the network: queries for anything else
+    // (an IPv6 address, say) would take many seconds. Without any, this host itself is asked, and refuses at once unless it serves
+    // names; a program may write one of the network's into its own file.
+    let asks = match replace(RESOLVERS, "# no name server but this host; `nameserver ADDRESS` names one\n") {
+        Ok(()) => FILES_AND_SERVERS,
+        Err(_) => FILES,
+    };
+    if let Some(switch) = fs::read_to_string("/etc/nsswitch.conf").ok().and_then(|text| with_hosts(&text, asks)) {
         replace("/etc/nsswitch.conf", &switch)?;
     }
     if Path::new("/run/nscd/socket").exists() {
@@ -60,15 +70,14 @@ fn names(hosts: &[HostHandle]) -> String {
     text
 }
 
-/// The same text with files alone for host names; `None` when nothing has to change.
-fn files_only(text: &str) -> Option<String> {
-    const ALONE: &str = "hosts: files";
+/// The same text with that line for host names; `None` when nothing has to change.
+fn with_hosts(text: &str, asks: &str) -> Option<String> {
     let is_hosts = |line: &str| line.trim_start().starts_with("hosts:");
     let old = text.lines().find(|line| is_hosts(line))?;
-    if old.split_whitespace().eq(ALONE.split_whitespace()) {
+    if old.split_whitespace().eq(asks.split_whitespace()) {
         return None;
     }
-    let line = |line| if is_hosts(line) { ALONE } else { line };
+    let line = |line| if is_hosts(line) { asks } else { line };
     Some(text.lines().map(line).collect::<Vec<_>>().join("\n") + "\n")
 }
 
@@ -77,10 +86,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_come_from_files_alone() {
-        assert_eq!(files_only("passwd: files\nhosts: files\n"), None);
-        assert_eq!(files_only("passwd: files\n"), None);
-        let text = files_only("hosts: resolve [!UNAVAIL=return] files\npasswd: x\n");
-        assert_eq!(text.as_deref(), Some("hosts: files\npasswd: x\n"));
+    fn names_come_from_files_first() {
+        assert_eq!(with_hosts("passwd: files\nhosts: files\n", FILES), None);
+        assert_eq!(with_hosts("passwd: files\n", FILES), None);
+        let text = with_hosts("hosts: resolve [!UNAVAIL=return] files\npasswd: x\n", FILES_AND_SERVERS);
+        assert_eq!(text.as_deref(), Some("hosts: files dns\npasswd: x\n"));
     }
 }

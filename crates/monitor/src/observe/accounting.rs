@@ -12,6 +12,8 @@ use std::collections::{BTreeMap, VecDeque};
 #[cfg(test)]
 mod tests;
 
+/// What a call returns that ended with its time: -ETIMEDOUT.
+const TIMED_OUT: i64 = -110;
 /// Most changes that are kept of a thread; beyond that the oldest are forgotten.
 const MOST_CHANGES: usize = 1 << 16;
 /// Most threads that are kept; beyond that, new ones are not.
@@ -35,11 +37,12 @@ pub enum Place {
 /// What a thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cause {
-    /// A lock of the program or of a file: `futex` (a condition, a channel and a thread that is to end too), `flock`.
+    /// A lock of the program or of a file: `futex` (a condition, a channel and a thread that is to end too) that somebody ends,
+    /// `flock`.
     Lock,
     /// A disk: any other uninterruptible sleep (locks in the kernel too), or `fsync`, `fdatasync`, `msync`, `syncfs`.
     Disk,
-    /// Time: `nanosleep`, `clock_nanosleep`.
+    /// Time: `nanosleep`, `clock_nanosleep`, and `futex` that ends with its time.
     Sleep,
     /// A socket or another descriptor: `poll`, `select`, `epoll_wait`, `accept`, `connect`, and `recvfrom` where it is traced.
     Socket,
@@ -231,6 +234,12 @@ impl ThreadTimes {
     /// Takes an event into account. Events may come somewhat out of the order of time.
     pub fn see(&mut self, event: &ThreadEvent) {
         let Some(step) = Step::of(&event.what) else { return };
+        if let ThreadChange::Returns { call: Call::Futex | Call::FutexWait | Call::FutexWaitv, result: TIMED_OUT } =
+            event.what
+            && let Some(changes) = self.threads.get_mut(&event.thread)
+        {
+            was_a_sleep(changes, event.at_ns);
+        }
         if self.threads.len() < MOST_THREADS || self.threads.contains_key(&event.thread) {
             insert(self.threads.entry(event.thread).or_default(), event.at_ns, step);
         }
@@ -318,6 +327,19 @@ impl ThreadTimes {
     }
 }
 
+/// A wait for a lock that ended with its time, and for nothing else, was a sleep: `Thread.sleep` of Java and timed waits for
+/// conditions are made of it.
+fn was_a_sleep(changes: &mut VecDeque<Change>, until_ns: u64) {
+    let until = changes.partition_point(|change| change.at_ns <= until_ns);
+    let of_call = |change: &Change| matches!(change.step, Step::Calls(_) | Step::Returns | Step::Unseen);
+    let Some(begin) = changes.range(..until).rposition(of_call) else { return };
+    if !matches!(changes[begin].step, Step::Calls(_)) {
+        return;
+    }
+    changes[begin].step = Step::Calls(Call::ClockNanosleep);
+    stand_from(changes, begin);
+}
+
 fn push(spans: &mut Vec<Span>, span: Span) {
     spans.extend((span.from_ns < span.to_ns).then_some(span));
 }
@@ -326,13 +348,18 @@ fn push(spans: &mut Vec<Span>, span: Span) {
 fn insert(changes: &mut VecDeque<Change>, at_ns: u64, step: Step) {
     let at = changes.partition_point(|change| change.at_ns <= at_ns);
     changes.insert(at, Change { at_ns, step, stands: Standing::UNSEEN });
+    stand_from(changes, at);
+    if changes.len() > MOST_CHANGES {
+        changes.pop_front();
+    }
+}
+
+/// Says again how the thread stands after each change from that one on.
+fn stand_from(changes: &mut VecDeque<Change>, at: usize) {
     let before = at.checked_sub(1).and_then(|before| changes.get(before));
     let mut stands = before.map_or(Standing::UNSEEN, |change| change.stands);
     for change in changes.range_mut(at..) {
         stands = stands.after(change.step);
         change.stands = stands;
-    }
-    if changes.len() > MOST_CHANGES {
-        changes.pop_front();
     }
 }

@@ -109,6 +109,7 @@ pub(crate) fn few() -> Traced {
     let span = RunSpan { to_ns: ORIGIN_NS + 500_000, from_ns: ORIGIN_NS, ..RunSpan::default() };
     traced.index.runs.push(span);
     traced.findings.push(Finding {
+        takes: None,
         kind: "queue_drop",
         sentence: "Unit 3 was dropped at edge.".into(),
         confidence: 0.99,
@@ -187,6 +188,7 @@ pub(crate) fn large(count: u64) -> Traced {
     }
     let (from_ns, to_ns) = (ORIGIN_NS + count * 7_000, ORIGIN_NS + count * 7_000 + 20_000_000);
     traced.findings.push(Finding {
+        takes: None,
         kind: "queue_drop",
         sentence:
             "The queue of edge>udjat is full: it holds each data unit for 400 us of its 800 us, and drops 1 in 60."
@@ -290,6 +292,7 @@ pub(crate) fn hostile() -> Traced {
     }
     traced.lifelines.lines.push(Line { unit: Id::of(HOSTILE), count: 2, ..Line::default() });
     traced.findings.push(Finding {
+        takes: None,
         kind: "healthy",
         sentence: HOSTILE.into(),
         confidence: 1.0,

@@ -268,6 +268,21 @@ fn what_nobody_answers_is_said_to_be_so() {
 }
 
 #[test]
+fn a_stream_that_nobody_answers_is_no_request() {
+    let sent = |at_ms: &[u64], close_ms| {
+        let mut path = Path::new();
+        path.connect(0);
+        at_ms.iter().for_each(|at_ms| path.send(*at_ms, 0, b"some event\n", ""));
+        path.send(close_ms, 0, b"", "F");
+        path.finish().remove(0)
+    };
+    let stream = sent(&[10, 500, 900], 1000);
+    assert_eq!((stream.kind, stream.void), (Kind::OneWay, None));
+    let waits = sent(&[10, 20], 1000);
+    assert_eq!((waits.kind, waits.void, waits.gave_up), (Kind::Call, Some("nothing answered it"), Some(1000 * MS)));
+}
+
+#[test]
 fn an_answer_that_nobody_takes_any_more_is_none() {
     let answered = |closing: &str, refused: &str| {
         let mut path = Path::new();

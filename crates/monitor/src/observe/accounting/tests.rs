@@ -94,6 +94,19 @@ fn a_thread_woken_before_it_sleeps_goes_on() {
 }
 
 #[test]
+fn a_wait_for_a_lock_that_ends_with_its_time_is_a_sleep() {
+    let returns =
+        |at_ns, result| ThreadEvent { at_ns, thread: 1, what: ThreadChange::Returns { call: Call::Futex, result } };
+    let waits = |result| {
+        let events =
+            [runs(0), calls(1, Call::Futex), leaves(2, Left::Sleeping), ready(62), runs(63), returns(64, result)];
+        let times = seen(&events).times(1, 0, 70);
+        (times.lock_ns, times.sleep_ns)
+    };
+    assert_eq!((waits(-110), waits(0), waits(-11)), ((0, 60), (60, 0), (60, 0)));
+}
+
+#[test]
 fn a_lock_is_waited_for_while_others_work() {
     let other = |thread, event: ThreadEvent| ThreadEvent { thread, ..event };
     let mut events = a_life().to_vec();
