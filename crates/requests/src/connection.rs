@@ -464,7 +464,8 @@ impl Connection {
 
     /// Whether a side of which nobody knows what it speaks goes on sending until it closes, and nobody ever says anything to it.
     fn wants_no_answer(&self, side: Direction, request: &Message, until: u64) -> bool {
-        let is_silent = self.ways[1 - side as usize].left.end() == 0 && self.ways[1 - side as usize].told == 0;
+        let other = &self.ways[1 - side as usize];
+        let is_silent = other.left.end() == 0 && other.arrived.progress().end() == 0;
         let goes_on =
             request.left.is_some_and(|(first, last)| until.saturating_sub(last) <= last.saturating_sub(first));
         !self.conversation.is_exact() && is_silent && goes_on

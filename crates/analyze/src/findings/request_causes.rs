@@ -499,11 +499,18 @@ fn server_collects(log: &Log<'_>) -> Option<Finding> {
 
 fn server_takes(log: &Log<'_>) -> Option<Finding> {
     let knows = log.costs()?.requests.iter().any(|request| request.work.is_some());
-    let (does, confidence) = match knows {
-        true => ("waits for something that was not seen", 0.8),
-        false => ("takes its time, what with packets do not show", 0.9),
+    let (does, confidence, attempt) = match knows {
+        true => (
+            "waits for something that was not seen",
+            0.8,
+            "see what it waits for: what it asks over Unix sockets or of hosts that were not traced, a pipe, a thread of its own",
+        ),
+        false => (
+            "takes its time, what with packets do not show",
+            0.9,
+            "run `stackline trace` on the server's machine, as root: its threads show what it does",
+        ),
     };
-    let attempt = "trace it as root, so that its threads are seen; trace what it asks, too";
     of_server(&SERVER_TAKES, log, Cause::Server, does, confidence, attempt)
 }
 
@@ -595,14 +602,17 @@ pub(super) fn healthy(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
         .sum::<i64>();
     let share = way as f64 / costs.total_ns.max(1) as f64;
     let each = costs.total_ns as f64 / real(costs.roots.max(1));
+    let of_way = if share >= LEAST { format!(", of which {} is their way", percent(share)) } else { String::new() };
     let sentence = format!(
-        "nothing that could be changed holds {} up: {} each, of which {} is their way",
+        "nothing that could be changed holds {} up: {} each{of_way}",
         counted(costs.roots, "request"),
-        time(each),
-        percent(share)
+        time(each)
     );
-    let busiest = costs.requests.iter().map(|request| request.row).take(12).collect::<Vec<_>>();
-    let between =
-        costs.requests.first().map_or_else(String::new, |one| format!("{} > {}", client_name(one), server_name(one)));
+    let longest = |request: &&Request| request.times.map_or(0, |times| times.total);
+    let roots = || costs.requests.iter().filter(|request| request.is_call && request.parent.is_none());
+    let busiest = roots().map(|request| request.row).take(12).collect::<Vec<_>>();
+    let between = roots()
+        .max_by_key(longest)
+        .map_or_else(String::new, |one| format!("{} > {}", client_name(one), server_name(one)));
     Some(kind.of_run(0.0, 0.9, sentence).because(log.evidence(between, &busiest)))
 }

@@ -274,7 +274,9 @@ impl<'r> Spender<'r> {
         let window = net.window_back_ns.min(times.sending - held);
         let again = net.again_back_ns.min(times.sending + times.back - held - window);
         put(Cause::Held, server(), held);
-        put(Cause::Window, client_name(request), window);
+        // Who reads late has no room for that reason.
+        let is_late = times.client_unread > window / 2;
+        put(if is_late { Cause::SlowReader } else { Cause::Window }, client_name(request), window);
         put(Cause::Loss, pair(), again);
         let rest = times.sending + times.back - held - window - again;
         let is_large = request.bytes.1 >= LARGE;

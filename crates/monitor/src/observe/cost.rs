@@ -2,6 +2,7 @@
 //! and while they do not. It uses datagrams over loopback; what looks has to leave out these threads and ports.
 
 use crate::clock::thread_cpu_s;
+use nix::sched::CpuSet;
 use std::io;
 use std::net::UdpSocket;
 use std::sync::mpsc::{self, Receiver, SyncSender};
@@ -46,8 +47,10 @@ impl PingPong {
         answers.connect(addresses[0])?;
         asks.set_read_timeout(Some(LOST))?;
         answers.set_read_timeout(Some(LOST))?;
-        let (first, asking) = end(move || asks.send(&[0; BYTES]).and_then(|_| asks.recv(&mut [0; BYTES])))?;
-        let (second, answering) = end(move || answers.recv(&mut [0; BYTES]).and_then(|_| answers.send(&[0; BYTES])))?;
+        let core = one_core();
+        let (first, asking) = end(core, move || asks.send(&[0; BYTES]).and_then(|_| asks.recv(&mut [0; BYTES])))?;
+        let (second, answering) =
+            end(core, move || answers.recv(&mut [0; BYTES]).and_then(|_| answers.send(&[0; BYTES])))?;
         Ok(Self { threads: [first, second], ports: addresses.map(|address| address.port()), ends: [asking, answering] })
     }
 
@@ -67,11 +70,22 @@ impl PingPong {
     }
 }
 
+/// The first core that this thread may use.
+fn one_core() -> CpuSet {
+    let allowed = nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0)).unwrap_or_default();
+    let first = (0..CpuSet::count()).find(|core| allowed.is_set(*core).unwrap_or(false)).unwrap_or(0);
+    let mut one = CpuSet::new();
+    let _ = one.set(first);
+    one
+}
+
 /// A thread that does its half of a trip so many times, and measures itself.
-fn end(mut half: impl FnMut() -> io::Result<usize> + Send + 'static) -> io::Result<(u32, End)> {
+fn end(core: CpuSet, mut half: impl FnMut() -> io::Result<usize> + Send + 'static) -> io::Result<(u32, End)> {
     let (go, wait) = mpsc::sync_channel(1);
     let (tell, told) = mpsc::sync_channel(1);
     let spent = std::thread::Builder::new().name("cost".into()).spawn(move || {
+        // Both on one core: from one to another a message costs what it costs to wake that.
+        let _ = nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &core);
         let _ = tell.send(nix::unistd::gettid().as_raw().unsigned_abs());
         batches(&wait, &mut half)
     })?;

@@ -274,6 +274,9 @@ fn a_stream_that_nobody_answers_is_no_request() {
         path.connect(0);
         at_ms.iter().for_each(|at_ms| path.send(*at_ms, 0, b"some event\n", ""));
         path.send(close_ms, 0, b"", "F");
+        path.send(close_ms + 6, 1, b"", "F");
+        path.acked[0] += 1; // An end has a sequence number too.
+        path.send(close_ms + 12, 0, b"", "");
         path.finish().remove(0)
     };
     let stream = sent(&[10, 500, 900], 1000);
