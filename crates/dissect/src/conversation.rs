@@ -18,7 +18,7 @@
 //! | [`postgres`] | PostgreSQL |
 //! | `texts` | texts of prepared statements |
 //! | [`resp`] | RESP2 and RESP3, of Redis |
-//! | [`tls`] | TLS: its handshake, then by turns |
+//! | [`tls`] | TLS: its handshake, then by turns, or what is within where its secrets are known |
 
 pub mod connection;
 pub mod dns;
@@ -153,6 +153,11 @@ pub trait Dissector: fmt::Debug + Send {
     /// The protocol's name, such as `HTTP/1.1`; it may become another one while it goes on.
     fn protocol(&self) -> &'static str;
 
+    /// The name of the protocol of one exchange, where a connection speaks several.
+    fn protocol_of(&self, _kind: Kind, _number: u64) -> &'static str {
+        self.protocol()
+    }
+
     /// Whether a message that is not whole yet is known to be one: then silence is not its end. [`turns`] is never sure.
     fn is_exact(&self) -> bool {
         true
@@ -161,6 +166,19 @@ pub trait Dissector: fmt::Debug + Send {
     /// Bytes that it holds of what was said, and of exchanges that are not whole. It is bounded, whatever was said.
     fn held(&self) -> usize {
         0
+    }
+}
+
+impl Found {
+    /// Which exchange it is about.
+    #[must_use]
+    pub const fn exchange(&self) -> u64 {
+        let (Self::Begins { exchange, .. }
+        | Self::Named { exchange, .. }
+        | Self::Part { exchange, .. }
+        | Self::Ends { exchange, .. }
+        | Self::Void { exchange, .. }) = self;
+        *exchange
     }
 }
 

@@ -5,6 +5,7 @@
 
 use crate::connection::{Connection, Passing};
 use crate::exchange::{Exchange, Message, Place};
+use stackline_dissect::conversation::tls::secrets::Secrets;
 use stackline_dissect::conversation::{Kind, UNANSWERED, dns};
 use stackline_dissect::segment::{Carried, Datagram, Segment, of_ip};
 use stackline_events::unit::Direction;
@@ -122,6 +123,7 @@ pub struct Builder {
     /// Which connection has which number, where others want to know it.
     origins: Option<BTreeMap<Origin, u32>>,
     unknown: Unknown,
+    secrets: Option<Secrets>,
 }
 
 impl Builder {
@@ -138,7 +140,15 @@ impl Builder {
             next_flow: 0,
             origins: None,
             unknown: Unknown::default(),
+            secrets: None,
         }
+    }
+
+    /// TLS is opened with those secrets, of which more may be learnt while it goes on.
+    #[must_use]
+    pub fn with_secrets(mut self, secrets: Secrets) -> Self {
+        self.secrets = Some(secrets);
+        self
     }
 
     /// Remembers of every connection on a network how it began, for those who number the same connections otherwise.
@@ -281,7 +291,7 @@ impl Builder {
         let flow = key.flow.unwrap_or(self.next_flow);
         self.next_flow += u32::from(key.flow.is_none());
         self.remember(&key, way, segment, flow);
-        let mut connection = Connection::new(flow, places, !segment.syn);
+        let mut connection = Connection::new(flow, places, !segment.syn, self.secrets.clone());
         connection.seen_at = seen_at;
         self.unknown.midway += u64::from(!segment.syn);
         connection.lookup = client_host.and_then(|host| self.take_lookup(host, at_ns));

@@ -6,6 +6,7 @@
 use crate::exchange::{Exchange, Message, Place};
 use crate::progress::{Arrivals, Progress};
 use stackline_dissect::conversation::connection::Conversation;
+use stackline_dissect::conversation::tls::secrets::Secrets;
 use stackline_dissect::conversation::{Found, Kind, MOST_WAITING, RESET_BEFORE, Role, UNANSWERED, is_unanswered};
 use stackline_dissect::position::Position;
 use stackline_dissect::segment::Segment;
@@ -129,14 +130,14 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(flow: u32, ends: [Place; 2], midway: bool) -> Self {
+    pub(crate) fn new(flow: u32, ends: [Place; 2], midway: bool, secrets: Option<Secrets>) -> Self {
         let port = ends[1].address.port();
         Self {
             flow,
             ends,
             seen_at: None,
             told_at: None,
-            conversation: Conversation::new(port),
+            conversation: Conversation::new(port).with_secrets(secrets),
             ways: Default::default(),
             open: BTreeMap::new(),
             syn_ns: None,
@@ -422,7 +423,7 @@ impl Connection {
             flow: self.flow,
             number,
             kind,
-            protocol: self.conversation.protocol().unwrap_or("by turns"),
+            protocol: self.conversation.protocol_of(kind, number).unwrap_or("by turns"),
             exact: self.conversation.is_exact(),
             name,
             status,

@@ -3,7 +3,8 @@
 use super::opening::Opening;
 use super::protocols::{self, ENOUGH};
 use super::reassembly::{Piece, Reassembly};
-use super::{Dissector, Found};
+use super::tls::secrets::Secrets;
+use super::{Dissector, Found, Kind, tls};
 use stackline_events::unit::Direction;
 
 /// What came before the protocol was known.
@@ -29,8 +30,8 @@ pub struct Conversation {
 
 #[derive(Debug)]
 enum Speaks {
-    /// It is not known yet: what came so far.
-    Unknown(Vec<Early>),
+    /// It is not known yet: what came so far, and the secrets with which TLS is opened, if there are any.
+    Unknown(Vec<Early>, Option<Secrets>),
     Known(Box<dyn Dissector>),
 }
 
@@ -38,7 +39,13 @@ impl Conversation {
     /// Of a connection to that port, from its first byte on.
     #[must_use]
     pub fn new(port: u16) -> Self {
-        Self { sides: Default::default(), speaks: Speaks::Unknown(Vec::new()), port }
+        Self { sides: Default::default(), speaks: Speaks::Unknown(Vec::new(), None), port }
+    }
+
+    /// TLS is opened with those secrets, as far as they are known when it is looked at.
+    #[must_use]
+    pub fn with_secrets(self, secrets: Option<Secrets>) -> Self {
+        Self { speaks: Speaks::Unknown(Vec::new(), secrets), ..self }
     }
 
     /// A segment of `length` bytes of one side, of which `bytes` were captured.
@@ -67,8 +74,17 @@ impl Conversation {
     #[must_use]
     pub fn protocol(&self) -> Option<&'static str> {
         match &self.speaks {
-            Speaks::Unknown(_) => None,
+            Speaks::Unknown(..) => None,
             Speaks::Known(dissector) => Some(dissector.protocol()),
+        }
+    }
+
+    /// The same of one exchange, where a connection speaks several.
+    #[must_use]
+    pub fn protocol_of(&self, kind: Kind, number: u64) -> Option<&'static str> {
+        match &self.speaks {
+            Speaks::Unknown(..) => None,
+            Speaks::Known(dissector) => Some(dissector.protocol_of(kind, number)),
         }
     }
 
@@ -83,7 +99,7 @@ impl Conversation {
     pub fn held(&self) -> usize {
         let behind: usize = self.sides.iter().map(Reassembly::held).sum();
         let own = match &self.speaks {
-            Speaks::Unknown(early) => early.iter().map(Early::held).sum(),
+            Speaks::Unknown(early, _) => early.iter().map(Early::held).sum(),
             Speaks::Known(dissector) => dissector.held(),
         };
         behind + own
@@ -101,8 +117,8 @@ impl Speaks {
         match (self, piece) {
             (Self::Known(dissector), Piece::Bytes(at, bytes)) => dissector.bytes(side, *at, bytes, found),
             (Self::Known(dissector), Piece::Unseen(at, count)) => dissector.unseen(side, *at, *count, found),
-            (unknown @ Self::Unknown(_), piece) => {
-                if let Self::Unknown(early) = unknown {
+            (unknown @ Self::Unknown(..), piece) => {
+                if let Self::Unknown(early, _) = unknown {
                     early.push(match piece {
                         Piece::Bytes(at, bytes) => Early::Bytes(side, *at, bytes.to_vec()),
                         Piece::Unseen(at, count) => Early::Unseen(side, *at, *count),
@@ -115,7 +131,7 @@ impl Speaks {
 
     /// Chooses a dissector where enough is known, or no more will be, and gives it all that came so far.
     fn decide(&mut self, port: u16, last: bool, found: &mut Vec<Found>) {
-        let Self::Unknown(early) = self else { return };
+        let Self::Unknown(early, secrets) = self else { return };
         let first = |side: Direction| {
             let mut bytes = Vec::new();
             for early in &*early {
@@ -132,6 +148,9 @@ impl Speaks {
         let (there, back) = (first(Direction::There), first(Direction::Back));
         let opening = Opening { there: &there, back: &back, port };
         let Some(mut dissector) = protocols::recognise(&opening, last) else { return };
+        if let Some(secrets) = secrets.take().filter(|_| tls::is_client_hello(&there)) {
+            dissector = Box::new(tls::deciphered::Deciphered::new(secrets, port));
+        }
         for early in early.drain(..) {
             match early {
                 Early::Bytes(side, at, bytes) => dissector.bytes(side, at, &bytes, found),

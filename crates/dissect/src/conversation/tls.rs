@@ -1,5 +1,5 @@
 //! TLS 1.2 and 1.3 (RFC 5246, RFC 8446): its handshake by the heads of records and what the two hellos say in clear, then application
-//! data by turns of records. Nothing is deciphered. In TLS 1.3 the client's Finished is told by its length, and two first records of
+//! data by turns of records. Nothing is deciphered ([`deciphered`] does where secrets are known). In TLS 1.3 the client's Finished is told by its length, and two first records of
 //! the server that are of one length are session tickets, no response; a last record of an alert's length is an alert. Data that a
 //! client sends early are not told.
 
@@ -8,6 +8,10 @@ use super::turns::Turns;
 use super::{Dissector, Found, Kind, LONGEST_HEAD, Role, name_of, renumber};
 use crate::conversation::opening::{Opening, Verdict};
 use stackline_events::unit::Direction;
+
+pub(super) mod deciphered;
+mod keys;
+pub mod secrets;
 
 const CHANGE_CIPHER_SPEC: u8 = 20;
 const ALERT: u8 = 21;
@@ -40,6 +44,11 @@ pub(super) fn recognise(opening: &Opening<'_>) -> Verdict {
         [HANDSHAKE, 3, ..] if opening.there.len() <= HEAD => Verdict::Perhaps,
         _ => Verdict::No,
     }
+}
+
+/// Whether the first bytes of a side are those of a ClientHello's record.
+pub(super) fn is_client_hello(there: &[u8]) -> bool {
+    recognise(&Opening { there, back: &[], port: 0 }) == Verdict::Yes
 }
 
 /// One connection.
@@ -511,6 +520,8 @@ fn server_name(value: &[u8]) -> Option<String> {
 /// What a ServerHello chooses.
 struct ServerHello<'b> {
     version: usize,
+    random: [u8; 32],
+    suite: u16,
     session: &'b [u8],
     key_known: bool,
     retry: bool,
@@ -522,9 +533,11 @@ impl<'b> ServerHello<'b> {
         let (kind, length) = (fields.number(1)?, fields.number(3)?);
         let mut fields = Fields(fields.take(length).filter(|_| kind == 2)?);
         let mut version = fields.number(2)?;
-        let retry = fields.take(32)?.starts_with(&RETRY);
+        let random: [u8; 32] = fields.take(32)?.try_into().ok()?;
+        let retry = random.starts_with(&RETRY);
         let session = fields.vector(1)?;
-        fields.take(3)?;
+        let suite = u16::try_from(fields.number(2)?).ok()?;
+        fields.take(1)?;
         let mut extensions = Fields(fields.vector(2).unwrap_or_default());
         let mut key_known = false;
         while let (Some(kind), Some(value)) = (extensions.number(2), extensions.vector(2)) {
@@ -534,7 +547,7 @@ impl<'b> ServerHello<'b> {
                 _ => {}
             }
         }
-        Some(Self { version, session, key_known, retry })
+        Some(Self { version, random, suite, session, key_known, retry })
     }
 }
 
