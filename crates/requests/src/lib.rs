@@ -24,3 +24,4 @@ pub mod progress;
 
 pub use builder::{Builder, Door, Host, SocketEvent, Unknown};
 pub use exchange::Exchange;
+pub use stackline_dissect::conversation::tls::secrets::Secrets;

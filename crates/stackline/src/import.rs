@@ -11,6 +11,7 @@ use crate::output;
 use ended::Ending;
 use stackline_core::trace::{Import, Index};
 use stackline_exchange::capture::Options;
+use stackline_requests::Secrets;
 use stackline_runs::events::{Intake, Log, Taken, read_index, write_index};
 use stackline_runs::{Run, RunDirectory, runs_root};
 use std::collections::BTreeMap;
@@ -149,7 +150,9 @@ fn fill(
         import.hosts = came.filter(|(_, count)| *count > 0).collect();
         imports.push(import);
     }
-    let options = Options { contents: flags.keep_contents, asked: !flags.log.is_empty(), ..Options::default() };
+    let secrets = flags.keys.as_deref().map(secrets).transpose()?;
+    let options =
+        Options { contents: flags.keep_contents, asked: !flags.log.is_empty(), secrets, ..Options::default() };
     let told = formats::tell(shared.captures, &mut intake, &mut imports, &flags.clock, options)?;
     if imports.iter().all(|import| import.events == 0) {
         return Err(without_events(&logs));
@@ -181,6 +184,18 @@ fn fill(
 }
 
 const FORMS: &str = "docs/EVENTS.md has the forms that are read, `--as` chooses one";
+
+/// Secrets of TLS sessions from a file as programs write it (`SSLKEYLOGFILE`).
+fn secrets(path: &Path) -> Result<Secrets> {
+    let text = fs::read_to_string(path)
+        .map_err(|error| Error::input(format!("{} cannot be read: {error}", path.display())))?;
+    let secrets = Secrets::default();
+    if secrets.learn(&text) == 0 {
+        return Err(Error::input(format!("{} has no secrets of TLS sessions", path.display()))
+            .hint("programs write such a file where the variable SSLKEYLOGFILE names one"));
+    }
+    Ok(secrets)
+}
 
 /// Whether it is a device, which may never end; a terminal ends when its user says so.
 fn is_endless(file: &File) -> io::Result<bool> {

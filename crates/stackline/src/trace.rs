@@ -1,6 +1,7 @@
 //! `stackline trace`: programs that are not ours, as they are, on hosts of an emulated network or here: their requests as a run,
 //! with what limits them.
 
+mod keys;
 mod programs;
 mod queues;
 mod recorder;
@@ -14,6 +15,7 @@ use crate::flags::See;
 use crate::net;
 use crate::output;
 use crate::run::listen_for_ctrl_c;
+use keys::KeyLog;
 use programs::{HERE, Program, Running};
 use queues::{OnNetwork, Queues};
 use recorder::Recorder;
@@ -161,6 +163,7 @@ pub(crate) fn one(text: &flags::Text, host: &str, command: &[OsString]) -> Resul
         duration: None,
         see: See::Calls,
         keep_contents: false,
+        decipher: false,
         name: "trace".into(),
         json: false,
         tries: Vec::new(),
@@ -187,11 +190,14 @@ struct Stage {
     hosts: Vec<Host>,
     /// The network's hosts, where it is one.
     network: Option<OnNetwork>,
+    /// Where programs write the secrets of their TLS sessions, if they are asked to.
+    keys: Option<KeyLog>,
 }
 
 impl Stage {
     fn of(flags: &flags::Trace, programs: &[Program]) -> Result<Self> {
-        let Some(on) = &flags.on else { return Self::here(programs) };
+        let keys = KeyLog::of(flags.decipher)?;
+        let Some(on) = &flags.on else { return Self::here(programs, keys) };
         let word = on.to_string_lossy().into_owned();
         let text = flags::Text { spec: Some(on.clone()), ..flags::Text::default() };
         let first = programs.first().map_or("", |program| program.host.as_str());
@@ -210,10 +216,10 @@ impl Stage {
             .iter()
             .map(|host| Door { name: host.name.clone(), net: Some((host.net.clone(), host.user.clone())) });
         let hosts = handles.iter().map(|host| Host { name: host.name.clone(), addresses: vec![host.address.into()] });
-        Ok(Self { doors: doors.collect(), hosts: hosts.collect(), network: Some(network) })
+        Ok(Self { doors: doors.collect(), hosts: hosts.collect(), network: Some(network), keys })
     }
 
-    fn here(programs: &[Program]) -> Result<Self> {
+    fn here(programs: &[Program], keys: Option<KeyLog>) -> Result<Self> {
         if let Some(other) = programs.iter().find(|program| program.host != HERE) {
             return Err(Error::input(format!("{} is no host: there is no network", other.host))
                 .hint("--on NETWORK names the network; `here` is this machine"));
@@ -227,11 +233,19 @@ impl Stage {
         };
         let addresses = addresses.filter_map(ip).collect();
         let door = Door { name: HERE.into(), net: None };
-        Ok(Self { doors: vec![door], hosts: vec![Host { name: HERE.into(), addresses }], network: None })
+        Ok(Self { doors: vec![door], hosts: vec![Host { name: HERE.into(), addresses }], network: None, keys })
     }
 
-    /// The command of a program: itself, or entered into its host.
+    /// The command of a program: itself, or entered into its host; it writes its secrets where they are read.
     fn command(&self, program: &Program) -> Result<Command> {
+        let mut command = self.entered(program)?;
+        if let Some(keys) = &self.keys {
+            command.env(keys::VARIABLE, keys.path());
+        }
+        Ok(command)
+    }
+
+    fn entered(&self, program: &Program) -> Result<Command> {
         let Some(OnNetwork { word, .. }) = &self.network else {
             let mut command = Command::new(&program.command[0]);
             command.args(&program.command[1..]);
@@ -273,6 +287,7 @@ struct Traced {
     recorder: Recorder,
     /// What happens within the network is recorded there.
     queues: Option<Queues>,
+    keys: Option<keys::Reader>,
     notes: Vec<String>,
     spool: Spooling,
     path: std::path::PathBuf,
@@ -284,6 +299,10 @@ impl Traced {
         let is_here = stage.network.is_none();
         let only_traced = is_here && sources.has_sockets() && sources.has_threads();
         let mut recorder = Recorder::new(stage.hosts.clone(), sources.has_threads(), only_traced, flags.keep_contents);
+        let keys = stage.keys.as_ref().map(KeyLog::reader);
+        if let Some(keys) = &keys {
+            recorder = recorder.with_secrets(keys.secrets.clone());
+        }
         match flags.pid.is_empty() {
             true => recorder.who.trace_children_of(own_thread()),
             false => flags.pid.iter().for_each(|pid| recorder.who.trace(*pid)),
@@ -299,7 +318,7 @@ impl Traced {
                 None => notes.push(network.unrecorded()),
             }
         }
-        Ok(Self { sources, recorder, queues, notes, spool, path, began: Instant::now() })
+        Ok(Self { sources, recorder, queues, keys, notes, spool, path, began: Instant::now() })
     }
 
     /// Starts the programs, looks until the last of them has ended, keeps what was seen.
@@ -340,6 +359,7 @@ impl Traced {
     fn take(&mut self, end: bool) -> Result<()> {
         let now_ns = clock::now_ns();
         let (lost_packets, lost_records) = (self.sources.lost_packets, self.sources.lost_records);
+        self.keys.iter_mut().for_each(keys::Reader::read);
         let recorder = &mut self.recorder;
         self.sources.take(now_ns, end, |at_ns, seen| recorder.see(at_ns, seen))?;
         let packets = self.sources.lost_packets - lost_packets;
@@ -348,6 +368,9 @@ impl Traced {
     }
 
     fn finish(mut self, cost_s: f64, stage: &mut Stage) -> Result<Done> {
+        if let Some(keys) = self.keys.take().filter(|keys| keys.learnt > 0) {
+            self.notes.push(format!("secrets of TLS sessions were read and are not kept: {}", keys.learnt));
+        }
         let cost = self.sources.close();
         if let Some(cost) = &cost {
             self.recorder.cost(clock::now_ns(), cost);

@@ -17,6 +17,8 @@ use std::collections::BTreeSet;
 const SERVER_LEAST: f64 = 1e6;
 /// The same of the way.
 const WAY_LEAST: f64 = 5e5;
+/// The same of the way within a host.
+const WITHIN_LEAST: f64 = 1e7;
 /// From so many requests on a habit is one.
 const HABIT: u64 = 3;
 /// Requests in a row of which it is worth to say that they could be one: of those made for another one, of commands of a database, of
@@ -101,6 +103,11 @@ impl Worst<'_> {
     fn messages(&self, log: &Log<'_>) -> Messages {
         let units = self.cost.rows.iter().filter_map(|(_, row)| log.number(*row, "unit")).collect();
         Messages::of(log, &units)
+    }
+
+    /// Whether who asks and who answers are on one host.
+    fn is_within_a_host(&self) -> bool {
+        self.place.split_once(" > ").is_some_and(|(client, server)| client == server)
     }
 
     /// Most at once of its server.
@@ -332,6 +339,10 @@ fn request_window(log: &Log<'_>) -> Option<Finding> {
 
 fn request_rate(log: &Log<'_>) -> Option<Finding> {
     let worst = worst(log, Cause::Rate, WAY_LEAST)?;
+    // Within a host nothing limits the rate but its processors.
+    if worst.is_within_a_host() && worst.each() < WITHIN_LEAST {
+        return None;
+    }
     let of_place = worst.costs.requests.iter().filter(|request| pair(request) == worst.place);
     let bytes: i64 = of_place.map(|request| request.bytes.0.max(request.bytes.1)).sum();
     let rate = bytes as f64 * 8e9 / (worst.cost.ns.max(1) as f64);

@@ -11,7 +11,7 @@ use stackline_events::unit::{self, Direction};
 use stackline_events::{Table, Value};
 use stackline_requests::emit::{self, emit};
 use stackline_requests::parents::{Span, parents};
-use stackline_requests::{Builder, Door, Exchange, Unknown};
+use stackline_requests::{Builder, Door, Exchange, Secrets, Unknown};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::Read;
 
@@ -30,12 +30,14 @@ const MOST_WAYS: usize = 1 << 12;
 pub const FIRST_LOOKUP: u32 = unit::LAST_FLOW / 2;
 
 /// What is wanted.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Names of requests with all that is in them.
     pub contents: bool,
     /// Requests are remembered for logs.
     pub asked: bool,
+    /// What TLS is opened with.
+    pub secrets: Option<Secrets>,
     /// The first flow that is free for a question after a name, where it is behind [`FIRST_LOOKUP`].
     pub first_lookup: u32,
 }
@@ -171,6 +173,9 @@ impl<'r> Reader<'r> {
         let sources = captures.into_iter().map(open).collect::<Result<Vec<_>, Error>>()?;
         let source_of = |host: usize| plan.places.iter().position(|places| places.values().any(|of| *of == host));
         let mut builder = Builder::new(plan.hosts.clone());
+        if let Some(secrets) = &options.secrets {
+            builder = builder.with_secrets(secrets.clone());
+        }
         builder.number_from(options.first_lookup.max(FIRST_LOOKUP));
         let together = Together {
             plan,

@@ -28,6 +28,9 @@ pub(crate) struct Import {
     /// An access log of a server whose requests are in the captures: nginx, Apache, JSON lines or OTLP/JSON; once for each log
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Vec<PathBuf>,
+    /// Secrets of TLS sessions as programs write them (SSLKEYLOGFILE): the requests within are told
+    #[arg(long, value_name = "FILE")]
+    pub(crate) keys: Option<PathBuf>,
     /// Keep names of requests, and lines of access logs, with all that is in them
     #[arg(long)]
     pub(crate) keep_contents: bool,

@@ -34,6 +34,10 @@ pub(crate) struct Trace {
     /// Keep names of requests with all that is in them: values of queries, literals of statements
     #[arg(long)]
     pub(crate) keep_contents: bool,
+    /// Let programs write down the secrets of their TLS sessions (SSLKEYLOGFILE: OpenSSL's curl, GnuTLS, Python, Firefox), and read
+    /// the requests within; they are gone with the trace
+    #[arg(long)]
+    pub(crate) decipher: bool,
     /// Run the programs again with a link of the network changed, such as 'link client - edge 100 Mbit/s', and compare; once for each
     #[arg(long = "try", value_name = "LINK")]
     pub(crate) tries: Vec<String>,

@@ -13,7 +13,7 @@ use stackline_requests::builder::Origin;
 use stackline_requests::emit::{self, Known, Work};
 use stackline_requests::exchange::Kind;
 use stackline_requests::parents::{Span, parents};
-use stackline_requests::{Builder, Exchange, Host, SocketEvent, Unknown};
+use stackline_requests::{Builder, Exchange, Host, Secrets, SocketEvent, Unknown};
 use stackline_runs::events::{Spool, Spooling};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -79,6 +79,12 @@ impl Recorder {
             foreign: 0,
             lost_since_ns: 0,
         }
+    }
+
+    /// TLS is opened with those.
+    pub(super) fn with_secrets(mut self, secrets: Secrets) -> Self {
+        self.builder = self.builder.with_secrets(secrets);
+        self
     }
 
     /// What is seen at the doors of hosts goes there, and how connections began is remembered: the network itself is recorded.

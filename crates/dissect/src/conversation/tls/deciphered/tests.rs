@@ -221,9 +221,12 @@ fn a_record_that_was_not_seen_makes_its_request_unknown_alone() {
 const WORDS: &[&[u8]] =
     &[b"\x16\x03\x03\0\x04\x01\0\0\0", b"\x17\x03\x03\0\x02ab", b"\x14\x03\x03\0\x01\x01", b"\x15\x03\x03\0\x02\x01\0"];
 
+/// What went over a wire, and the secrets of it.
+type Kept = (Vec<(char, Vec<u8>)>, Secrets);
+
 /// A conversation of either version, made once.
-fn damaged(version: usize) -> &'static (Vec<(char, Vec<u8>)>, Secrets) {
-    static MADE: std::sync::OnceLock<[(Vec<(char, Vec<u8>)>, Secrets); 2]> = std::sync::OnceLock::new();
+fn damaged(version: usize) -> &'static Kept {
+    static MADE: std::sync::OnceLock<[Kept; 2]> = std::sync::OnceLock::new();
     let made = MADE.get_or_init(|| {
         let all = suites();
         let of = |(version, suite)| {
