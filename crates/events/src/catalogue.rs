@@ -103,6 +103,7 @@ const THREAD_TIME: &[&str] = &[
     "child_ns",
     "stopped_ns",
     "collect_ns",
+    "observer_ns",
     "other_ns",
 ];
 

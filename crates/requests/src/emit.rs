@@ -34,6 +34,8 @@ pub struct Work {
     pub stopped_ns: u64,
     /// It was held up while its process collected garbage.
     pub collect_ns: u64,
+    /// It could have computed on a core that whoever looks had.
+    pub observer_ns: u64,
     /// For something else.
     pub other_ns: u64,
 }
@@ -203,6 +205,7 @@ impl Line<'_> {
                 work.child_ns,
                 work.stopped_ns,
                 work.collect_ns,
+                work.observer_ns,
                 work.other_ns,
             ];
             let mut row = vec![Value::from(self.unit), Value::from(work.thread)];

@@ -180,6 +180,12 @@ fn is_there(pid: u32) -> bool {
     std::path::Path::new(&format!("/proc/{pid}")).exists()
 }
 
+/// The threads of this process.
+fn own_threads() -> Vec<u32> {
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    tasks.filter_map(|task| task.file_name().to_str()?.parse().ok()).collect()
+}
+
 fn own_thread() -> u32 {
     nix::unistd::gettid().as_raw().unsigned_abs()
 }
@@ -347,6 +353,7 @@ impl Traced {
     /// Takes what is seen until it is over; CPU seconds that this took.
     fn look(&mut self, over: &AtomicBool) -> Result<f64> {
         let before = stackline_monitor::clock::thread_cpu_s();
+        self.recorder.observed_by(own_threads());
         while !over.load(Ordering::Relaxed) {
             std::thread::sleep(TAKE);
             self.take(false)?;

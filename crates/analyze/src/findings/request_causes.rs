@@ -614,6 +614,11 @@ pub(super) fn healthy(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let share = way as f64 / costs.total_ns.max(1) as f64;
     let each = costs.total_ns as f64 / real(costs.roots.max(1));
     let of_way = if share >= LEAST { format!(", of which {} is their way", percent(share)) } else { String::new() };
+    let looked = costs.of_cause(Cause::Observer) as f64 / costs.total_ns.max(1) as f64;
+    let of_way = match looked >= LEAST {
+        true => format!("{of_way}; for {} they waited for cores that whoever looks had", percent(looked)),
+        false => of_way,
+    };
     let sentence = format!(
         "nothing that could be changed holds {} up: {} each{of_way}",
         counted(costs.roots, "request"),

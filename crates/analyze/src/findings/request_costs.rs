@@ -31,6 +31,8 @@ pub(crate) enum Cause {
     ChildProcess,
     Stopped,
     Collect,
+    /// Whoever looks had the core.
+    Observer,
     Server,
     SlowReader,
     /// Who asked wanted no answer any more.
@@ -319,6 +321,7 @@ impl<'r> Spender<'r> {
             (Cause::NoCore, wait.runnable),
             (Cause::Stopped, wait.stopped),
             (Cause::Collect, wait.collect),
+            (Cause::Observer, wait.observer),
         ];
         let known: i64 = parts.iter().map(|(_, ns)| ns).sum();
         let (others, _) = self.unread_by_others(request, times);
@@ -375,6 +378,7 @@ impl<'r> Spender<'r> {
             (Cause::ChildProcess, work.child),
             (Cause::Stopped, work.stopped),
             (Cause::Collect, work.collect),
+            (Cause::Observer, work.observer),
         ];
         for (cause, part) in known {
             let part = part.min(own);

@@ -78,6 +78,7 @@ pub(crate) struct Work {
     pub(crate) child: i64,
     pub(crate) stopped: i64,
     pub(crate) collect: i64,
+    pub(crate) observer: i64,
 }
 
 impl Request {
@@ -186,5 +187,6 @@ fn work(log: &Rows<'_>, row: u32) -> Work {
         child: number("child_ns"),
         stopped: number("stopped_ns"),
         collect: number("collect_ns"),
+        observer: number("observer_ns"),
     }
 }

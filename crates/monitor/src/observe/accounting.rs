@@ -7,7 +7,7 @@
 //! [`ThreadTrace`]: super::threads::ThreadTrace
 
 use super::threads::{Call, Left, ThreadChange, ThreadEvent};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 #[cfg(test)]
 mod tests;
@@ -26,6 +26,8 @@ pub enum Place {
     Running,
     /// Waiting for a core.
     Ready,
+    /// Waiting for one that whoever looks had.
+    Behind,
     /// Waiting for something else.
     Blocked(Cause),
     /// It has ended.
@@ -61,6 +63,8 @@ pub struct Times {
     pub running_ns: u64,
     /// Waiting for a core.
     pub ready_ns: u64,
+    /// Waiting for one that whoever looks had.
+    pub behind_ns: u64,
     /// Waiting for a lock.
     pub lock_ns: u64,
     /// Waiting for a disk.
@@ -85,10 +89,11 @@ impl Times {
     /// All parts together: the length of the interval.
     #[must_use]
     pub fn total_ns(&self) -> u64 {
-        let Self { running_ns, ready_ns, lock_ns, disk_ns, sleep_ns, .. } = self;
+        let Self { running_ns, ready_ns, behind_ns, lock_ns, disk_ns, sleep_ns, .. } = self;
         let Self { socket_ns, child_ns, unnamed_ns, other_ns, gone_ns, unseen_ns, .. } = self;
         running_ns
             + ready_ns
+            + behind_ns
             + lock_ns
             + disk_ns
             + sleep_ns
@@ -104,6 +109,7 @@ impl Times {
         match place {
             Place::Running => &mut self.running_ns,
             Place::Ready => &mut self.ready_ns,
+            Place::Behind => &mut self.behind_ns,
             Place::Blocked(Cause::Lock) => &mut self.lock_ns,
             Place::Blocked(Cause::Disk) => &mut self.disk_ns,
             Place::Blocked(Cause::Sleep) => &mut self.sleep_ns,
@@ -132,6 +138,8 @@ pub struct Span {
 #[derive(Clone, Debug, Default)]
 pub struct ThreadTimes {
     threads: BTreeMap<u32, VecDeque<Change>>,
+    /// The threads of whoever looks.
+    observers: BTreeSet<u32>,
 }
 
 /// A change of a thread and how it stands from then on.
@@ -154,6 +162,8 @@ enum Step {
     Runs,
     Leaves(Left),
     Ready,
+    /// It waits for a core that whoever looks has.
+    Behind,
     Calls(Call),
     Returns,
     Unseen,
@@ -186,6 +196,7 @@ impl Standing {
             Step::Runs => Self { place: Place::Running, call },
             // Woken before it slept.
             Step::Ready if place == Place::Running => self,
+            Step::Behind => Self { place: Place::Behind, call },
             Step::Ready => Self { place: Place::Ready, call },
             Step::Leaves(Left::Dead) => Self { place: Place::Gone, call: None },
             Step::Leaves(left) => Self { place: left_for(left, call), call },
@@ -240,9 +251,20 @@ impl ThreadTimes {
         {
             was_a_sleep(changes, event.at_ns);
         }
+        if let ThreadChange::Runs { after, .. } = event.what
+            && self.observers.contains(&after)
+            && let Some(changes) = self.threads.get_mut(&event.thread)
+        {
+            was_behind(changes, event.at_ns);
+        }
         if self.threads.len() < MOST_THREADS || self.threads.contains_key(&event.thread) {
             insert(self.threads.entry(event.thread).or_default(), event.at_ns, step);
         }
+    }
+
+    /// These threads look: whoever waits until one of them leaves a core waits for being looked at.
+    pub fn observed_by(&mut self, threads: impl IntoIterator<Item = u32>) {
+        self.observers.extend(threads);
     }
 
     /// Says that events between two times were lost: nothing is known of any thread from the first until its next event after the
@@ -302,7 +324,7 @@ impl ThreadTimes {
         if locked.is_empty() {
             return 0;
         }
-        let at_work = |place| matches!(place, Place::Running | Place::Ready);
+        let at_work = |place| matches!(place, Place::Running | Place::Ready | Place::Behind);
         let mut work: Vec<(u64, u64)> = others.iter().flat_map(|other| in_place(*other, at_work)).collect();
         work.sort_unstable();
         let mut sum = 0;
@@ -338,6 +360,15 @@ fn was_a_sleep(changes: &mut VecDeque<Change>, until_ns: u64) {
     }
     changes[begin].step = Step::Calls(Call::ClockNanosleep);
     stand_from(changes, begin);
+}
+
+/// A wait for a core that ended when whoever looks left it was for that.
+fn was_behind(changes: &mut VecDeque<Change>, until_ns: u64) {
+    let Some(last) = changes.partition_point(|change| change.at_ns <= until_ns).checked_sub(1) else { return };
+    if changes[last].stands.place == Place::Ready {
+        changes[last].step = Step::Behind;
+        stand_from(changes, last);
+    }
 }
 
 fn push(spans: &mut Vec<Span>, span: Span) {

@@ -46,6 +46,8 @@ pub enum ThreadChange {
     Runs {
         /// On this core.
         core: u32,
+        /// Behind that thread, 0 for none.
+        after: u32,
     },
     /// Its core goes on with another thread.
     Leaves {

@@ -196,6 +196,11 @@ impl Recorder {
         }
     }
 
+    /// These threads look.
+    pub(super) fn observed_by(&mut self, threads: impl IntoIterator<Item = u32>) {
+        self.times.observed_by(threads);
+    }
+
     /// The hosts, by number.
     pub(super) fn hosts(&self) -> &[String] {
         &self.hosts
@@ -310,6 +315,7 @@ impl Recorder {
             child_ns: times.child_ns,
             stopped_ns: times.other_ns,
             collect_ns,
+            observer_ns: times.behind_ns,
             other_ns: times.unnamed_ns + times.unseen_ns + times.gone_ns,
         })
     }

@@ -59,7 +59,7 @@ fn table(requests: &[Planted]) -> Table {
             }
         };
         row("REQUEST_NETWORK", 10, &one.network);
-        row("REQUEST_WORK", 12, &one.work);
+        row("REQUEST_WORK", 13, &one.work);
         if let Some(parent) = one.parent {
             table.push("REQUEST_PARENT", one.client, at_ns, &[unit, parent.into(), 980_000.into()]);
         }

@@ -12,7 +12,7 @@ fn leaves(at_ns: u64, state: Left) -> ThreadEvent {
 }
 
 fn runs(at_ns: u64) -> ThreadEvent {
-    event(at_ns, ThreadChange::Runs { core: 0 })
+    event(at_ns, ThreadChange::Runs { core: 0, after: 0 })
 }
 
 fn ready(at_ns: u64) -> ThreadEvent {
@@ -104,6 +104,18 @@ fn a_wait_for_a_lock_that_ends_with_its_time_is_a_sleep() {
         (times.lock_ns, times.sleep_ns)
     };
     assert_eq!((waits(-110), waits(0), waits(-11)), ((0, 60), (60, 0), (60, 0)));
+}
+
+#[test]
+fn a_core_that_whoever_looks_had_is_not_blamed_on_others() {
+    let runs_after = |at_ns, after| event(at_ns, ThreadChange::Runs { core: 0, after });
+    let events =
+        [runs(0), leaves(10, Left::Preempted), runs_after(30, 77), leaves(40, Left::Preempted), runs_after(45, 8)];
+    let mut times = ThreadTimes::default();
+    times.observed_by([77]);
+    events.iter().for_each(|event| times.see(event));
+    let expected = Times { running_ns: 25, behind_ns: 20, ready_ns: 5, ..Times::default() };
+    assert_eq!(times.times(1, 0, 50), expected);
 }
 
 #[test]

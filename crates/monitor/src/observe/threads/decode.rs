@@ -47,8 +47,9 @@ fn event(thread: u32, what: ThreadChange) -> ThreadEvent {
 
 fn switch(format: &Format, core: u32, record: &[u8]) -> Option<(ThreadEvent, ThreadEvent)> {
     let state = left(format.number(record, "prev_state")?);
-    let leaves = event(small(format, record, "prev_pid")?, ThreadChange::Leaves { state });
-    Some((leaves, event(small(format, record, "next_pid")?, ThreadChange::Runs { core })))
+    let after = small(format, record, "prev_pid")?;
+    let leaves = event(after, ThreadChange::Leaves { state });
+    Some((leaves, event(small(format, record, "next_pid")?, ThreadChange::Runs { core, after })))
 }
 
 /// The former number of a thread that was not its process's first, and takes that one's number with the new program.

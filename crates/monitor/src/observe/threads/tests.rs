@@ -71,7 +71,7 @@ fn a_switch_is_two_events() {
         (0x80, Left::Sleeping),
     ] {
         let bytes = record(64, &[(24, &[7]), (32, &state.to_ne_bytes()), (56, &[9])]);
-        let expected = [(7, ThreadChange::Leaves { state: left }), (9, ThreadChange::Runs { core: 3 })];
+        let expected = [(7, ThreadChange::Leaves { state: left }), (9, ThreadChange::Runs { core: 3, after: 7 })];
         assert_eq!(decoded(Kind::Switch, &bytes), expected);
         assert_eq!(decoded(Kind::Switch, &bytes[..58]), [], "too short");
     }
@@ -142,9 +142,9 @@ fn the_end_of_a_disk_request_is_its_beginners() {
 fn threads_that_are_not_followed_are_left_out() {
     let mut followed = HashSet::from([1]);
     let mut is_seen = |thread, what| of_followed(&mut followed, ThreadEvent { at_ns: 0, thread, what }).is_some();
-    assert!(!is_seen(2, ThreadChange::Runs { core: 0 }));
+    assert!(!is_seen(2, ThreadChange::Runs { core: 0, after: 1 }));
     assert!(is_seen(1, ThreadChange::Forked { child: 2, is_process: None }));
-    assert!(is_seen(2, ThreadChange::Runs { core: 0 }));
+    assert!(is_seen(2, ThreadChange::Runs { core: 0, after: 1 }));
     assert!(is_seen(2, ThreadChange::Leaves { state: Left::Dead }));
     assert!(!is_seen(2, ThreadChange::Ready), "another thread has its number");
     assert!(is_seen(3, ThreadChange::Executes { name: String::new() }), "it took the number of another");
