@@ -33,6 +33,40 @@ for number in range(int(sys.argv[3])):
 sys.exit(int(sys.argv[4]))
 "#;
 
+/// A server of TLS that answers at once.
+const SECURED: &str = r#"
+import http.server, ssl, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        self.send_response(200); self.send_header("Content-Length", "500"); self.end_headers(); self.wfile.write(b"x" * 500)
+    def log_message(self, *_): pass
+server = http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER); context.load_cert_chain("cert.pem", "key.pem")
+server.socket = context.wrap_socket(server.socket, server_side=True)
+server.serve_forever()
+"#;
+
+/// A client of it that makes three requests.
+const SECURE: &str = r#"
+import http.client, ssl, sys
+context = ssl.create_default_context(cafile="cert.pem")
+connection = http.client.HTTPSConnection("localhost", int(sys.argv[1]), context=context)
+for number in range(3):
+    connection.request("GET", f"/item/{number}?key=secret"); connection.getresponse().read()
+"#;
+
+/// A client that waits a fifth of a second for each answer, and a tenth before it asks again.
+const IMPATIENT: &str = r#"
+import http.client, sys, time
+for number in range(4):
+    connection = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]), timeout=0.2)
+    try:
+        connection.request("GET", "/slow"); connection.getresponse().read()
+    except TimeoutError:
+        connection.close(); time.sleep(0.1)
+"#;
+
 fn place() -> Option<Place> {
     let python = std::process::Command::new("python3").arg("--version").output();
     if !python.is_ok_and(|output| output.status.success()) {
@@ -140,4 +174,36 @@ fn what_cannot_be_traced_is_refused_with_a_hint() {
     ] {
         place.stackline(words).fails(2, &[says]).hints("");
     }
+}
+
+#[test]
+fn requests_within_tls_are_told_where_it_is_asked_for() {
+    let Some(place) = place() else { return };
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
+    place.write("cert.pem", made.cert.pem());
+    place.write("key.pem", made.signing_key.serialize_pem());
+    place.write("secured.py", SECURED);
+    place.write("secure.py", SECURE);
+    let server = ["here", "--", "python3", "secured.py", "18443"];
+    let client = ["here", "--", "python3", "secure.py", "18443"];
+    let Some(done) = traced(&place, &[&["--decipher"][..], &server, &client].concat()) else { return };
+    assert!(done.err.contains("3 HTTP/1.1") && done.err.contains("1 TLS"), "{}", done.err);
+    let text = place.stackline(&["export", "last", "--text", "/dev/stdout"]).succeeds().out.clone();
+    assert!(text.contains("GET /item/2?key=") && !text.contains("secret"), "{text}");
+    let Some(done) = traced(&place, &[server, client].concat()) else { return };
+    assert!(done.err.contains("TLS, by turns") && !done.err.contains("HTTP"), "{}", done.err);
+}
+
+#[test]
+fn what_a_client_gives_up_and_asks_again_is_said() {
+    let Some(place) = place() else { return };
+    place.write("impatient.py", IMPATIENT);
+    let server = ["here", "--", "python3", "server.py", "1", "0", "18444"];
+    let client = ["here", "--", "python3", "impatient.py", "18444"];
+    let Some(done) = traced(&place, &[&["--json"][..], &server, &client].concat()) else { return };
+    let (_, json) = read(&done);
+    assert_eq!(kinds(&json)[..2], ["unanswered_requests", "client_backs_off"], "{json}");
+    let takes = |at: usize, field: &str| json["findings"][at]["takes"][field].as_f64().unwrap();
+    assert!(takes(0, "requests") == 4.0 && takes(0, "each_s") >= 0.2, "{json}");
+    assert!(takes(1, "requests") == 3.0 && takes(1, "each_s") >= 0.1, "{json}");
 }
