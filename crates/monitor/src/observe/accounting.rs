@@ -44,7 +44,7 @@ pub enum Cause {
     Lock,
     /// A disk: any other uninterruptible sleep (locks in the kernel too), or `fsync`, `fdatasync`, `msync`, `syncfs`.
     Disk,
-    /// Time: `nanosleep`, `clock_nanosleep`, and `futex` that ends with its time.
+    /// Time: `nanosleep`, `clock_nanosleep`, and whatever else waits and ends with its time.
     Sleep,
     /// A socket or another descriptor: `poll`, `select`, `epoll_wait`, `accept`, `connect`, and `recvfrom` where it is traced.
     Socket,
@@ -159,24 +159,31 @@ struct Standing {
 /// What of an event changes how a thread stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    Runs,
+    /// On a core, which whoever looks had before it or not.
+    Runs {
+        behind: bool,
+    },
     Leaves(Left),
     Ready,
-    /// It waits for a core that whoever looks has.
-    Behind,
     Calls(Call),
-    Returns,
+    /// From a call, since its time was over and for nothing else, or not.
+    Returns {
+        in_time: bool,
+    },
     Unseen,
 }
 
 impl Step {
-    fn of(what: &ThreadChange) -> Option<Self> {
+    fn of(what: &ThreadChange, observers: &BTreeSet<u32>) -> Option<Self> {
         match what {
-            ThreadChange::Runs { .. } => Some(Self::Runs),
+            ThreadChange::Runs { after, .. } => Some(Self::Runs { behind: observers.contains(after) }),
             ThreadChange::Leaves { state } => Some(Self::Leaves(*state)),
             ThreadChange::Ready => Some(Self::Ready),
             ThreadChange::Calls { call, .. } => Some(Self::Calls(*call)),
-            ThreadChange::Returns { .. } | ThreadChange::Executes { .. } => Some(Self::Returns),
+            ThreadChange::Returns { call, result } => {
+                Some(Self::Returns { in_time: ended_with_its_time(*call, *result) })
+            }
+            ThreadChange::Executes { .. } => Some(Self::Returns { in_time: false }),
             ThreadChange::Woken { .. }
             | ThreadChange::Forked { .. }
             | ThreadChange::Exits { .. }
@@ -193,17 +200,45 @@ impl Standing {
     fn after(self, step: Step) -> Self {
         let Self { place, call } = self;
         match step {
-            Step::Runs => Self { place: Place::Running, call },
+            Step::Runs { .. } => Self { place: Place::Running, call },
             // Woken before it slept.
             Step::Ready if place == Place::Running => self,
-            Step::Behind => Self { place: Place::Behind, call },
             Step::Ready => Self { place: Place::Ready, call },
             Step::Leaves(Left::Dead) => Self { place: Place::Gone, call: None },
             Step::Leaves(left) => Self { place: left_for(left, call), call },
             Step::Calls(call) => Self { place: Place::Running, call: Some(call) },
-            Step::Returns => Self { place: Place::Running, call: None },
+            Step::Returns { .. } => Self { place: Place::Running, call: None },
             Step::Unseen => Self::UNSEEN,
         }
+    }
+}
+
+/// Whether a call that waits returned since its time was over, and for nothing else: `Thread.sleep` of Java and timed waits for
+/// conditions are made of the first, timers of event loops of the others.
+const fn ended_with_its_time(call: Call, result: i64) -> bool {
+    match call {
+        Call::Futex | Call::FutexWait | Call::FutexWaitv => result == TIMED_OUT,
+        Call::EpollWait | Call::EpollPwait | Call::EpollPwait2 => result == 0,
+        Call::Poll | Call::Ppoll | Call::Select | Call::Pselect6 => result == 0,
+        _ => false,
+    }
+}
+
+/// Where a thread was from a change on, as its next ones tell: a wait that ended with its time was a sleep, one for a core that ended
+/// when whoever looks left it was for that.
+fn place(changes: &VecDeque<Change>, at: usize) -> Place {
+    let place = changes[at].stands.place;
+    let mut later = changes.range(at + 1..).map(|change| change.step);
+    match place {
+        Place::Blocked(Cause::Lock | Cause::Socket) => {
+            let end = later.find(|step| matches!(step, Step::Returns { .. } | Step::Calls(_) | Step::Unseen));
+            if end == Some(Step::Returns { in_time: true }) { Place::Blocked(Cause::Sleep) } else { place }
+        }
+        Place::Ready => {
+            let end = later.find(|step| *step != Step::Ready);
+            if end == Some(Step::Runs { behind: true }) { Place::Behind } else { place }
+        }
+        _ => place,
     }
 }
 
@@ -244,19 +279,7 @@ fn cause(call: Option<Call>) -> Cause {
 impl ThreadTimes {
     /// Takes an event into account. Events may come somewhat out of the order of time.
     pub fn see(&mut self, event: &ThreadEvent) {
-        let Some(step) = Step::of(&event.what) else { return };
-        if let ThreadChange::Returns { call: Call::Futex | Call::FutexWait | Call::FutexWaitv, result: TIMED_OUT } =
-            event.what
-            && let Some(changes) = self.threads.get_mut(&event.thread)
-        {
-            was_a_sleep(changes, event.at_ns);
-        }
-        if let ThreadChange::Runs { after, .. } = event.what
-            && self.observers.contains(&after)
-            && let Some(changes) = self.threads.get_mut(&event.thread)
-        {
-            was_behind(changes, event.at_ns);
-        }
+        let Some(step) = Step::of(&event.what, &self.observers) else { return };
         if self.threads.len() < MOST_THREADS || self.threads.contains_key(&event.thread) {
             insert(self.threads.entry(event.thread).or_default(), event.at_ns, step);
         }
@@ -300,16 +323,17 @@ impl ThreadTimes {
         let nothing = VecDeque::new();
         let changes = self.threads.get(&thread).unwrap_or(&nothing);
         let first = changes.partition_point(|change| change.at_ns <= from_ns);
-        let before = first.checked_sub(1).and_then(|at| changes.get(at));
         let mut spans = Vec::new();
-        let (mut since_ns, mut place) = (from_ns, before.map_or(Place::Unseen, |change| change.stands.place));
-        for change in changes.range(first..).take_while(|change| change.at_ns < to_ns) {
-            if change.stands.place != place {
-                push(&mut spans, Span { from_ns: since_ns, to_ns: change.at_ns, place });
-                (since_ns, place) = (change.at_ns, change.stands.place);
+        let (mut since_ns, mut was) =
+            (from_ns, first.checked_sub(1).map_or(Place::Unseen, |before| place(changes, before)));
+        for (at, change) in changes.iter().enumerate().skip(first).take_while(|(_, change)| change.at_ns < to_ns) {
+            let is = place(changes, at);
+            if is != was {
+                push(&mut spans, Span { from_ns: since_ns, to_ns: change.at_ns, place: was });
+                (since_ns, was) = (change.at_ns, is);
             }
         }
-        push(&mut spans, Span { from_ns: since_ns, to_ns, place });
+        push(&mut spans, Span { from_ns: since_ns, to_ns, place: was });
         spans
     }
 
@@ -349,28 +373,6 @@ impl ThreadTimes {
     }
 }
 
-/// A wait for a lock that ended with its time, and for nothing else, was a sleep: `Thread.sleep` of Java and timed waits for
-/// conditions are made of it.
-fn was_a_sleep(changes: &mut VecDeque<Change>, until_ns: u64) {
-    let until = changes.partition_point(|change| change.at_ns <= until_ns);
-    let of_call = |change: &Change| matches!(change.step, Step::Calls(_) | Step::Returns | Step::Unseen);
-    let Some(begin) = changes.range(..until).rposition(of_call) else { return };
-    if !matches!(changes[begin].step, Step::Calls(_)) {
-        return;
-    }
-    changes[begin].step = Step::Calls(Call::ClockNanosleep);
-    stand_from(changes, begin);
-}
-
-/// A wait for a core that ended when whoever looks left it was for that.
-fn was_behind(changes: &mut VecDeque<Change>, until_ns: u64) {
-    let Some(last) = changes.partition_point(|change| change.at_ns <= until_ns).checked_sub(1) else { return };
-    if changes[last].stands.place == Place::Ready {
-        changes[last].step = Step::Behind;
-        stand_from(changes, last);
-    }
-}
-
 fn push(spans: &mut Vec<Span>, span: Span) {
     spans.extend((span.from_ns < span.to_ns).then_some(span));
 }
@@ -379,18 +381,13 @@ fn push(spans: &mut Vec<Span>, span: Span) {
 fn insert(changes: &mut VecDeque<Change>, at_ns: u64, step: Step) {
     let at = changes.partition_point(|change| change.at_ns <= at_ns);
     changes.insert(at, Change { at_ns, step, stands: Standing::UNSEEN });
-    stand_from(changes, at);
-    if changes.len() > MOST_CHANGES {
-        changes.pop_front();
-    }
-}
-
-/// Says again how the thread stands after each change from that one on.
-fn stand_from(changes: &mut VecDeque<Change>, at: usize) {
     let before = at.checked_sub(1).and_then(|before| changes.get(before));
     let mut stands = before.map_or(Standing::UNSEEN, |change| change.stands);
     for change in changes.range_mut(at..) {
         stands = stands.after(change.step);
         change.stands = stands;
+    }
+    if changes.len() > MOST_CHANGES {
+        changes.pop_front();
     }
 }

@@ -94,16 +94,16 @@ fn a_thread_woken_before_it_sleeps_goes_on() {
 }
 
 #[test]
-fn a_wait_for_a_lock_that_ends_with_its_time_is_a_sleep() {
-    let returns =
-        |at_ns, result| ThreadEvent { at_ns, thread: 1, what: ThreadChange::Returns { call: Call::Futex, result } };
-    let waits = |result| {
-        let events =
-            [runs(0), calls(1, Call::Futex), leaves(2, Left::Sleeping), ready(62), runs(63), returns(64, result)];
+fn a_wait_that_ends_with_its_time_is_a_sleep() {
+    let waits = |call, result| {
+        let ends = event(64, ThreadChange::Returns { call, result });
+        let events = [runs(0), calls(1, call), leaves(2, Left::Sleeping), ready(62), runs(63), ends];
         let times = seen(&events).times(1, 0, 70);
-        (times.lock_ns, times.sleep_ns)
+        (times.lock_ns, times.socket_ns, times.sleep_ns)
     };
-    assert_eq!((waits(-110), waits(0), waits(-11)), ((0, 60), (60, 0), (60, 0)));
+    let (lock, socket, sleep) = ((60, 0, 0), (0, 60, 0), (0, 0, 60));
+    assert_eq!([-110, 0, -11].map(|result| waits(Call::Futex, result)), [sleep, lock, lock]);
+    assert_eq!([0, 1, -4].map(|result| waits(Call::EpollPwait, result)), [sleep, socket, socket]);
 }
 
 #[test]
