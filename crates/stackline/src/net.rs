@@ -4,7 +4,7 @@ mod exec;
 mod set;
 mod up;
 
-pub(crate) use exec::{emulate, is_host, opened};
+pub(crate) use exec::{emulate, is_host, notes, opened};
 pub(crate) use set::link_of_text;
 
 use crate::exit::{Error, Exit, Result};

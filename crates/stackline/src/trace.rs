@@ -260,7 +260,7 @@ impl Stage {
         let own = std::env::current_exe()
             .map_err(|error| Error::environment(format!("this program cannot find itself: {error}")))?;
         let mut command = Command::new(own);
-        command.args(["net", "exec", word, &program.host, "--"]).args(&program.command);
+        command.args(["net", "exec", "--of-trace", word, &program.host, "--"]).args(&program.command);
         Ok(command)
     }
 }
@@ -377,6 +377,9 @@ impl Traced {
     fn finish(mut self, cost_s: f64, stage: &mut Stage) -> Result<Done> {
         if let Some(keys) = self.keys.take().filter(|keys| keys.learnt > 0) {
             self.notes.push(format!("secrets of TLS sessions were read and are not kept: {}", keys.learnt));
+        }
+        if let Some(on) = &mut stage.network {
+            self.notes.extend(on.notes()?);
         }
         let cost = self.sources.close();
         if let Some(cost) = &cost {

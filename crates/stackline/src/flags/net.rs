@@ -94,6 +94,9 @@ pub(crate) struct NetExec {
     /// Trace the program's requests, as `stackline trace --on SPEC HOST -- COMMAND` does
     #[arg(long, conflicts_with_all = ["network", "join", "seed", "expression"])]
     pub(crate) trace: bool,
+    /// It is one of the programs of a trace, which says itself what is to be said of the network
+    #[arg(long, hide = true)]
+    pub(crate) of_trace: bool,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,

@@ -8,7 +8,7 @@ use crate::source::Source;
 use stackline_core::network::Network;
 use stackline_core::random::Seed;
 use stackline_emu::client::Emulation;
-use stackline_emu::engine::Options;
+use stackline_emu::engine::{Options, Report};
 use stackline_emu::enter::{self, HostProgram};
 use stackline_emu::server::{self, ClientChannel};
 
@@ -31,21 +31,26 @@ pub(super) fn exec(flags: &flags::NetExec) -> Result {
     let guest =
         HostProgram { host: entered, hosts: emulation.hosts(), command: &flags.command, lease: emulation.lease() };
     let code = enter::exec(&guest)?;
-    let report = emulation.report()?;
-    if let Some(overload) = &report.overload {
-        output::say(&format_args!("note: network {}: {overload}", network.name));
-    }
-    if report.for_no_host() > 0 {
-        output::say(&format_args!(
-            "note: network {}: {} for no host of it; multicast, broadcast and other networks are not carried",
-            network.name,
-            match report.for_no_host() {
-                1 => "1 packet was".to_owned(),
-                many => format!("{many} packets were"),
-            }
-        ));
+    if !flags.of_trace {
+        notes(&emulation.report()?, network).iter().for_each(|note| output::say(&format_args!("note: {note}")));
     }
     Ok(Exit::Program(u8::try_from(code).unwrap_or(u8::MAX)))
+}
+
+/// What has to be said of a network in the end: that the machine was too slow for it, that packets were for nobody.
+pub(crate) fn notes(report: &Report, network: &Network) -> Vec<String> {
+    let overload = report.overload.as_ref().map(|overload| format!("network {}: {overload}", network.name));
+    let for_no_host = (report.for_no_host() > 0).then(|| {
+        let packets = match report.for_no_host() {
+            1 => "1 packet was".to_owned(),
+            many => format!("{many} packets were"),
+        };
+        format!(
+            "network {}: {packets} for no host of it; multicast, broadcast and other networks are not carried",
+            network.name
+        )
+    });
+    overload.into_iter().chain(for_no_host).collect()
 }
 
 /// The network that a text declares, or that is up by its name, and that has such a host: made, or joined where it is up.

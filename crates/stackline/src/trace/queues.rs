@@ -3,6 +3,7 @@
 
 use super::recorder::Recorder;
 use crate::exit::{Error, Result};
+use crate::net;
 use stackline_blockserver::ports::port_setup;
 use stackline_core::network::Network;
 use stackline_core::random::Seed;
@@ -52,6 +53,11 @@ impl OnNetwork {
         let queues = Queues { network: run.join("network"), doors: run.join("doors") };
         self.emulation.restart(self.seed, Some(stackline_runner::record_all(&queues.network)?))?;
         Ok(Some(queues))
+    }
+
+    /// What has to be said of it in the end.
+    pub(super) fn notes(&mut self) -> Result<Vec<String>> {
+        Ok(net::notes(&self.emulation.report()?, &self.network))
     }
 
     /// Why its queues are not recorded.
