@@ -84,7 +84,7 @@ fn the_queue_that_holds_requests_is_named_with_who_fills_it() {
     let findings = done.json()["findings"].clone();
     let queue = findings.as_array().unwrap().iter().find(|finding| finding["kind"] == "request_queue");
     let sentence = queue.unwrap_or_else(|| panic!("{findings}"))["sentence"].as_str().unwrap();
-    assert!(sentence.contains("they wait before edge>client: of the "), "{sentence}");
+    assert!(sentence.contains("in queues: ") && sentence.contains(", before edge>client: of the "), "{sentence}");
     assert!(sentence.contains(" were of another connection: 10.") && sentence.ends_with(":5001"), "{sentence}");
     let lines = place.stackline(&["lifelines", "last"]).succeeds().out.clone();
     for segment in ["queue client>edge", "link client>edge", "queue edge>web", "queue web>edge", "link edge>client"] {
