@@ -35,7 +35,7 @@ pub struct Finding {
 /// What a cause takes of the time of requests that were traced.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Takes {
-    /// How many requests have some of it, at the place that is named.
+    /// How many requests have nearly all of it, at the place that is named.
     pub requests: u64,
     /// Of how many.
     pub of_requests: u64,

@@ -71,14 +71,19 @@ struct Worst<'c> {
 }
 
 impl Worst<'_> {
-    /// Of each request that has it, ns.
+    /// Of each request that has a part of it worth a word, ns.
     fn each(&self) -> f64 {
+        self.cost.of_most().1
+    }
+
+    /// Of each request that has any of it, ns.
+    fn mean(&self) -> f64 {
         self.cost.ns as f64 / real(self.cost.requests.max(1))
     }
 
     fn takes(&self) -> Takes {
         Takes {
-            requests: self.cost.requests,
+            requests: self.cost.of_most().0,
             of_requests: self.calls(),
             total_s: self.cost.ns as f64 / 1e9,
             each_s: self.each() / 1e9,
@@ -97,7 +102,7 @@ impl Worst<'_> {
             true => format!("; the same elsewhere, {} in all", time(elsewhere as f64)),
             false => String::new(),
         };
-        format!("{} of {} requests, {} each{more}", self.cost.requests, all, time(self.each()))
+        format!("{} of {} requests, {} each{more}", self.cost.of_most().0, all, time(self.each()))
     }
 
     /// What those of its requests said and were answered that have most of it.
@@ -125,7 +130,7 @@ fn worst<'c>(log: &'c Log<'_>, cause: Cause, least: f64) -> Option<Worst<'c>> {
     let worst = Worst { costs, cause, place, cost, share };
     // What is not ten times as long as it takes to look at it is not attributed.
     let least = least.max(10.0 * costs.observer_ns as f64);
-    (share >= LEAST && worst.each() >= least).then_some(worst)
+    (share >= LEAST && worst.mean() >= least).then_some(worst)
 }
 
 /// A finding of a cause: what it takes, of which requests, and what would be left.

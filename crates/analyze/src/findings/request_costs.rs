@@ -49,15 +49,31 @@ pub(crate) struct Cost {
     pub(crate) requests: u64,
     /// The rows of those that have most.
     pub(crate) rows: Vec<(i64, u32)>,
+    /// How many have so much, by the number of its binary digits, and all of theirs, ns.
+    by_size: BTreeMap<u32, (u64, i64)>,
     /// How many of them are made by servers for other requests.
     pub(crate) nested: u64,
 }
 
 impl Cost {
+    /// How many requests have nearly all of it, and how much each of those has, ns: others have next to nothing.
+    pub(crate) fn of_most(&self) -> (u64, f64) {
+        let (mut requests, mut ns) = (0, 0);
+        for (count, sum) in self.by_size.values().rev() {
+            if ns as f64 >= NEARLY_ALL * self.ns as f64 {
+                break;
+            }
+            (requests, ns) = (requests + count, ns + sum);
+        }
+        (requests, ns as f64 / requests.max(1) as f64)
+    }
+
     /// So much of a request more.
     fn add(&mut self, ns: i64, row: u32) {
         self.ns += ns;
         self.requests += 1;
+        let size = self.by_size.entry(ns.max(0).unsigned_abs().checked_ilog2().unwrap_or(0)).or_default();
+        *size = (size.0 + 1, size.1 + ns);
         self.rows.push((ns, row));
         if self.rows.len() > 64 {
             self.rows.sort_unstable_by(|a, b| b.cmp(a));
@@ -87,6 +103,8 @@ pub(crate) struct Costs {
 
 /// How deep requests that are made for others are followed.
 const DEEPEST: u32 = 8;
+/// A share of a cost that counts as all of it.
+const NEARLY_ALL: f64 = 0.95;
 /// A response of at least so many bytes is limited by a rate, not by how it is made.
 pub(crate) const LARGE: i64 = 64 << 10;
 const DNS: &str = "DNS";

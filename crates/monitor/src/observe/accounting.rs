@@ -235,8 +235,13 @@ fn place(changes: &VecDeque<Change>, at: usize) -> Place {
             if end == Some(Step::Returns { in_time: true }) { Place::Blocked(Cause::Sleep) } else { place }
         }
         Place::Ready => {
-            let end = later.find(|step| *step != Step::Ready);
-            if end == Some(Step::Runs { behind: true }) { Place::Behind } else { place }
+            let is_woken = changes[at].step == Step::Ready;
+            match later.find(|step| *step != Step::Ready) {
+                Some(Step::Runs { behind: true }) => Place::Behind,
+                // Some kernels do not say that an idle core goes on with a thread: what it does then, it does on that core.
+                Some(Step::Leaves(_) | Step::Calls(_) | Step::Returns { .. }) if is_woken => Place::Running,
+                _ => place,
+            }
         }
         _ => place,
     }
@@ -337,6 +342,16 @@ impl ThreadTimes {
         spans
     }
 
+    /// How much of the time a thread waited for something of unknown kind, a socket or a descriptor, during intervals; ns.
+    #[must_use]
+    pub fn waited_during(&self, thread: u32, intervals: &[(u64, u64)], from_ns: u64, to_ns: u64) -> u64 {
+        let waits = |place| matches!(place, Place::Blocked(Cause::Socket | Cause::Unnamed));
+        let waits = self.spans(thread, from_ns, to_ns).into_iter().filter(|span| waits(span.place));
+        let mut intervals = intervals.to_vec();
+        intervals.sort_unstable();
+        common(waits.map(|span| (span.from_ns, span.to_ns)), &intervals)
+    }
+
     /// How much of the time a thread waited for a lock, while any of some others had work: they ran or wanted a core; ns.
     #[must_use]
     pub fn locked_while(&self, thread: u32, others: &[u32], from_ns: u64, to_ns: u64) -> u64 {
@@ -351,15 +366,7 @@ impl ThreadTimes {
         let at_work = |place| matches!(place, Place::Running | Place::Ready | Place::Behind);
         let mut work: Vec<(u64, u64)> = others.iter().flat_map(|other| in_place(*other, at_work)).collect();
         work.sort_unstable();
-        let mut sum = 0;
-        for (from, to) in locked {
-            let mut until = from;
-            for (begin, end) in &work {
-                sum += (*end).min(to).saturating_sub((*begin).max(until));
-                until = until.max((*end).min(to));
-            }
-        }
-        sum
+        common(locked.into_iter(), &work)
     }
 
     /// How long a thread was where, from `from_ns` until before `to_ns`. It is right up to the last events that were seen.
@@ -371,6 +378,19 @@ impl ThreadTimes {
         }
         times
     }
+}
+
+/// How much of some spans lies within any of some intervals, which are in order.
+fn common(spans: impl Iterator<Item = (u64, u64)>, intervals: &[(u64, u64)]) -> u64 {
+    let mut sum = 0;
+    for (from, to) in spans {
+        let mut until = from;
+        for (begin, end) in intervals {
+            sum += (*end).min(to).saturating_sub((*begin).max(until));
+            until = until.max((*end).min(to));
+        }
+    }
+    sum
 }
 
 fn push(spans: &mut Vec<Span>, span: Span) {

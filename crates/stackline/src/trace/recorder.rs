@@ -304,6 +304,11 @@ impl Recorder {
             Some(process) => self.times.locked_while(thread, self.who.collectors(process, to), from, to),
             None => 0,
         };
+        // Who waits for a descriptor while a process is there that it began for this waits for that.
+        let begun = self.who.begun_within(thread, from, to);
+        let of_child = self.times.waited_during(thread, &begun, from, to).min(times.socket_ns + times.unnamed_ns);
+        let socket_ns = times.socket_ns.saturating_sub(of_child);
+        let unnamed_ns = times.unnamed_ns - (of_child - (times.socket_ns - socket_ns));
         Some(Work {
             thread,
             cpu_ns: times.running_ns,
@@ -311,12 +316,12 @@ impl Recorder {
             lock_ns: times.lock_ns - collect_ns,
             disk_ns: times.disk_ns,
             sleep_ns: times.sleep_ns,
-            socket_ns: times.socket_ns,
-            child_ns: times.child_ns,
+            socket_ns,
+            child_ns: times.child_ns + of_child,
             stopped_ns: times.other_ns,
             collect_ns,
             observer_ns: times.behind_ns,
-            other_ns: times.unnamed_ns + times.unseen_ns + times.gone_ns,
+            other_ns: unnamed_ns + times.unseen_ns + times.gone_ns,
         })
     }
 

@@ -1,10 +1,12 @@
 //! Which threads belong to the programs that are traced, and what these are called.
 
 use stackline_monitor::observe::threads::{ThreadChange, ThreadEvent};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 /// Threads that are remembered, at most.
 const MOST: usize = 1 << 20;
+/// Processes of which it is remembered that one thread began them.
+const MOST_BEGUN: usize = 1024;
 
 /// What is known of a thread.
 #[derive(Clone, Debug)]
@@ -18,6 +20,10 @@ struct Thread {
 #[derive(Debug, Default)]
 pub(super) struct Who {
     threads: HashMap<u32, Thread>,
+    /// Processes that a thread began, each from when to when.
+    begun: HashMap<u32, VecDeque<(u32, u64, u64)>>,
+    /// The thread that began a process.
+    begun_by: HashMap<u32, u32>,
     /// The threads of a process that collect garbage, and when they were looked for.
     collectors: HashMap<u32, (u64, Vec<u32>)>,
 }
@@ -65,6 +71,7 @@ impl Who {
                 new.traced = true;
                 if is_process.unwrap_or(true) {
                     new.process = *child;
+                    self.begins(event.thread, *child, event.at_ns);
                 }
                 self.insert(*child, new);
             }
@@ -74,8 +81,36 @@ impl Who {
                 let known = known.unwrap_or_else(|| self.look(event.thread));
                 self.insert(event.thread, Thread { name, ..known });
             }
+            ThreadChange::Exits { last: true } => self.ends(event.thread, event.at_ns),
             _ => {}
         }
+    }
+
+    fn begins(&mut self, thread: u32, child: u32, at_ns: u64) {
+        if self.begun_by.len() >= MOST {
+            return;
+        }
+        let begun = self.begun.entry(thread).or_default();
+        if begun.len() >= MOST_BEGUN
+            && let Some((oldest, ..)) = begun.pop_front()
+        {
+            self.begun_by.remove(&oldest);
+        }
+        begun.push_back((child, at_ns, u64::MAX));
+        self.begun_by.insert(child, thread);
+    }
+
+    fn ends(&mut self, child: u32, at_ns: u64) {
+        let Some(thread) = self.begun_by.remove(&child) else { return };
+        let begun = self.begun.get_mut(&thread).into_iter().flatten();
+        begun.filter(|(of, ..)| *of == child).for_each(|(.., end_ns)| *end_ns = at_ns);
+    }
+
+    /// When processes were there that a thread began within an interval.
+    pub(super) fn begun_within(&self, thread: u32, from_ns: u64, to_ns: u64) -> Vec<(u64, u64)> {
+        let within = |(_, begin, _): &&(u32, u64, u64)| (from_ns..to_ns).contains(begin);
+        let begun = self.begun.get(&thread).into_iter().flatten();
+        begun.filter(within).map(|(_, begin, end)| (*begin, *end)).collect()
     }
 
     fn insert(&mut self, thread: u32, known: Thread) {

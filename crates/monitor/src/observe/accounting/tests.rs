@@ -119,6 +119,28 @@ fn a_core_that_whoever_looks_had_is_not_blamed_on_others() {
 }
 
 #[test]
+fn who_is_woken_and_leaves_a_core_was_on_it() {
+    let events = [
+        leaves(0, Left::Sleeping),
+        ready(10),
+        leaves(30, Left::Sleeping),
+        ready(40),
+        runs(45),
+        leaves(50, Left::Preempted),
+    ];
+    let times = seen(&events);
+    let expected = Times { unnamed_ns: 20, running_ns: 25, ready_ns: 15, ..Times::default() };
+    assert_eq!(times.times(1, 0, 60), expected, "it is not said when an idle core went on with it at first");
+}
+
+#[test]
+fn waits_during_intervals_are_counted_once() {
+    let times = seen(&[runs(0), calls(1, Call::EpollWait), leaves(10, Left::Sleeping), ready(60), runs(60)]);
+    assert_eq!(times.waited_during(1, &[(40, 100), (20, 50)], 0, 100), 40);
+    assert_eq!(times.waited_during(1, &[], 0, 100), 0);
+}
+
+#[test]
 fn a_lock_is_waited_for_while_others_work() {
     let other = |thread, event: ThreadEvent| ThreadEvent { thread, ..event };
     let mut events = a_life().to_vec();
