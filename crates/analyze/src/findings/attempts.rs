@@ -30,7 +30,7 @@ pub(crate) fn failure(request: &Request) -> Option<&str> {
         Some("its connection was refused") => Some("refused"),
         Some(SILENT) => Some("no answer"),
         // Without times it may be that nobody looked any more.
-        Some(_) => (request.times.is_some() && !is_wait(request)).then_some("no answer"),
+        Some(_) => (request.is_given_up() && !is_wait(request)).then_some("no answer"),
         None => is_refusal(request).then_some(request.status.as_str()),
     }
 }

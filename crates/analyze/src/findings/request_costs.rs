@@ -265,7 +265,7 @@ impl<'r> Spender<'r> {
         put(Cause::Connect, pair(), times.connect - lost);
         put(Cause::Handshake, pair(), times.handshake);
         put(Cause::Client, client_name(request), times.client);
-        if request.unknown.is_some() {
+        if request.is_given_up() {
             let before = times.lookup + times.connect + times.handshake + times.client;
             put(Cause::GivenUp, pair(), times.total - before);
             return shares;

@@ -82,6 +82,11 @@ pub(crate) struct Work {
 }
 
 impl Request {
+    /// Whether its client gave it up before anything answered it.
+    pub(crate) const fn is_given_up(&self) -> bool {
+        self.unknown.is_some() && self.times.is_some() && self.bytes.1 == 0
+    }
+
     /// When it began, ns.
     pub(crate) fn begin_ns(&self) -> u64 {
         self.times.map_or(self.end_ns, |times| self.end_ns.saturating_sub(times.total.max(0) as u64))

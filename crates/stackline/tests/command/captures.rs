@@ -2,6 +2,7 @@
 
 use crate::support::events::{events, field};
 use crate::support::{Place, skip};
+use stackline_events::text::Event;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
@@ -71,7 +72,14 @@ fn oracle(capture: &Path) -> Vec<i64> {
 /// The same of a run: the time from the last byte of the request to the last of the response.
 fn times(run: &Path) -> Vec<i64> {
     let mut found = BTreeMap::new();
-    for event in events(run).iter().filter(|event| event.keyword == "REQUEST_TIME") {
+    let events = events(run);
+    // Before the server listened its connection was refused: no request was made then.
+    let is_attempt = |event: &&Event| event.keyword == "REQUEST" && event.to_string().contains("; connection; TCP; ");
+    let attempts: Vec<i64> = events.iter().filter(is_attempt).filter_map(|event| field(event, "unit")).collect();
+    let is_time = |event: &&Event| event.keyword == "REQUEST_TIME";
+    for event in
+        events.iter().filter(is_time).filter(|event| !field(event, "unit").is_some_and(|of| attempts.contains(&of)))
+    {
         let of = |name: &str| field(event, name).unwrap_or(0);
         let before: i64 = ["lookup_ns", "connect_ns", "handshake_ns", "client_ns", "hold_ns"].map(of).iter().sum();
         found.insert((event.at_ns, of("unit")), of("total_ns") - before);

@@ -182,6 +182,7 @@ fn requests_without_an_answer_are_counted() {
 #[test]
 fn requests_that_are_given_up_are_waits() {
     let given_up = |end_ms| Planted {
+        bytes: (100, 0),
         unknown: Some("nothing answered it"),
         gave_up: true,
         ..Planted::of(end_ms, &[("there", 1), ("work", 499)])
@@ -192,6 +193,18 @@ fn requests_that_are_given_up_are_waits() {
     assert!((found[0].share - 1000.0 / 1200.0).abs() < 1e-9, "{found:?}");
     assert!(found[0].sentence.contains("2 of 3 attempts a > b"), "{}", found[0].sentence);
     assert!(found[0].sentence.contains("after 500 ms each, and asks again 2 times"), "{}", found[0].sentence);
+}
+
+#[test]
+fn an_answer_that_is_cut_off_is_not_given_up() {
+    let cut = Planted {
+        unknown: Some("the connection ended within it"),
+        gave_up: true,
+        bytes: (100, 5_000_000),
+        ..Planted::of(9000, &[("there", 1), ("sending", 5000), ("back", 1)])
+    };
+    let found = found(&[cut, Planted::of(100, &[("there", 1), ("back", 1)])]);
+    assert!(found.iter().all(|one| one.kind != "unanswered_requests"), "{found:?}");
 }
 
 #[test]
