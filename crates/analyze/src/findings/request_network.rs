@@ -2,11 +2,11 @@
 //! of them were dropped, how full the slowest link of their way was. Without events of a network there is nothing.
 
 use super::finding::{Evidence, counted, percent};
-use super::log::{Log, Range, Rows};
+use super::log::{Log, Range};
+use super::packets::{Fields, packet_range, place};
 use super::path::on_the_link;
 use crate::statistics::real;
 use stackline_core::units;
-use stackline_events::catalogue;
 use stackline_events::unit::{Direction, stream, stream_parts};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -64,24 +64,6 @@ pub(super) struct Slowest {
     rows: Vec<u32>,
 }
 
-/// Fields of events of a network, which all begin alike.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Fields {
-    pub(super) place: usize,
-    pub(super) number: usize,
-    pub(super) length: usize,
-    pub(super) stream: usize,
-    pub(super) queued: usize,
-}
-
-impl Fields {
-    pub(super) fn new() -> Option<Self> {
-        let field = |name| catalogue::find("NET_ENQUEUE")?.field(name);
-        let (place, number, length) = (field("place")?, field("number")?, field("length")?);
-        Some(Self { place, number, length, stream: field("stream")?, queued: field("queued")? })
-    }
-}
-
 impl Messages {
     /// Of requests by their units.
     pub(super) fn of(log: &Log<'_>, units: &BTreeSet<i64>) -> Self {
@@ -113,13 +95,6 @@ impl Messages {
         let of = |row: &u32| Some((*row, self.met(&packet_range(log, *row)?)?));
         log.rows(keyword).iter().filter_map(of)
     }
-}
-
-/// As [`Rows::range`], for millions of events of a network.
-pub(super) fn packet_range(log: &Rows<'_>, row: u32) -> Option<Range> {
-    let number = |field| log.input.events.number(row as usize, field);
-    let (stream, from, bytes) = (number(1)?, number(2)?, number(3).filter(|bytes| *bytes > 0)?);
-    Some(Range { stream, from, to: from.saturating_add(bytes) })
 }
 
 impl Queue {
@@ -364,11 +339,6 @@ fn united(mut spans: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
         }
     }
     all
-}
-
-/// At which port.
-pub(super) fn place<'c>(log: &Rows<'c>, row: u32, fields: Fields) -> &'c str {
-    log.input.events.value(row as usize, fields.place).text().unwrap_or_default()
 }
 
 /// Who sends on a stream to whom, as the network knows it.

@@ -1,7 +1,7 @@
 //! How long messages of requests waited in the queues of an emulated network, behind what was there before them. Without events of a
 //! network nothing is known.
 
-use super::request_network::{Fields, packet_range, place};
+use super::packets::{Fields, packet_range, place};
 use super::rows::Rows;
 use std::collections::{BTreeMap, HashMap};
 

@@ -5,12 +5,9 @@ use super::super::kind::Kind;
 use super::super::log::Log;
 use super::super::observed::time;
 use super::super::request_costs::Cause;
-use super::{
-    CLIENT_LATE, ONE_AT_A_TIME, SERVER_AWAY, SERVER_CHILD, SERVER_COLLECTS, SERVER_COMPUTES, SERVER_DISK, SERVER_LEAST,
-    SERVER_LOCK, SERVER_NO_CORE, SERVER_SLEEPS, SERVER_STOPPED, SERVER_TAKES, Worst, found, worst,
-};
+use super::super::request_worst::{SERVER_LEAST, Worst, found, worst};
 
-pub(super) fn one_at_a_time(log: &Log<'_>) -> Option<Finding> {
+pub(super) fn one_at_a_time(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let worst = worst(log, Cause::Queued, SERVER_LEAST)?;
     let at_once = worst.at_once();
     let sentence = format!(
@@ -19,11 +16,11 @@ pub(super) fn one_at_a_time(log: &Log<'_>) -> Option<Finding> {
         percent(worst.share),
         time(worst.each())
     );
-    let found = found(&ONE_AT_A_TIME, log, &worst, if at_once <= 2 { 0.95 } else { 0.85 }, sentence);
+    let found = found(kind, log, &worst, if at_once <= 2 { 0.95 } else { 0.85 }, sentence);
     Some(found.attempt("give it more workers, or make each request shorter"))
 }
 
-pub(super) fn server_away(log: &Log<'_>) -> Option<Finding> {
+pub(super) fn server_away(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let worst = worst(log, Cause::Away, SERVER_LEAST)?;
     let sentence = format!(
         "requests wait unread at {} though it works on no other: {} of the time, {} each",
@@ -31,7 +28,7 @@ pub(super) fn server_away(log: &Log<'_>) -> Option<Finding> {
         percent(worst.share),
         time(worst.each())
     );
-    let found = found(&SERVER_AWAY, log, &worst, 0.8, sentence);
+    let found = found(kind, log, &worst, 0.8, sentence);
     Some(found.attempt("see what it does meanwhile: collects garbage, is stopped, accepts connections late, works on what was not traced"))
 }
 
@@ -52,75 +49,40 @@ fn slowest_name(worst: &Worst<'_>) -> Option<String> {
     rows.iter().all(|row| named(row).as_ref() == Some(&first)).then_some(first)
 }
 
-pub(super) fn server_computes(log: &Log<'_>) -> Option<Finding> {
-    of_server(
-        &SERVER_COMPUTES,
-        log,
-        Cause::Compute,
-        "computes",
-        0.95,
-        "profile it, keep results, or give it a faster core",
-    )
+pub(super) fn server_computes(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
+    of_server(kind, log, Cause::Compute, "computes", 0.95, "profile it, keep results, or give it a faster core")
 }
 
-pub(super) fn server_no_core(log: &Log<'_>) -> Option<Finding> {
-    of_server(
-        &SERVER_NO_CORE,
-        log,
-        Cause::NoCore,
-        "could run and has no core",
-        0.95,
-        "give it cores of its own: others use them",
-    )
+pub(super) fn server_no_core(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
+    of_server(kind, log, Cause::NoCore, "could run and has no core", 0.95, "give it cores of its own: others use them")
 }
 
-pub(super) fn server_lock(log: &Log<'_>) -> Option<Finding> {
-    of_server(&SERVER_LOCK, log, Cause::Lock, "waits for a lock", 0.9, "hold the lock for less, or have several")
+pub(super) fn server_lock(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
+    of_server(kind, log, Cause::Lock, "waits for a lock", 0.9, "hold the lock for less, or have several")
 }
 
-pub(super) fn server_disk(log: &Log<'_>) -> Option<Finding> {
+pub(super) fn server_disk(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let attempt =
         "see whether it must write through (fsync) for each, keep what it reads in memory, or use a faster disk";
-    of_server(&SERVER_DISK, log, Cause::Disk, "waits for its disk", 0.95, attempt)
+    of_server(kind, log, Cause::Disk, "waits for its disk", 0.95, attempt)
 }
 
-pub(super) fn server_sleeps(log: &Log<'_>) -> Option<Finding> {
-    of_server(
-        &SERVER_SLEEPS,
-        log,
-        Cause::Sleep,
-        "sleeps",
-        0.95,
-        "find the timer: a back-off, a poll, a limit of its rate",
-    )
+pub(super) fn server_sleeps(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
+    of_server(kind, log, Cause::Sleep, "sleeps", 0.95, "find the timer: a back-off, a poll, a limit of its rate")
 }
 
-pub(super) fn server_child(log: &Log<'_>) -> Option<Finding> {
+pub(super) fn server_child(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let does = "waits for a process that it started";
-    of_server(
-        &SERVER_CHILD,
-        log,
-        Cause::ChildProcess,
-        does,
-        0.9,
-        "start it once and keep it, or do its work within the server",
-    )
+    of_server(kind, log, Cause::ChildProcess, does, 0.9, "start it once and keep it, or do its work within the server")
 }
 
-pub(super) fn server_stopped(log: &Log<'_>) -> Option<Finding> {
-    of_server(
-        &SERVER_STOPPED,
-        log,
-        Cause::Stopped,
-        "was stopped",
-        0.95,
-        "see who stops it: a signal, a debugger, a freezer",
-    )
+pub(super) fn server_stopped(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
+    of_server(kind, log, Cause::Stopped, "was stopped", 0.95, "see who stops it: a signal, a debugger, a freezer")
 }
 
-pub(super) fn server_collects(log: &Log<'_>) -> Option<Finding> {
+pub(super) fn server_collects(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     of_server(
-        &SERVER_COLLECTS,
+        kind,
         log,
         Cause::Collect,
         "is held up while it collects garbage",
@@ -129,7 +91,7 @@ pub(super) fn server_collects(log: &Log<'_>) -> Option<Finding> {
     )
 }
 
-pub(super) fn server_takes(log: &Log<'_>) -> Option<Finding> {
+pub(super) fn server_takes(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let knows = log.costs()?.requests.iter().any(|request| request.work.is_some());
     let (does, confidence, attempt) = match knows {
         true => (
@@ -143,10 +105,10 @@ pub(super) fn server_takes(log: &Log<'_>) -> Option<Finding> {
             "run `stackline trace` on the server's machine, as root: its threads show what it does",
         ),
     };
-    of_server(&SERVER_TAKES, log, Cause::Server, does, confidence, attempt)
+    of_server(kind, log, Cause::Server, does, confidence, attempt)
 }
 
-pub(super) fn client_late(log: &Log<'_>) -> Option<Finding> {
+pub(super) fn client_late(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let worst = worst(log, Cause::SlowReader, SERVER_LEAST)?;
     let sentence = format!(
         "answers wait unread at {}: {} of the time, {} each",
@@ -154,6 +116,6 @@ pub(super) fn client_late(log: &Log<'_>) -> Option<Finding> {
         percent(worst.share),
         time(worst.each())
     );
-    let found = found(&CLIENT_LATE, log, &worst, 0.9, sentence);
+    let found = found(kind, log, &worst, 0.9, sentence);
     Some(found.attempt("see what the client does meanwhile; read in a thread of its own"))
 }

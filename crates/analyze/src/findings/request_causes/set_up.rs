@@ -2,25 +2,24 @@
 
 use super::super::attempts::{Retry, failure};
 use super::super::finding::{Finding, LEAST, percent};
+use super::super::kind::Kind;
 use super::super::log::Log;
 use super::super::observed::time;
 use super::super::request_costs::Cause;
+use super::super::request_worst::{WAY_LEAST, found, pair, worst};
 use super::super::requests::Request;
-use super::{
-    BACKS_OFF, CONNECTION_EACH, HANDSHAKE_EACH, LOST_CONNECT, SLOW_LOOKUP, UNANSWERED, WAY_LEAST, found, pair, worst,
-};
 use crate::statistics::real;
 use std::collections::BTreeSet;
 
 /// From so many requests on a habit is one.
 const HABIT: u64 = 3;
 
-pub(super) fn unanswered(log: &Log<'_>) -> Option<Finding> {
-    given_up(log).or_else(|| cut_off(log))
+pub(super) fn unanswered(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
+    given_up(kind, log).or_else(|| cut_off(kind, log))
 }
 
 /// Those that the client gave up, by the time that it waited for them.
-fn given_up(log: &Log<'_>) -> Option<Finding> {
+fn given_up(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let worst = worst(log, Cause::GivenUp, WAY_LEAST)?;
     let of_place = |request: &&Request| (request.is_call || request.is_unopened) && pair(request) == worst.place;
     let all = worst.costs.requests.iter().filter(of_place).count() as u64;
@@ -39,7 +38,7 @@ fn given_up(log: &Log<'_>) -> Option<Finding> {
         time(worst.each()),
         percent(worst.share)
     );
-    let found = found(&UNANSWERED, log, &worst, 0.95, sentence);
+    let found = found(kind, log, &worst, 0.95, sentence);
     Some(
         found.attempt("see whether the server is up and what it does for so long").attempt(
             "let the client wait for longer than the server takes: it works on what nobody waits for any more",
@@ -48,7 +47,7 @@ fn given_up(log: &Log<'_>) -> Option<Finding> {
 }
 
 /// Those of which it is not known how long the client would have waited.
-fn cut_off(log: &Log<'_>) -> Option<Finding> {
+fn cut_off(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let costs = log.costs()?;
     let (none, all) = (costs.unanswered.len() as u64, costs.unanswered.len() as u64 + costs.roots);
     let share = real(none) / real(all.max(1));
@@ -56,10 +55,7 @@ fn cut_off(log: &Log<'_>) -> Option<Finding> {
         let sentence = format!("{none} of {all} requests got no answer");
         let evidence =
             log.evidence("the last of them went unanswered until their connection ended".into(), &costs.unanswered);
-        UNANSWERED
-            .of_run(share, 0.9, sentence)
-            .because(evidence)
-            .attempt("see whether the server is up, and what it logs")
+        kind.of_run(share, 0.9, sentence).because(evidence).attempt("see whether the server is up, and what it logs")
     })
 }
 
@@ -68,7 +64,7 @@ const fn is_habit(some: u64, all: u64) -> bool {
     some >= HABIT || some * 2 >= all
 }
 
-pub(super) fn backs_off(log: &Log<'_>) -> Option<Finding> {
+pub(super) fn backs_off(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let worst = worst(log, Cause::BackOff, WAY_LEAST)?;
     let requests = &worst.costs.requests;
     let rows: BTreeSet<u32> = worst.cost.rows.iter().map(|(_, row)| *row).collect();
@@ -84,11 +80,11 @@ pub(super) fn backs_off(log: &Log<'_>) -> Option<Finding> {
         time(worst.each()),
         time(longest as f64)
     );
-    let found = found(&BACKS_OFF, log, &worst, 0.9, sentence);
+    let found = found(kind, log, &worst, 0.9, sentence);
     Some(found.attempt("see why the attempts fail").attempt("a back-off that begins shorter, or has a limit"))
 }
 
-pub(super) fn slow_lookup(log: &Log<'_>) -> Option<Finding> {
+pub(super) fn slow_lookup(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let worst = worst(log, Cause::Lookup, WAY_LEAST)?;
     let again: Vec<&Request> = worst
         .costs
@@ -106,11 +102,11 @@ pub(super) fn slow_lookup(log: &Log<'_>) -> Option<Finding> {
         percent(worst.share),
         time(worst.each())
     );
-    let found = found(&SLOW_LOOKUP, log, &worst, 0.95, sentence);
+    let found = found(kind, log, &worst, 0.95, sentence);
     Some(found.attempt("ask a name server that answers sooner, keep answers, or put the address into /etc/hosts"))
 }
 
-pub(super) fn lost_connect(log: &Log<'_>) -> Option<Finding> {
+pub(super) fn lost_connect(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let worst = worst(log, Cause::ConnectLost, WAY_LEAST)?;
     let sentence = format!(
         "the first packets of connections {} are lost and sent again: {} of the time, {} each",
@@ -118,11 +114,11 @@ pub(super) fn lost_connect(log: &Log<'_>) -> Option<Finding> {
         percent(worst.share),
         time(worst.each())
     );
-    let found = found(&LOST_CONNECT, log, &worst, 0.95, sentence);
+    let found = found(kind, log, &worst, 0.95, sentence);
     Some(found.attempt("see whether the server's queue of connections is full (`nstat -az TcpExtListenDrops`), or the way loses packets"))
 }
 
-pub(super) fn connection_each(log: &Log<'_>) -> Option<Finding> {
+pub(super) fn connection_each(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let worst = worst(log, Cause::Connect, WAY_LEAST / 10.0)?;
     let of_place = || worst.costs.requests.iter().filter(|request| request.is_call && pair(request) == worst.place);
     let all = of_place().count() as u64;
@@ -136,11 +132,11 @@ pub(super) fn connection_each(log: &Log<'_>) -> Option<Finding> {
         percent(worst.share),
         time(worst.each())
     );
-    let found = found(&CONNECTION_EACH, log, &worst, 0.95, sentence);
+    let found = found(kind, log, &worst, 0.95, sentence);
     Some(found.attempt("keep connections open (keep-alive, a pool)"))
 }
 
-pub(super) fn handshake_each(log: &Log<'_>) -> Option<Finding> {
+pub(super) fn handshake_each(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let worst = worst(log, Cause::Handshake, WAY_LEAST / 10.0)?;
     let of_place = || worst.costs.requests.iter().filter(|request| request.is_call && pair(request) == worst.place);
     let (all, own) = (
@@ -160,7 +156,7 @@ pub(super) fn handshake_each(log: &Log<'_>) -> Option<Finding> {
         time(worst.each()),
         time(trip as f64)
     );
-    let found = found(&HANDSHAKE_EACH, log, &worst, 0.95, sentence);
+    let found = found(kind, log, &worst, 0.95, sentence);
     Some(found.attempt(if is_slow {
         "see what the server computes for it: the length of its key, password hashes"
     } else {

@@ -2,15 +2,13 @@
 //! many times.
 
 use super::super::finding::{Finding, LEAST, percent};
+use super::super::kind::Kind;
 use super::super::log::Log;
 use super::super::observed::time;
 use super::super::request_costs::{Cause, Costs, LARGE};
 use super::super::request_network::{Drops, Queue, Slowest};
+use super::super::request_worst::{WAY_LEAST, Worst, found, pair, worst};
 use super::super::requests::Request;
-use super::{
-    CHATTY, REQUEST_HELD, REQUEST_LOSS, REQUEST_QUEUE, REQUEST_RATE, REQUEST_WINDOW, WAY_LEAST, Worst, found, pair,
-    worst,
-};
 use stackline_core::units;
 
 /// Times of the way within a host below this, a request, are not worth a finding, ns.
@@ -19,7 +17,7 @@ const WITHIN_LEAST: f64 = 1e7;
 /// others.
 const IN_A_ROW: [u64; 3] = [4, 10, 50];
 
-pub(super) fn request_loss(log: &Log<'_>) -> Option<Finding> {
+pub(super) fn request_loss(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let worst = worst(log, Cause::Loss, WAY_LEAST)?;
     let again: i64 =
         worst.costs.requests.iter().map(|request| request.network.again_there + request.network.again_back).sum();
@@ -31,14 +29,14 @@ pub(super) fn request_loss(log: &Log<'_>) -> Option<Finding> {
         percent(worst.share),
         time(worst.each())
     );
-    let found = found(&REQUEST_LOSS, log, &worst, 0.95, sentence);
+    let found = found(kind, log, &worst, 0.95, sentence);
     if let Some(drops) = drops {
         return Some(found.because(drops.evidence(log)));
     }
     Some(found.attempt("find where they are lost: `stackline watch` on both hosts, `net show` of an emulated network"))
 }
 
-pub(super) fn request_window(log: &Log<'_>) -> Option<Finding> {
+pub(super) fn request_window(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let worst = worst(log, Cause::Window, WAY_LEAST)?;
     let late = worst.costs.of_cause(Cause::SlowReader) as f64 / worst.costs.total_ns.max(1) as f64;
     let why = if late > LEAST { "; it reads late" } else { "" };
@@ -48,11 +46,11 @@ pub(super) fn request_window(log: &Log<'_>) -> Option<Finding> {
         percent(worst.share),
         time(worst.each())
     );
-    let found = found(&REQUEST_WINDOW, log, &worst, 0.9, sentence);
+    let found = found(kind, log, &worst, 0.9, sentence);
     Some(found.attempt("let it read sooner, or give its socket a larger receive buffer (SO_RCVBUF, net.ipv4.tcp_rmem)"))
 }
 
-pub(super) fn request_rate(log: &Log<'_>) -> Option<Finding> {
+pub(super) fn request_rate(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let worst = worst(log, Cause::Rate, WAY_LEAST)?;
     // Within a host nothing limits the rate but its processors.
     if worst.is_within_a_host() && worst.each() < WITHIN_LEAST {
@@ -76,7 +74,7 @@ pub(super) fn request_rate(log: &Log<'_>) -> Option<Finding> {
         percent(worst.share),
         time(worst.each())
     );
-    let mut found = found(&REQUEST_RATE, log, &worst, if is_full { 0.85 } else { 0.6 }, sentence);
+    let mut found = found(kind, log, &worst, if is_full { 0.85 } else { 0.6 }, sentence);
     found.evidence.extend(slowest.map(|slowest| slowest.evidence(log)));
     Some(found.attempt(if is_full {
         "send less (compress, ask for parts), or use a faster way"
@@ -85,7 +83,7 @@ pub(super) fn request_rate(log: &Log<'_>) -> Option<Finding> {
     }))
 }
 
-pub(super) fn request_queue(log: &Log<'_>) -> Option<Finding> {
+pub(super) fn request_queue(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let worst = worst(log, Cause::Queue, WAY_LEAST)?;
     let (each, share) = (time(worst.each()), percent(worst.share));
     let Some(queue) = Queue::of(log, &worst.messages(log)) else {
@@ -93,18 +91,18 @@ pub(super) fn request_queue(log: &Log<'_>) -> Option<Finding> {
             "messages {} take {each} longer on their way than the quickest: {share} of the time; they wait in queues of the network, or are lost on it",
             worst.place
         );
-        let found = found(&REQUEST_QUEUE, log, &worst, 0.8, sentence);
+        let found = found(kind, log, &worst, 0.8, sentence);
         return Some(found.attempt("see what else fills the way; shorter queues (fq_codel) keep waits short"));
     };
     let whose = queue.words(log).map_or_else(String::new, |whose| format!(": {whose}"));
     let sentence =
         format!("messages {} wait {each} in queues: {share} of the time, before {}{whose}", worst.place, queue.port);
-    let found = found(&REQUEST_QUEUE, log, &worst, 0.95, sentence).because(queue.evidence(log));
+    let found = found(kind, log, &worst, 0.95, sentence).because(queue.evidence(log));
     let less = format!("a shorter queue before {}, or one that parts connections (fq_codel)", queue.port);
     Some(found.attempt(less).attempt("send less of what fills it, or pace it"))
 }
 
-pub(super) fn chatty(log: &Log<'_>) -> Option<Finding> {
+pub(super) fn chatty(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let worst = worst(log, Cause::Distance, WAY_LEAST)?;
     let (in_a_row, least) = (longest_row(worst.costs, worst.place), row_of_a_habit(&worst));
     if in_a_row < least || worst.share < 0.3 {
@@ -117,7 +115,7 @@ pub(super) fn chatty(log: &Log<'_>) -> Option<Finding> {
         percent(worst.share)
     );
     let confidence = if worst.cost.nested > 0 { 0.9 } else { 0.8 };
-    let found = found(&CHATTY, log, &worst, confidence, sentence);
+    let found = found(kind, log, &worst, confidence, sentence);
     Some(found.attempt(format!(
         "ask for all in one request, or do not wait for each answer: {in_a_row} round trips become one"
     )))
@@ -156,7 +154,7 @@ fn longest_row(costs: &Costs, place: &str) -> u64 {
     longest
 }
 
-pub(super) fn held(log: &Log<'_>) -> Option<Finding> {
+pub(super) fn held(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let worst = worst(log, Cause::Held, WAY_LEAST)?;
     let sentence = format!(
         "Nagle's algorithm at {} holds the end of messages back until what is before it is acknowledged: {} of the time, {} each",
@@ -164,6 +162,6 @@ pub(super) fn held(log: &Log<'_>) -> Option<Finding> {
         percent(worst.share),
         time(worst.each())
     );
-    let found = found(&REQUEST_HELD, log, &worst, 0.95, sentence);
+    let found = found(kind, log, &worst, 0.95, sentence);
     Some(found.attempt("set TCP_NODELAY, or write each message with one call"))
 }
