@@ -14,6 +14,8 @@ mod tests;
 
 /// What a call returns that ended with its time: -ETIMEDOUT.
 const TIMED_OUT: i64 = -110;
+/// Whoever looks has a core for no longer at once: who waits longer waits for others too, as one that is out of its quota does.
+const LONGEST_LOOK_NS: u64 = 5_000_000;
 /// Most changes that are kept of a thread; beyond that the oldest are forgotten.
 const MOST_CHANGES: usize = 1 << 16;
 /// Most threads that are kept; beyond that, new ones are not.
@@ -236,8 +238,10 @@ fn place(changes: &VecDeque<Change>, at: usize) -> Place {
         }
         Place::Ready => {
             let is_woken = changes[at].step == Step::Ready;
-            match later.find(|step| *step != Step::Ready) {
-                Some(Step::Runs { behind: true }) => Place::Behind,
+            let end = changes.range(at + 1..).find(|change| change.step != Step::Ready);
+            let waited_ns = end.map_or(0, |end| end.at_ns - changes[at].at_ns);
+            match end.map(|end| end.step) {
+                Some(Step::Runs { behind: true }) if waited_ns <= LONGEST_LOOK_NS => Place::Behind,
                 // Some kernels do not say that an idle core goes on with a thread: what it does then, it does on that core.
                 Some(Step::Leaves(_) | Step::Calls(_) | Step::Returns { .. }) if is_woken => Place::Running,
                 _ => place,

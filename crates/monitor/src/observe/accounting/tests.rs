@@ -116,6 +116,12 @@ fn a_core_that_whoever_looks_had_is_not_blamed_on_others() {
     events.iter().for_each(|event| times.see(event));
     let expected = Times { running_ns: 25, behind_ns: 20, ready_ns: 5, ..Times::default() };
     assert_eq!(times.times(1, 0, 50), expected);
+    let long_ns = 80_000_000;
+    let mut throttled = ThreadTimes::default();
+    throttled.observed_by([77]);
+    [runs(0), leaves(10, Left::Preempted), runs_after(long_ns, 77)].iter().for_each(|event| throttled.see(event));
+    let expected = Times { running_ns: 10, ready_ns: long_ns - 10, ..Times::default() };
+    assert_eq!(throttled.times(1, 0, long_ns), expected, "it had no core for longer than anybody looks");
 }
 
 #[test]
