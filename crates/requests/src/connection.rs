@@ -4,7 +4,7 @@
 //! order in which it passed there.
 
 use crate::exchange::{Exchange, Message, Place};
-use crate::progress::{Arrivals, Progress};
+use crate::progress::{Arrivals, Progress, late_ns};
 use stackline_dissect::conversation::connection::Conversation;
 use stackline_dissect::conversation::tls::secrets::Secrets;
 use stackline_dissect::conversation::{Found, Kind, MOST_WAITING, RESET_BEFORE, Role, UNANSWERED, is_unanswered};
@@ -78,6 +78,15 @@ struct Way {
 }
 
 impl Way {
+    /// A segment is at the receiver's host. One whose bytes are all there already was sent again needlessly: the first was late.
+    fn arrives(&mut self, at_ns: u64, from: u64, end: u64) {
+        if end <= self.arrived.progress().end() {
+            let needless = self.again.iter().rposition(|(begin, behind, ..)| *begin < end && *behind > from);
+            needless.and_then(|at| self.again.remove(at));
+        }
+        self.arrived.segment(from, end, at_ns);
+    }
+
     /// Whether the receiver has no room for another segment beyond what has left.
     fn is_out_of_room(&self) -> bool {
         let room = self.room_end.map(|end| end.saturating_sub(self.left.end()));
@@ -191,7 +200,7 @@ impl Connection {
             self.leaves(at_ns, way, from, end, segment);
         }
         if passing.arrives && segment.bytes > 0 {
-            self.ways[way as usize].arrived.segment(from, end, at_ns);
+            self.ways[way as usize].arrives(at_ns, from, end);
         }
         // Where the other host is not watched, its door is here.
         if passing.arrives || (passing.is_told && self.ends[1 - way as usize].host.is_none()) {
@@ -539,6 +548,7 @@ impl Connection {
             arrived,
             read: read.map(|moment| moment.at_ns),
             threads: (own.written.of(from).map_or(0, |moment| moment.thread), read.map_or(0, |moment| moment.thread)),
+            late_ns: late_ns(&own.arrived.progress().between(from, end), &own.read.between(from, end)),
             again: again().count() as u64,
             again_ns: again().map(|(.., late_ns)| *late_ns).max().unwrap_or(0),
             held_ns: held.map(|(_, at_ns, since)| at_ns.saturating_sub(*since)).sum(),

@@ -227,6 +227,7 @@ impl Line<'_> {
             request.window_ns,
             response.window_ns,
             self.exchange.connect_again,
+            response.late_ns,
         ];
         if values.iter().any(|value| *value > 0) {
             let mut row = vec![Value::from(self.unit)];

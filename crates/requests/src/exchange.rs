@@ -37,6 +37,8 @@ pub struct Message {
     pub held_ns: u64,
     /// How long the sender had to wait for room in the receiver's window, ns.
     pub window_ns: u64,
+    /// How long its receiver read nothing although bytes of it lay there, ns.
+    pub late_ns: u64,
 }
 
 /// An exchange.

@@ -63,6 +63,14 @@ impl Progress {
         self.of(end.checked_sub(1)?)
     }
 
+    /// The moments at which bytes between two offsets passed.
+    #[must_use]
+    pub fn between(&self, from: u64, end: u64) -> Vec<Moment> {
+        let at = self.moments.partition_point(|moment| moment.end <= from);
+        let until = self.moments.partition_point(|moment| moment.end < end);
+        self.moments.range(at..self.moments.len().min(until + 1)).copied().collect()
+    }
+
     /// Nobody asks for bytes before that offset any more.
     pub fn forget(&mut self, offset: u64) {
         while self.moments.front().is_some_and(|moment| moment.end <= offset) {
@@ -124,6 +132,28 @@ impl Arrivals {
     }
 }
 
+/// How long bytes of a message lay unread at its receiver while it read nothing for so long, at least, ns.
+pub const LATE_NS: u64 = 1_000_000;
+
+/// How long a receiver let bytes lie, [`LATE_NS`] or more at once, from when they arrived and when it read them; 0 where it is not
+/// seen to read.
+#[must_use]
+pub fn late_ns(arrived: &[Moment], read: &[Moment]) -> u64 {
+    let mut late_ns = 0;
+    // What was read so far, and when.
+    let (mut taken, mut since_ns) = (None::<u64>, 0);
+    for moment in read {
+        let next = match taken {
+            Some(taken) => arrived.get(arrived.partition_point(|arrived| arrived.end <= taken)),
+            None => arrived.first(),
+        };
+        let idle_ns = next.map_or(0, |next| moment.at_ns.saturating_sub(next.at_ns.max(since_ns)));
+        late_ns += if idle_ns >= LATE_NS { idle_ns } else { 0 };
+        (taken, since_ns) = (Some(moment.end), moment.at_ns);
+    }
+    late_ns
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,6 +172,20 @@ mod tests {
         assert_eq!([0, 10, 11].map(|end| at(progress.whole(end))), [None, Some(1), Some(4)]);
         progress.forget(10);
         assert_eq!((at(progress.of(9)), progress.end()), (Some(4), 30));
+    }
+
+    #[test]
+    fn who_reads_in_pauses_is_late_while_something_lies_there() {
+        const MS: u64 = 1_000_000;
+        let moment = |(end, at_ms): (u64, u64)| Moment { end, at_ns: at_ms * MS, thread: 0 };
+        let late = |arrived: &[(u64, u64)], read: &[(u64, u64)]| {
+            let of = |moments: &[(u64, u64)]| moments.iter().copied().map(moment).collect::<Vec<_>>();
+            late_ns(&of(arrived), &of(read)) / MS
+        };
+        assert_eq!(late(&[(100, 1)], &[(40, 1), (80, 11), (100, 21)]), 20, "the rest lay there during both pauses");
+        assert_eq!(late(&[(40, 1), (100, 11)], &[(40, 1), (100, 11)]), 0, "nothing lay there");
+        assert_eq!(late(&[(40, 1), (100, 8)], &[(40, 1), (100, 11)]), 3);
+        assert_eq!(late(&[(40, 1)], &[]), 0, "it is not seen to read");
     }
 
     #[test]

@@ -305,7 +305,12 @@ impl<'r> Spender<'r> {
         put(Cause::Queue, pair(), way.queued);
         put(Cause::Distance, pair(), base);
         let sending = (way.rest - base).min(times.sending - held - window).max(0);
-        put(if is_large { Cause::Rate } else { Cause::Server }, if is_large { pair() } else { server() }, sending);
+        // Within a host nothing is under way: what is not sent while the client lets bytes lie waits for it.
+        let is_within = is_large && request.client == request.server;
+        let late = if is_within { (net.late_back_ns - times.client_unread - window).clamp(0, sending) } else { 0 };
+        put(Cause::SlowReader, client_name(request), late);
+        let (slow, whose) = if is_large { (Cause::Rate, pair()) } else { (Cause::Server, server()) };
+        put(slow, whose, sending - late);
         put(way.over, pair(), way.rest - base - sending);
         put(Cause::SlowReader, client_name(request), times.client_unread);
         self.work(request, times.work, depth, &mut shares);

@@ -18,19 +18,30 @@ pub(crate) fn waits(log: &Rows<'_>) -> Option<HashMap<Message, i64>> {
     }
     let beginnings = beginnings(log);
     let number = |row: u32, field| log.input.events.number(row as usize, field).unwrap_or(0);
-    // Packets that carry a first byte, by where and which: when it came, what of its wait is for others, and whose it is.
+    let first_bytes = |row: u32| -> Vec<Message> {
+        let Some(range) = packet_range(log, row) else { return Vec::new() };
+        beginnings.range((range.stream, range.from)..(range.stream, range.to)).map(|(_, message)| *message).collect()
+    };
+    // Of packets that carry a first byte, the one that brought it: what was sent again in vain did not.
+    let mut brought: HashMap<Message, i64> = HashMap::new();
+    for row in log.rows("NET_DELIVER") {
+        for message in first_bytes(*row) {
+            brought.entry(message).or_insert_with(|| number(*row, fields.number));
+        }
+    }
+    // By where and which packet: when it came, what of its wait is for others, and whose it is.
     let mut carries: HashMap<(&str, i64), (u64, f64, Vec<Message>)> = HashMap::new();
     for row in came {
-        let Some(range) = packet_range(log, *row) else { continue };
-        let begins = beginnings.range((range.stream, range.from)..(range.stream, range.to));
-        let messages: Vec<Message> = begins.map(|(_, message)| *message).collect();
+        let packet = number(*row, fields.number);
+        let is_brought = |message: &Message| brought.get(message).is_none_or(|by| *by == packet);
+        let messages: Vec<Message> = first_bytes(*row).into_iter().filter(is_brought).collect();
         if !messages.is_empty() {
             let (queued, own) = (number(*row, fields.queued), number(*row, fields.length));
             let before = (queued - own).max(0) as f64 / queued.max(1) as f64;
-            carries.insert((place(log, *row, fields), number(*row, fields.number)), (log.at(*row), before, messages));
+            carries.insert((place(log, *row, fields), packet), (log.at(*row), before, messages));
         }
     }
-    // The copy that came last at a place is the one that arrived.
+    // Of one that was not delivered, the copy that came last at a place.
     let mut by_place: HashMap<(Message, &str), i64> = HashMap::new();
     for row in log.rows("NET_DEQUEUE") {
         let at = place(log, *row, fields);

@@ -64,6 +64,8 @@ pub(crate) struct Network {
     pub(crate) held_back_ns: i64,
     pub(crate) window_there_ns: i64,
     pub(crate) window_back_ns: i64,
+    /// How long the client read nothing although bytes of the answer lay there.
+    pub(crate) late_back_ns: i64,
     pub(crate) connect_again: i64,
 }
 
@@ -177,6 +179,7 @@ fn network(log: &Rows<'_>, row: u32) -> Network {
         held_back_ns: number("held_back_ns"),
         window_there_ns: number("window_there_ns"),
         window_back_ns: number("window_back_ns"),
+        late_back_ns: number("late_back_ns"),
         connect_again: number("connect_again"),
     }
 }

@@ -9,6 +9,8 @@
 use super::threads::{Call, Left, ThreadChange, ThreadEvent};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+mod timers;
+
 #[cfg(test)]
 mod tests;
 
@@ -46,7 +48,8 @@ pub enum Cause {
     Lock,
     /// A disk: any other uninterruptible sleep (locks in the kernel too), or `fsync`, `fdatasync`, `msync`, `syncfs`.
     Disk,
-    /// Time: `nanosleep`, `clock_nanosleep`, and whatever else waits and ends with its time.
+    /// Time: `nanosleep`, `clock_nanosleep`, whatever else waits and ends with its time, and a wait for a lock that a thread ends
+    /// which an event loop's timer has just woken.
     Sleep,
     /// A socket or another descriptor: `poll`, `select`, `epoll_wait`, `accept`, `connect`, and `recvfrom` where it is traced.
     Socket,
@@ -166,6 +169,10 @@ enum Step {
         behind: bool,
     },
     Leaves(Left),
+    /// That thread wakes it.
+    Woken {
+        by: u32,
+    },
     Ready,
     Calls(Call),
     /// From a call, since its time was over and for nothing else, or not.
@@ -186,6 +193,7 @@ impl Step {
                 Some(Self::Returns { in_time: ended_with_its_time(*call, *result) })
             }
             ThreadChange::Executes { .. } => Some(Self::Returns { in_time: false }),
+            ThreadChange::Woken { by, in_interrupt: false } if *by != 0 => Some(Self::Woken { by: *by }),
             ThreadChange::Woken { .. }
             | ThreadChange::Forked { .. }
             | ThreadChange::Exits { .. }
@@ -205,6 +213,7 @@ impl Standing {
             Step::Runs { .. } => Self { place: Place::Running, call },
             // Woken before it slept.
             Step::Ready if place == Place::Running => self,
+            Step::Woken { .. } => self,
             Step::Ready => Self { place: Place::Ready, call },
             Step::Leaves(Left::Dead) => Self { place: Place::Gone, call: None },
             Step::Leaves(left) => Self { place: left_for(left, call), call },
@@ -223,31 +232,6 @@ const fn ended_with_its_time(call: Call, result: i64) -> bool {
         Call::EpollWait | Call::EpollPwait | Call::EpollPwait2 => result == 0,
         Call::Poll | Call::Ppoll | Call::Select | Call::Pselect6 => result == 0,
         _ => false,
-    }
-}
-
-/// Where a thread was from a change on, as its next ones tell: a wait that ended with its time was a sleep, one for a core that ended
-/// when whoever looks left it was for that.
-fn place(changes: &VecDeque<Change>, at: usize) -> Place {
-    let place = changes[at].stands.place;
-    let mut later = changes.range(at + 1..).map(|change| change.step);
-    match place {
-        Place::Blocked(Cause::Lock | Cause::Socket) => {
-            let end = later.find(|step| matches!(step, Step::Returns { .. } | Step::Calls(_) | Step::Unseen));
-            if end == Some(Step::Returns { in_time: true }) { Place::Blocked(Cause::Sleep) } else { place }
-        }
-        Place::Ready => {
-            let is_woken = changes[at].step == Step::Ready;
-            let end = changes.range(at + 1..).find(|change| change.step != Step::Ready);
-            let waited_ns = end.map_or(0, |end| end.at_ns - changes[at].at_ns);
-            match end.map(|end| end.step) {
-                Some(Step::Runs { behind: true }) if waited_ns <= LONGEST_LOOK_NS => Place::Behind,
-                // Some kernels do not say that an idle core goes on with a thread: what it does then, it does on that core.
-                Some(Step::Leaves(_) | Step::Calls(_) | Step::Returns { .. }) if is_woken => Place::Running,
-                _ => place,
-            }
-        }
-        _ => place,
     }
 }
 
@@ -334,9 +318,9 @@ impl ThreadTimes {
         let first = changes.partition_point(|change| change.at_ns <= from_ns);
         let mut spans = Vec::new();
         let (mut since_ns, mut was) =
-            (from_ns, first.checked_sub(1).map_or(Place::Unseen, |before| place(changes, before)));
+            (from_ns, first.checked_sub(1).map_or(Place::Unseen, |before| self.place(changes, before)));
         for (at, change) in changes.iter().enumerate().skip(first).take_while(|(_, change)| change.at_ns < to_ns) {
-            let is = place(changes, at);
+            let is = self.place(changes, at);
             if is != was {
                 push(&mut spans, Span { from_ns: since_ns, to_ns: change.at_ns, place: was });
                 (since_ns, was) = (change.at_ns, is);
@@ -344,6 +328,34 @@ impl ThreadTimes {
         }
         push(&mut spans, Span { from_ns: since_ns, to_ns, place: was });
         spans
+    }
+
+    /// Where a thread was from a change on, as its next ones tell: a wait that ended with its time was a sleep, one for a core that ended
+    /// when whoever looks left it was for that.
+    fn place(&self, changes: &VecDeque<Change>, at: usize) -> Place {
+        let place = changes[at].stands.place;
+        let mut later = changes.range(at + 1..).map(|change| change.step);
+        match place {
+            Place::Blocked(Cause::Lock | Cause::Socket) => {
+                let end = later.find(|step| matches!(step, Step::Returns { .. } | Step::Calls(_) | Step::Unseen));
+                let is_timed = end == Some(Step::Returns { in_time: true })
+                    || (place == Place::Blocked(Cause::Lock) && timers::ends(&self.threads, changes, at));
+                if is_timed { Place::Blocked(Cause::Sleep) } else { place }
+            }
+            Place::Ready => {
+                let is_woken = changes[at].step == Step::Ready;
+                let end =
+                    changes.range(at + 1..).find(|change| !matches!(change.step, Step::Ready | Step::Woken { .. }));
+                let waited_ns = end.map_or(0, |end| end.at_ns - changes[at].at_ns);
+                match end.map(|end| end.step) {
+                    Some(Step::Runs { behind: true }) if waited_ns <= LONGEST_LOOK_NS => Place::Behind,
+                    // Some kernels do not say that an idle core goes on with a thread: what it does then, it does on that core.
+                    Some(Step::Leaves(_) | Step::Calls(_) | Step::Returns { .. }) if is_woken => Place::Running,
+                    _ => place,
+                }
+            }
+            _ => place,
+        }
     }
 
     /// How much of the time a thread waited for something of unknown kind, a socket or a descriptor, during intervals; ns.

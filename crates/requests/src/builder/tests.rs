@@ -159,6 +159,24 @@ fn packets_alone_tell_the_server_from_the_way() {
 }
 
 #[test]
+fn what_is_sent_again_needlessly_is_not_lost() {
+    let mut path = Path::new();
+    path.connect(0);
+    let from = path.sent[0];
+    path.sent[0] += GET.len() as u64;
+    let segment = path.segment(0, from, GET.len() as u64, "");
+    // The first waits 100 ms in a queue, and its sender does not.
+    for (leaves, at_ms) in [(true, 20), (true, 60), (false, 120), (false, 125)] {
+        path.builder.segment(usize::from(!leaves), leaves, at_ms * MS, &segment, GET);
+    }
+    path.acked[1] = path.sent[0];
+    path.send(130, 1, ANSWER, "");
+    let done = path.finish();
+    assert_eq!((done[0].request.again, done[0].request.again_ns), (0, 0));
+    assert!(parts(&done[0]).contains(&(Part::There, 100)));
+}
+
+#[test]
 fn what_is_sent_again_is_late_by_so_much() {
     let mut path = Path::new();
     path.connect(0);

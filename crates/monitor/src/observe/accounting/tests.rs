@@ -106,6 +106,35 @@ fn a_wait_that_ends_with_its_time_is_a_sleep() {
     assert_eq!([0, 1, -4].map(|result| waits(Call::EpollPwait, result)), [sleep, socket, socket]);
 }
 
+/// Thread 1 waits for a lock from 2 us until thread 2 wakes it at 60 us, which has just come back from a call with a result.
+fn woken_after(call: Call, result: i64) -> (u64, u64) {
+    let of = |thread: u32, at_us: u64, what| ThreadEvent { at_ns: at_us * 1000, thread, what };
+    let woken = ThreadChange::Woken { by: 2, in_interrupt: false };
+    let events = [
+        of(2, 0, ThreadChange::Calls { call, argument: 0 }),
+        of(2, 1, ThreadChange::Leaves { state: Left::Sleeping }),
+        of(1, 1, ThreadChange::Calls { call: Call::Futex, argument: 0 }),
+        of(1, 2, ThreadChange::Leaves { state: Left::Sleeping }),
+        of(2, 50, ThreadChange::Ready),
+        of(2, 51, ThreadChange::Runs { core: 0, after: 0 }),
+        of(2, 52, ThreadChange::Returns { call, result }),
+        of(2, 58, ThreadChange::Calls { call: Call::Futex, argument: 0 }),
+        of(1, 60, woken),
+        of(1, 60, ThreadChange::Ready),
+        of(1, 61, ThreadChange::Runs { core: 1, after: 0 }),
+    ];
+    let times = seen(&events).times(1, 2_000, 60_000);
+    (times.lock_ns, times.sleep_ns)
+}
+
+#[test]
+fn a_lock_that_a_timer_of_an_event_loop_ends_is_a_sleep() {
+    assert_eq!(woken_after(Call::EpollPwait, 0), (0, 58_000), "the runtime's timer");
+    assert_eq!(woken_after(Call::EpollPwait, 1), (58_000, 0), "a descriptor was ready");
+    assert_eq!(woken_after(Call::Futex, -110), (58_000, 0), "it slept with the lock");
+    assert_eq!(woken_after(Call::ClockNanosleep, 0), (58_000, 0), "it slept with the lock");
+}
+
 #[test]
 fn a_core_that_whoever_looks_had_is_not_blamed_on_others() {
     let runs_after = |at_ns, after| event(at_ns, ThreadChange::Runs { core: 0, after });
