@@ -481,7 +481,12 @@ pub const ENTRIES: &[Entry] = &[
         &["batches", "without_ns", "with_ns", "spread_ns"],
         "CPU time of a message and its answer between two threads while nobody looks at programs, and while somebody does: medians of batches, half the distance of their quartiles",
     ),
-    entry("EVENTS_LOST", Layer::Tool, &["count"], "events there was no room for since this was last said"),
+    entry(
+        "EVENTS_LOST",
+        Layer::Tool,
+        &["count", "seen"],
+        "events there was no room for since this was last said; by `trace`, packets and records, and how many were seen so far",
+    ),
     entry("CLOCK_STEP", Layer::Tool, &["by_ns"], "the wall clock of a host was set"),
 ];
 

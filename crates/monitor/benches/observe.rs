@@ -10,6 +10,7 @@ use nix::unistd::Pid;
 use stackline_monitor::clock::thread_cpu_s;
 use stackline_monitor::observe::sockets::SocketTrace;
 use stackline_monitor::observe::threads::{Also, ThreadTrace};
+use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
@@ -127,7 +128,10 @@ fn reader(observed: Observed, done: Arc<AtomicBool>) -> Result<Reader, String> {
     Ok(match observed {
         Observed::Nothing => read(done, || Ok((0, 0))),
         Observed::Sockets | Observed::SocketsAndSegments => {
-            let (mut trace, _) = SocketTrace::start(matches!(observed, Observed::SocketsAndSegments))?;
+            let (mut trace, _) = SocketTrace::start()?;
+            if matches!(observed, Observed::SocketsAndSegments) {
+                trace.probe(&BTreeSet::new())?;
+            }
             let mut events = Vec::new();
             read(done, move || {
                 events.clear();

@@ -39,6 +39,8 @@ pub struct Host {
 pub enum SocketEvent {
     /// It has those ends now: its own, and the other's.
     Opened(SocketAddr, SocketAddr),
+    /// It has those ends and was there before anybody looked; what it did before is not known.
+    Found(SocketAddr, SocketAddr),
     /// Its program wrote so many bytes.
     Wrote(u64),
     /// Its program read so many.
@@ -460,6 +462,9 @@ impl Builder {
                     *known = Socket { ends: Some((own, other)), ..Socket::default() };
                 }
             }
+            SocketEvent::Found(own, other) => {
+                self.sockets.entry(socket).or_default().ends.get_or_insert((own, other));
+            }
             SocketEvent::Closed => {
                 self.sockets.remove(&socket);
             }
@@ -477,8 +482,10 @@ impl Builder {
                     return;
                 };
                 match self.of_socket(own, other) {
-                    Some((connection, end)) if !connection.midway => tell(connection, end, wrote, up_to, at_ns, thread),
-                    Some(_) => {}
+                    Some((connection, end)) if connection.midway => {
+                        connection.counted(end, wrote, up_to, at_ns, thread);
+                    }
+                    Some((connection, end)) => tell(connection, end, wrote, up_to, at_ns, thread),
                     None => {
                         let known = self.sockets.entry(socket).or_default();
                         if known.early.len() < 1024 {
@@ -510,16 +517,15 @@ impl Builder {
 
     /// What sockets of a connection did before its packets were seen.
     fn adopt_sockets(&mut self, ends: Ends, connection: &mut Connection) {
-        if connection.midway {
-            return;
-        }
+        let midway = connection.midway;
         for socket in self.sockets.values_mut().filter(|socket| !socket.early.is_empty()) {
             let end = match socket.ends {
                 Some(own) if own == ends => Direction::There,
                 Some((own, other)) if (other, own) == ends => Direction::Back,
                 _ => continue,
             };
-            for (wrote, up_to, at_ns, thread) in socket.early.drain(..) {
+            let early = std::mem::take(&mut socket.early);
+            for (wrote, up_to, at_ns, thread) in early.into_iter().filter(|_| !midway) {
                 tell(connection, end, wrote, up_to, at_ns, thread);
             }
         }

@@ -75,6 +75,8 @@ struct Way {
     /// What its sender's program wrote, and its receiver's read.
     written: Progress,
     read: Progress,
+    /// Where counting began in the stream, of what was written and read at a socket that was there before: as far as is known.
+    counted_from: [Option<i64>; 2],
 }
 
 impl Way {
@@ -380,6 +382,25 @@ impl Connection {
     pub(crate) fn has_read(&mut self, end: Direction, up_to: u64, at_ns: u64, thread: u32) {
         self.sockets[end as usize] = true;
         self.ways[1 - end as usize].read.pass(up_to, at_ns, thread);
+    }
+
+    /// The same of a socket that was there before, `count` bytes since somebody counts. What has left was written, and what is read
+    /// has arrived: once both agree, it is known where counting began.
+    pub(crate) fn counted(&mut self, end: Direction, wrote: bool, count: u64, at_ns: u64, thread: u32) {
+        let way = &mut self.ways[if wrote { end as usize } else { 1 - end as usize }];
+        let seen = if wrote { way.left.end() } else { way.arrived.progress().end() };
+        let from = seen.cast_signed() - count.cast_signed();
+        let known = &mut way.counted_from[usize::from(wrote)];
+        if known.is_none() {
+            let progress = if wrote { &mut way.written } else { &mut way.read };
+            progress.begin_at(from.max(0).unsigned_abs());
+        }
+        let from = *known.insert(known.map_or(from, |known| if wrote { known.max(from) } else { known.min(from) }));
+        let up_to = from.saturating_add_unsigned(count).max(0).unsigned_abs();
+        match wrote {
+            true => self.wrote(end, up_to, at_ns, thread),
+            false => self.has_read(end, up_to, at_ns, thread),
+        }
     }
 
     // --- exchanges ---

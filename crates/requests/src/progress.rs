@@ -23,11 +23,18 @@ pub struct Moment {
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
     moments: VecDeque<Moment>,
+    /// When bytes before it passed is not known.
+    begin: u64,
     /// Behind the farthest byte that passed.
     end: u64,
 }
 
 impl Progress {
+    /// Nobody looked before that offset had passed.
+    pub const fn begin_at(&mut self, offset: u64) {
+        (self.begin, self.end) = (offset, offset);
+    }
+
     /// Bytes up to `end` have passed.
     pub fn pass(&mut self, end: u64, at_ns: u64, thread: u32) {
         if end <= self.end {
@@ -54,7 +61,7 @@ impl Progress {
     #[must_use]
     pub fn of(&self, offset: u64) -> Option<Moment> {
         let at = self.moments.partition_point(|moment| moment.end <= offset);
-        self.moments.get(at).copied()
+        self.moments.get(at).filter(|_| offset >= self.begin).copied()
     }
 
     /// When all bytes before that offset had passed.
@@ -172,6 +179,10 @@ mod tests {
         assert_eq!([0, 10, 11].map(|end| at(progress.whole(end))), [None, Some(1), Some(4)]);
         progress.forget(10);
         assert_eq!((at(progress.of(9)), progress.end()), (Some(4), 30));
+        let mut late = Progress::default();
+        late.begin_at(20);
+        late.pass(30, 5, 7);
+        assert_eq!([10, 19, 20].map(|offset| at(late.of(offset))), [None, None, Some(5)], "nobody looked before");
     }
 
     #[test]

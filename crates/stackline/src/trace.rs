@@ -370,7 +370,8 @@ impl Traced {
         let recorder = &mut self.recorder;
         self.sources.take(now_ns, end, |at_ns, seen| recorder.see(at_ns, seen))?;
         let packets = self.sources.lost_packets - lost_packets;
-        self.recorder.lost(now_ns, packets, self.sources.lost_records - lost_records);
+        let seen = self.sources.packets + self.sources.records;
+        self.recorder.lost(now_ns, packets, self.sources.lost_records - lost_records, seen);
         self.recorder.advance(now_ns, &self.spool)
     }
 

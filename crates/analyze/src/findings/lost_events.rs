@@ -11,31 +11,57 @@ pub(super) const KIND: Kind = Kind {
     find: &[Find::Run(find)],
 };
 
+/// How many events were lost and kept.
+pub(super) struct Lost {
+    count: u64,
+    kept: u64,
+    rows: Vec<u32>,
+    /// They are packets and records of which a trace makes its events.
+    is_of_trace: bool,
+}
+
+impl Lost {
+    pub(super) fn of(log: &Log<'_>) -> Self {
+        let hosts = &log.input.index.hosts;
+        let rows: Vec<u32> =
+            ["EVENTS_LOST", "NET_EVENTS_LOST"].iter().flat_map(|keyword| log.rows(keyword)).copied().collect();
+        let number = |field| {
+            rows.iter().filter_map(move |row| log.input.events.number(*row as usize, field)).map(i64::unsigned_abs)
+        };
+        let noted = number(0).fold(0, u64::saturating_add);
+        let seen = log.rows("EVENTS_LOST").iter().filter_map(|row| log.number(*row, "seen")).max();
+        let known: u64 = hosts.values().map(|host| host.lost).fold(0, u64::saturating_add);
+        // Not all that were kept need be at hand.
+        let recorded: u64 = hosts.values().map(|host| host.recorded).fold(0, u64::saturating_add);
+        let kept = seen.map_or(recorded.max(log.input.events.len() as u64), i64::unsigned_abs);
+        Self { count: noted.max(known), kept, rows, is_of_trace: seen.is_some() }
+    }
+
+    /// Of all.
+    pub(super) fn share(&self) -> f64 {
+        real(self.count) / real(self.count.saturating_add(self.kept).max(1))
+    }
+}
+
 fn find(log: &Log<'_>) -> Option<Finding> {
-    let hosts = &log.input.index.hosts;
-    let rows: Vec<u32> =
-        ["EVENTS_LOST", "NET_EVENTS_LOST"].iter().flat_map(|keyword| log.rows(keyword)).copied().collect();
-    let noted: u64 = rows
-        .iter()
-        .filter_map(|row| log.input.events.number(*row as usize, 0))
-        .map(i64::unsigned_abs)
-        .fold(0, u64::saturating_add);
-    let known: u64 = hosts.values().map(|host| host.lost).fold(0, u64::saturating_add);
-    let lost = noted.max(known);
-    // Not all that were kept need be at hand.
-    let recorded: u64 = hosts.values().map(|host| host.recorded).fold(0, u64::saturating_add);
-    let kept = recorded.max(log.input.events.len() as u64);
-    let share = real(lost) / real(lost.saturating_add(kept).max(1));
+    let lost = Lost::of(log);
+    let share = lost.share();
     if share < LEAST {
         return None;
     }
+    let Lost { count, kept, rows, is_of_trace } = lost;
+    let hosts = &log.input.index.hosts;
     let worst = hosts.iter().max_by_key(|(_, host)| host.lost).filter(|(_, host)| host.lost > 0);
     let host = worst.map_or_else(String::new, |(name, host)| format!(", most of them on {name} ({})", host.lost));
-    let what = format!("{lost} events lost, {kept} kept");
-    let sentence = format!(
-        "{lost} of {} events are missing{host}: what they would have shown is not known",
-        lost.saturating_add(kept)
-    );
-    let finding = KIND.of_run(share, 1.0, sentence).because(log.evidence(what, &rows));
-    Some(finding.attempt("trace fewer or shorter runs, or larger data units; more memory for events"))
+    let (what, less) = match is_of_trace {
+        true => (
+            "packets and records of the trace",
+            "trace a shorter time, or less traffic: what other programs send here counts as well; `--see packets`",
+        ),
+        false => ("events", "trace fewer or shorter runs, or larger data units; more memory for events"),
+    };
+    let all = count.saturating_add(kept);
+    let sentence = format!("{count} of {all} {what} are missing{host}: what they would have shown is not known");
+    let finding = KIND.of_run(share, 1.0, sentence).because(log.evidence(format!("{count} lost, {kept} kept"), &rows));
+    Some(finding.attempt(less))
 }

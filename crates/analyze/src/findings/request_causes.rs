@@ -4,10 +4,14 @@
 use super::finding::{Finding, LEAST, counted, percent};
 use super::kind::{Find, Kind};
 use super::log::Log;
+use super::lost_events::Lost;
 use super::observed::time;
 use super::request_costs::{Cause, client_name, server_name};
 use super::requests::Request;
 use crate::statistics::real;
+
+/// A share of what is looked at that may be lost before nothing but the work itself is to blame with less certainty.
+const LOST_LEAST: f64 = 0.01;
 
 mod ends;
 mod set_up;
@@ -77,5 +81,11 @@ pub(super) fn healthy(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let between = roots()
         .max_by_key(longest)
         .map_or_else(String::new, |one| format!("{} > {}", client_name(one), server_name(one)));
-    Some(kind.of_run(0.0, 0.9, sentence).because(log.evidence(between, &busiest)))
+    // What was lost may be what would have been to blame.
+    let is_whole = Lost::of(log).share() < LOST_LEAST;
+    let (confidence, sentence) = match is_whole {
+        true => (0.9, sentence),
+        false => (0.6, format!("{sentence}; but packets or records were lost, and requests with them")),
+    };
+    Some(kind.of_run(0.0, confidence, sentence).because(log.evidence(between, &busiest)))
 }

@@ -17,6 +17,8 @@ const WAITING: usize = 256;
 const SAMPLES: usize = 256;
 /// The data of a segment where no SYN says what is accepted (RFC 9293, 3.7.1).
 const SEGMENT: u64 = 536;
+/// The same of a whole segment where larger ones are split on their way.
+const WHOLE_SEGMENT: u64 = 1460;
 
 /// All connections of a capture, by flow.
 #[derive(Debug, Default)]
@@ -247,7 +249,8 @@ impl Way {
             }
             _ => 0,
         };
-        let segment = largest.map_or(SEGMENT, u64::from);
+        // On loopback segments may be as long as the window: who has less to send than that needs no room for a whole one.
+        let segment = largest.map_or(SEGMENT, u64::from).min(WHOLE_SEGMENT);
         let is_full = window.is_some_and(|window| in_flight + segment > window && (in_flight > 0 || window == 0));
         match (is_full, self.full_since) {
             (true, None) => self.full_since = Some(at_ns),

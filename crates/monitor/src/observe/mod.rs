@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`sockets`] | what is sent, received and ready at each socket of the machine, by which thread |
 //! | [`connections`] | which connection a socket is |
+//! | [`existing`] | the connections that processes have already |
 //! | [`threads`] | when threads of chosen programs run, wait and are woken, and the blocking calls they make |
 //! | [`accounting`] | how long a thread ran, waited for a core, and waited for what |
 //! | [`cost`] | what it costs programs to be looked at |
@@ -15,6 +16,7 @@
 pub mod accounting;
 pub mod connections;
 pub mod cost;
+pub mod existing;
 pub mod sockets;
 mod stream;
 pub mod threads;

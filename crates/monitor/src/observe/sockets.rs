@@ -2,8 +2,8 @@
 //!
 //! The five events lie below the system calls, so they see io_uring, sendfile and static programs as well. They name a socket
 //! by its address in the kernel, which tells sockets apart and nothing else; which connection it is, says [`State`] (see
-//! [`connections`]). The connection of a socket that was there before is not known until its state changes: the kernel gives
-//! its address to nobody but in trace records. It never sees content, nor when a call began. Each event costs some 0.4 us.
+//! [`connections`]). The connection of a socket that was there before is not known until its state changes or a segment of it is
+//! probed: the kernel gives its address to nobody but in trace records. It never sees content, nor when a call began. Each event costs some 0.4 us.
 //!
 //! [`State`]: SocketChange::State
 //! [`connections`]: super::connections
@@ -11,7 +11,7 @@
 use super::stream::Stream;
 use super::thread;
 use crate::kernel_trace::{Format, address_pair};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 #[cfg(test)]
@@ -19,6 +19,8 @@ mod tests;
 
 /// Kernel memory for each core's records, KiB: 30,000 records.
 const RING_KIB: u32 = 2_048;
+/// Most ports that the kernel is told to look for.
+const MOST_PORTS: usize = 16;
 /// What the kernel leaves out of records of sends and receives: other families than IPv4 and IPv6, others than TCP and UDP.
 const INTERNET: &str = "(family==2||family==10)&&(protocol==6||protocol==17)";
 
@@ -187,14 +189,14 @@ pub struct SocketTrace {
 }
 
 impl SocketTrace {
-    /// Switches the events on, with [`SocketChange::Probe`] if asked for. The second value says which events this kernel lacks.
+    /// Switches the events on, but not [`SocketChange::Probe`]. The second value says which events this kernel lacks.
     ///
     /// # Errors
     /// Where there is no tracefs, or not for this user, or the kernel has none of the events.
-    pub fn start(probes: bool) -> Result<(Self, BTreeMap<String, String>), String> {
+    pub fn start() -> Result<(Self, BTreeMap<String, String>), String> {
         let mut stream = Stream::create(RING_KIB)?;
         let mut absent = BTreeMap::new();
-        for (kind, name, filter, fields) in EVENTS.into_iter().chain(probes.then_some(PROBE)) {
+        for (kind, name, filter, fields) in EVENTS {
             if let Err(reason) = stream.add(kind, name, filter, fields) {
                 absent.insert(name.to_owned(), reason);
             }
@@ -204,6 +206,17 @@ impl SocketTrace {
         } else {
             Ok((Self { stream }, absent))
         }
+    }
+
+    /// Switches [`SocketChange::Probe`] on, of connections with one of these ports; of all where there is none, or very many.
+    ///
+    /// # Errors
+    /// Where this kernel lacks it.
+    pub fn probe(&mut self, ports: &BTreeSet<u16>) -> Result<(), String> {
+        let (kind, name, _, fields) = PROBE;
+        let either = |port: &u16| format!("sport=={port}||dport=={port}");
+        let filter: Vec<String> = ports.iter().filter(|_| ports.len() <= MOST_PORTS).map(either).collect();
+        self.stream.add(kind, name, &filter.join("||"), fields)
     }
 
     /// Adds the events up to now to `out`, in the order of time: every 10 ms or so, before the rings are full. Returns how many the kernel lost since the call before.

@@ -270,6 +270,25 @@ fn a_connection_that_was_there_before_has_exchanges_but_no_set_up() {
 }
 
 #[test]
+fn a_socket_that_was_there_before_is_counted_from_where_it_agrees_with_its_packets() {
+    let mut path = Path::new();
+    path.sent = [5000, 9000];
+    path.acked = [9000, 5000];
+    path.builder.socket(9 * MS, 1, 7, SocketEvent::Found(address(SERVER), address(CLIENT)));
+    for at_ms in [10, 60] {
+        path.send(at_ms, 0, GET, "");
+        path.builder.socket((at_ms + 8) * MS, 1, 7, SocketEvent::Read(GET.len() as u64));
+        path.send(at_ms + 20, 1, ANSWER, "");
+        path.builder.socket((at_ms + 20) * MS, 1, 7, SocketEvent::Wrote(ANSWER.len() as u64));
+    }
+    let (done, unknown) = path.builder.finish();
+    assert_eq!(unknown.early_sockets, 0);
+    let expected = [(Part::There, 5), (Part::Unread, 3), (Part::Work, 12), (Part::Back, 5)];
+    assert_eq!([parts(&done[0]), parts(&done[1])], [expected, expected]);
+    assert_eq!((done[1].request.threads.1, done[1].response.as_ref().unwrap().threads.0), (7, 7));
+}
+
+#[test]
 fn what_nobody_answers_is_said_to_be_so() {
     let mut path = Path::new();
     path.connect(0);

@@ -2,6 +2,7 @@
 
 use crate::exit::{Error, Result};
 use std::ffi::OsString;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -69,7 +70,12 @@ impl Running {
         let last = programs.len().saturating_sub(1);
         for (number, program) in programs.into_iter().enumerate() {
             let listened = listeners(std::process::id());
-            let child = command(&program)?.spawn().map_err(|error| {
+            let mut command = command(&program)?;
+            // Some servers signal all of their group when they end. The last one keeps this one's, and with it the terminal.
+            if number < last {
+                command.process_group(0);
+            }
+            let child = command.spawn().map_err(|error| {
                 let name = program.command[0].to_string_lossy().into_owned();
                 let hint = "is it installed, and in $PATH?";
                 Error::input(format!("{name} cannot be started: {error}")).hint(hint)

@@ -48,6 +48,8 @@ pub(super) struct Recorder {
     /// Times of calls by unit, ns; in the end only of those that no other was made for.
     totals: BTreeMap<i64, u64>,
     flows: BTreeMap<u32, Flow>,
+    /// The last known threads of each connection's client and server.
+    owners: BTreeMap<u32, (u32, u32)>,
     pub(super) count: u64,
     pub(super) by_protocol: BTreeMap<&'static str, u64>,
     pub(super) programs: BTreeMap<(String, String), BTreeSet<&'static str>>,
@@ -73,6 +75,7 @@ impl Recorder {
             spans: Vec::new(),
             totals: BTreeMap::new(),
             flows: BTreeMap::new(),
+            owners: BTreeMap::new(),
             count: 0,
             by_protocol: BTreeMap::new(),
             programs: BTreeMap::new(),
@@ -135,11 +138,15 @@ impl Recorder {
                 let Some((own, other)) = ends else { return };
                 SocketEvent::Opened(own, other)
             }
+            SocketChange::Probe(_) => {
+                let Some((own, other)) = ends else { return };
+                SocketEvent::Found(own, other)
+            }
             SocketChange::Sent { bytes, .. } if bytes > 0 => SocketEvent::Wrote(bytes.unsigned_abs()),
             SocketChange::Received { .. } if event.what.taken() > 0 => SocketEvent::Read(event.what.taken()),
             _ => return,
         };
-        if !matches!(what, SocketEvent::Opened(..) | SocketEvent::Closed) {
+        if matches!(what, SocketEvent::Wrote(_) | SocketEvent::Read(_)) {
             self.who.notice(event.thread);
         }
         self.builder.socket(at_ns, event.socket, event.thread, what);
@@ -173,8 +180,8 @@ impl Recorder {
         Ok(unknown)
     }
 
-    /// Events that were lost are one themselves.
-    pub(super) fn lost(&mut self, at_ns: u64, packets: u64, records: u64) {
+    /// Events that were lost are one themselves; `seen` is how many were not.
+    pub(super) fn lost(&mut self, at_ns: u64, packets: u64, records: u64, seen: u64) {
         let count = packets + records;
         if records > 0 {
             self.builder.lost_sockets();
@@ -182,7 +189,7 @@ impl Recorder {
         }
         self.lost_since_ns = at_ns;
         if let Some(host) = self.hosts.first().cloned().filter(|_| count > 0) {
-            put(&mut self.logs, &host, "EVENTS_LOST", at_ns, &[count.into()]);
+            put(&mut self.logs, &host, "EVENTS_LOST", at_ns, &[count.into(), seen.into()]);
         }
     }
 
@@ -218,16 +225,16 @@ impl Recorder {
 
     fn keep(&mut self, exchange: &Exchange) {
         let answer = exchange.response.clone().unwrap_or_default();
-        let client =
-            [answer.threads.1, exchange.request.threads.0].into_iter().find(|thread| *thread != 0).unwrap_or(0);
-        let server =
-            [answer.threads.0, exchange.request.threads.1].into_iter().find(|thread| *thread != 0).unwrap_or(0);
-        if self.only_traced && !self.who.is_traced(client) && !self.who.is_traced(server) {
+        let known = |threads: [u32; 2]| threads.into_iter().find(|thread| *thread != 0).unwrap_or(0);
+        let client = known([answer.threads.1, exchange.request.threads.0]);
+        let server = known([answer.threads.0, exchange.request.threads.1]);
+        let (of_client, of_server) = self.owners(exchange.flow, client, server);
+        if self.only_traced && !self.who.is_traced(of_client) && !self.who.is_traced(of_server) {
             self.foreign += 1;
             return;
         }
         let (work, wait) = (self.work(exchange, server), self.wait(exchange));
-        let names = (self.who.name(client).to_owned(), self.who.name(server).to_owned());
+        let names = (self.who.name(of_client).to_owned(), self.who.name(of_server).to_owned());
         let known = Known { programs: (&names.0, &names.1), work, wait, segments: false, contents: self.contents };
         let (logs, mut doors) = (&mut self.logs, self.doors.as_mut().map(|(_, logs)| logs));
         emit::emit(exchange, &known, &self.hosts, &mut |host, name, at_ns, values| match &mut doors {
@@ -236,6 +243,19 @@ impl Recorder {
         });
         self.note(exchange, &names);
         self.span(exchange, client, server);
+    }
+
+    /// The threads of both ends, or where these are not known for once those of an earlier exchange of the connection: a connection
+    /// stays with its programs, even while records of its sockets are lost.
+    fn owners(&mut self, flow: u32, client: u32, server: u32) -> (u32, u32) {
+        if self.owners.len() >= MOST_FLOWS && !self.owners.contains_key(&flow) {
+            return (client, server);
+        }
+        let known = self.owners.entry(flow).or_default();
+        for (known, now) in [(&mut known.0, client), (&mut known.1, server)] {
+            *known = if now != 0 { now } else { *known };
+        }
+        *known
     }
 
     fn note(&mut self, exchange: &Exchange, names: &(String, String)) {

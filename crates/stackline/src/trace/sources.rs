@@ -4,6 +4,7 @@
 use crate::exit::{Error, Result};
 use stackline_monitor::capture::{Capture, Options};
 use stackline_monitor::observe::cost::{Cost, PingPong};
+use stackline_monitor::observe::existing::connections_of;
 use stackline_monitor::observe::sockets::{SocketEvent, SocketTrace};
 use stackline_monitor::observe::threads::{Also, ThreadEvent, ThreadTrace};
 use std::collections::BTreeMap;
@@ -88,10 +89,18 @@ impl Sources {
         }
         let (mut sockets, mut threads) = (None, None);
         if calls {
-            match SocketTrace::start(false) {
-                Ok((trace, missing)) => {
-                    sockets = Some(trace);
+            match SocketTrace::start() {
+                Ok((mut trace, missing)) => {
                     absent.extend(missing);
+                    // Which connections their sockets are is not said otherwise of those that were there before.
+                    let before = connections_of(pids);
+                    if !before.is_empty()
+                        && let Err(why) =
+                            trace.probe(&before.iter().map(|(own, other)| own.port().min(other.port())).collect())
+                    {
+                        absent.insert("sockets that were there before".into(), why);
+                    }
+                    sockets = Some(trace);
                 }
                 Err(why) => drop(absent.insert("sockets".into(), why)),
             }

@@ -54,7 +54,14 @@ pub(super) fn server_computes(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
 }
 
 pub(super) fn server_no_core(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
-    of_server(kind, log, Cause::NoCore, "could run and has no core", 0.95, "give it cores of its own: others use them")
+    of_server(
+        kind,
+        log,
+        Cause::NoCore,
+        "could run and has no core",
+        0.95,
+        "give it cores of its own if others use them, or a larger quota (`nr_throttled` in cpu.stat of its control group)",
+    )
 }
 
 pub(super) fn server_lock(kind: &Kind, log: &Log<'_>) -> Option<Finding> {

@@ -131,8 +131,11 @@ proptest! {
 }
 
 fn started(probes: bool) -> Option<SocketTrace> {
-    match SocketTrace::start(probes) {
-        Ok((trace, absent)) => {
+    match SocketTrace::start() {
+        Ok((mut trace, absent)) => {
+            if probes {
+                trace.probe(&BTreeSet::new()).unwrap();
+            }
             assert!(absent.is_empty(), "{absent:?}");
             Some(trace)
         }
