@@ -6,7 +6,8 @@ use super::kind::Kind;
 use super::log::Log;
 use crate::captured::{CapturedConnection, connection};
 use crate::statistics::real;
-use std::collections::BTreeMap;
+use stackline_events::unit;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A connection of a monitor: what its `TCP_INFO` of all intervals say together.
 #[derive(Debug, Default)]
@@ -53,9 +54,13 @@ pub(super) fn watched<'c>(log: &Log<'c>) -> Vec<Watched<'c>> {
     by_ends.into_values().collect()
 }
 
-/// Connections of captures, with their events.
+/// Connections of captures, with their events, but those whose requests are known: what these spend their time on says more.
 pub(super) fn captured(log: &Log<'_>) -> Vec<(u32, CapturedConnection)> {
-    log.rows("TCP_CONNECTION").iter().map(|row| (*row, connection(log.input.events, *row as usize))).collect()
+    let requests = log.costs().map_or(&[][..], |costs| &costs.requests);
+    let timed = requests.iter().filter(|request| request.is_call && request.times.is_some());
+    let told: BTreeSet<i64> = timed.map(|request| i64::from(unit::parts(request.unit).0)).collect();
+    let all = log.rows("TCP_CONNECTION").iter().map(|row| (*row, connection(log.input.events, *row as usize)));
+    all.filter(|(_, one)| !told.contains(&one.flow)).collect()
 }
 
 /// The one of so many that shows it most, as a finding: its share, sentence and figures, and the events that say so.
