@@ -9,6 +9,7 @@
 //! | [`blast`] | large transfers: stop-and-wait, sliding window, blast with four strategies of retransmission |
 //! | [`datagram`] | numbered and controlled datagrams: format, counting, timeouts |
 //! | [`ikp`] | V's message passing: Send, Receive, Reply, MoveTo, MoveFrom |
+//! | [`imp`] | the ARPANET of 1973: an IMP, its lines, messages and routing |
 //! | [`tcp`] | one end of a TCP connection, as Linux has it |
 
 #![no_std]
@@ -19,4 +20,5 @@ pub mod blast;
 pub mod datagram;
 mod fuzz_path;
 pub mod ikp;
+pub mod imp;
 pub mod tcp;

@@ -10,6 +10,7 @@
 //! | [`carry_out`] | start here: one run, from its scene to its records |
 //! | `engine` | the loop: the network's next delivery, the next timer, which endpoint is polled; how a run goes on |
 //! | [`messages`] | connections of an application that is no endpoint: whole messages, timers |
+//! | [`imps`] | networks of IMPs, and what their hosts send |
 //! | `executor` | what endpoints share: the virtual time, timers, packets to send |
 //! | `context` | what one endpoint has around it, and how it waits |
 //! | `world` | the simulated world of an endpoint (`stackline_endpoint`) |
@@ -26,6 +27,7 @@ mod digest;
 mod engine;
 mod error;
 mod executor;
+pub mod imps;
 mod job;
 pub mod messages;
 mod phase;

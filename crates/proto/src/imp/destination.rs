@@ -1,0 +1,359 @@
+//! An IMP as the destination of messages: room to put them together, their order, what is answered (BBN 2499, 2.3; RFC 442, RFC 626).
+//! It hands nothing to a host itself.
+
+use super::options::Options;
+use super::packet::{Address, Failure, Kind, MOST_PARTS, Message, Packet};
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use stackline_core::time::Instant;
+
+/// A message that is put together, or waits for those before it.
+#[derive(Clone, Copy, Debug)]
+struct Assembly {
+    message: Message,
+    parts: u8,
+    /// A bit for each part that came.
+    came: u8,
+    since: Instant,
+}
+
+impl Assembly {
+    const fn is_whole(&self) -> bool {
+        self.came.count_ones() == self.parts as u32
+    }
+}
+
+/// What there is from one other IMP.
+#[derive(Debug, Default)]
+struct From {
+    epoch: u16,
+    /// The next message that goes to its host.
+    next: u32,
+    assemblies: BTreeMap<u32, Assembly>,
+    /// Rooms that are promised and not used yet.
+    promised: u32,
+}
+
+/// Who waits for room.
+#[derive(Clone, Copy, Debug)]
+enum Want {
+    /// It was asked for.
+    Asked { by: Address, number: u32 },
+    /// A message of one packet came in vain.
+    Single { by: Address, number: u32 },
+    /// The answer to a message is held back for it, until then.
+    Rfnm { to: Address, number: u32, until: Instant },
+}
+
+/// A message that is whole, for a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Whole {
+    pub(super) message: Message,
+    pub(super) number: u32,
+    /// Packets of buffers that it has.
+    packets: u32,
+}
+
+/// All other IMPs.
+#[derive(Debug)]
+pub(super) struct Destination {
+    own: u16,
+    epoch: u16,
+    /// Buffers for parts of messages.
+    free: u32,
+    all: u32,
+    /// The same for messages of one packet.
+    singles: u32,
+    /// Blocks that say what is put together.
+    blocks: Option<u32>,
+    from: BTreeMap<u16, From>,
+    wants: VecDeque<Want>,
+}
+
+/// What becomes of a packet of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It is taken, or is there already.
+    Taken,
+    /// There is no room: as if it had not come.
+    Refused,
+}
+
+impl Destination {
+    pub(super) const fn new(options: &Options, own: u16, epoch: u16) -> Self {
+        let all = options.reassembly.saturating_mul(MOST_PARTS as u32);
+        Self {
+            own,
+            epoch,
+            free: all,
+            all,
+            singles: options.pending,
+            blocks: options.reassembly_blocks,
+            from: BTreeMap::new(),
+            wants: VecDeque::new(),
+        }
+    }
+
+    fn word(&self, to: Address, kind: Kind, number: u32) -> Packet {
+        let from = Address { imp: self.own, host: 0 };
+        Packet { from, to, kind, number, first: 0, epoch: self.epoch, bits: 0 }
+    }
+
+    /// The other one was started anew: what came from it before is void.
+    fn of_epoch(&mut self, by: u16, epoch: u16) {
+        let eight = u32::from(MOST_PARTS);
+        let Self { from, free, blocks, .. } = self;
+        let known = from.entry(by).or_insert_with(|| From { epoch, ..From::default() });
+        if known.epoch != epoch {
+            let held: u32 = known.assemblies.values().map(|one| room(one.parts)).sum();
+            *free += held + known.promised * eight;
+            *blocks = blocks.map(|blocks| blocks + known.assemblies.len() as u32);
+            *known = From { epoch, ..From::default() };
+        }
+    }
+
+    /// Room is asked for.
+    pub(super) fn asked(&mut self, options: &Options, packet: &Packet, out: &mut Vec<Packet>) {
+        self.of_epoch(packet.from.imp, packet.epoch);
+        let is_waiting = |want: &Want| matches!(want, Want::Asked { by, .. } if by.imp == packet.from.imp);
+        if !self.wants.iter().any(is_waiting) {
+            self.wants.push_back(Want::Asked { by: packet.from, number: packet.number });
+        }
+        self.serve(options, out);
+    }
+
+    /// Room comes back unused.
+    pub(super) fn given_back(&mut self, options: &Options, packet: &Packet, out: &mut Vec<Packet>) {
+        self.of_epoch(packet.from.imp, packet.epoch);
+        if let Some(from) = self.from.get_mut(&packet.from.imp).filter(|from| from.promised > 0) {
+            from.promised -= 1;
+            self.free += u32::from(MOST_PARTS);
+        }
+        self.serve(options, out);
+    }
+
+    /// A packet of a message; messages that are whole by it go to `whole`.
+    pub(super) fn data(
+        &mut self,
+        options: &Options,
+        now: Instant,
+        packet: &Packet,
+        whole: &mut Vec<Whole>,
+        out: &mut Vec<Packet>,
+    ) -> Verdict {
+        let Kind::Data { part, parts, id, of_bits } = packet.kind else { return Verdict::Taken };
+        self.of_epoch(packet.from.imp, packet.epoch);
+        self.skip(packet.from.imp, packet.first, options, whole);
+        let Self { free, singles, blocks, from, .. } = self;
+        let Some(known) = from.get_mut(&packet.from.imp) else { return Verdict::Refused };
+        let number = packet.number;
+        if number < known.next || known.assemblies.get(&number).is_some_and(|one| one.came >> part & 1 == 1) {
+            return Verdict::Taken;
+        }
+        if !known.assemblies.contains_key(&number) {
+            if *blocks == Some(0) {
+                return Verdict::Refused;
+            }
+            let is_promised = parts > 1 && known.promised > 0;
+            match parts {
+                1 if *singles == 0 => {
+                    self.wants.push_back(Want::Single { by: packet.from, number });
+                    self.serve(options, out);
+                    return Verdict::Taken;
+                }
+                1 => *singles -= 1,
+                _ if is_promised => known.promised -= 1,
+                // Without reservation each packet takes a buffer for itself.
+                _ if !options.reservation => {}
+                _ if *free < u32::from(MOST_PARTS) => return Verdict::Refused,
+                _ => *free -= u32::from(MOST_PARTS),
+            }
+            *blocks = blocks.map(|blocks| blocks - 1);
+            let message = Message { from: packet.from, to: packet.to, bits: of_bits, id };
+            known.assemblies.insert(number, Assembly { message, parts, came: 0, since: now });
+        }
+        if parts > 1 && !options.reservation {
+            if *free == 0 {
+                return Verdict::Refused;
+            }
+            *free -= 1;
+        }
+        if let Some(one) = known.assemblies.get_mut(&number) {
+            one.came |= 1 << part;
+            one.since = now;
+        }
+        self.deliver(packet.from.imp, options, whole);
+        Verdict::Taken
+    }
+
+    /// What is whole and has none before it goes to its host.
+    fn deliver(&mut self, by: u16, options: &Options, whole: &mut Vec<Whole>) {
+        let Some(known) = self.from.get_mut(&by) else { return };
+        while let Some(one) = known.assemblies.get(&known.next).copied().filter(Assembly::is_whole) {
+            known.assemblies.remove(&known.next);
+            self.blocks = self.blocks.map(|blocks| blocks + 1);
+            let packets = if options.reservation { room(one.parts) } else { held(&one) };
+            whole.push(Whole { message: one.message, number: known.next, packets });
+            known.next += 1;
+        }
+    }
+
+    /// Its host has a message, or never will: what its sender is told.
+    pub(super) fn delivered(
+        &mut self,
+        options: &Options,
+        now: Instant,
+        one: &Whole,
+        failure: Option<Failure>,
+        out: &mut Vec<Packet>,
+    ) {
+        self.release(one);
+        let to = one.message.from;
+        if let Some(failure) = failure {
+            out.push(self.word(to, Kind::Failed(failure), one.number));
+        } else if options.reservation && one.message.parts() > 1 {
+            // The next of its sender is likely as long: the answer says at once that there is room, or waits a while for it.
+            self.wants.push_back(Want::Rfnm { to, number: one.number, until: now + options.rfnm_waits });
+        } else {
+            out.push(self.word(to, Kind::Rfnm { allocates: false }, one.number));
+        }
+        self.serve(options, out);
+    }
+
+    const fn release(&mut self, one: &Whole) {
+        if one.message.parts() > 1 { self.free += one.packets } else { self.singles += 1 }
+    }
+
+    /// Gives room to those who wait for it, in their order.
+    fn serve(&mut self, options: &Options, out: &mut Vec<Packet>) {
+        let eight = u32::from(MOST_PARTS);
+        while let Some(want) = self.wants.front().copied() {
+            let (to, kind, number) = match want {
+                Want::Asked { by, number } if self.free >= eight => {
+                    (by, Kind::Allocate { packets: MOST_PARTS }, number)
+                }
+                Want::Rfnm { to, number, .. } if self.free >= eight => (to, Kind::Rfnm { allocates: true }, number),
+                Want::Single { by, number } if self.singles > 0 => (by, Kind::Allocate { packets: 1 }, number),
+                _ => break,
+            };
+            self.wants.pop_front();
+            if !matches!(want, Want::Single { .. }) {
+                self.free -= eight;
+                self.from.entry(to.imp).or_default().promised += 1;
+            }
+            out.push(self.word(to, kind, number));
+        }
+        let _ = options;
+    }
+
+    /// When an answer that waits for room goes without.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let until = |want: &Want| if let Want::Rfnm { until, .. } = want { Some(*until) } else { None };
+        self.wants.iter().filter_map(until).min()
+    }
+
+    /// Answers that waited long enough.
+    pub(super) fn answer(&mut self, now: Instant, out: &mut Vec<Packet>) {
+        let own = Address { imp: self.own, host: 0 };
+        let epoch = self.epoch;
+        self.wants.retain(|want| match want {
+            Want::Rfnm { to, number, until } if *until <= now => {
+                let kind = Kind::Rfnm { allocates: false };
+                out.push(Packet { from: own, to: *to, kind, number: *number, first: 0, epoch, bits: 0 });
+                false
+            }
+            _ => true,
+        });
+    }
+
+    /// What became of a message is asked: where it is not here, it will not come.
+    pub(super) fn query(&mut self, options: &Options, packet: &Packet, whole: &mut Vec<Whole>, out: &mut Vec<Packet>) {
+        self.of_epoch(packet.from.imp, packet.epoch);
+        let number = packet.number;
+        let Some(known) = self.from.get_mut(&packet.from.imp) else { return };
+        let waits = |want: &Want| matches!(want, Want::Rfnm { to, number: of, .. } if to.imp == packet.from.imp && *of == number);
+        if known.assemblies.get(&number).is_some_and(Assembly::is_whole) || self.wants.iter().any(waits) {
+            return;
+        }
+        if number >= known.next {
+            self.skip(packet.from.imp, packet.first, options, whole);
+            self.give_up(packet.from.imp, number, options, whole);
+        }
+        out.push(self.word(packet.from, Kind::Failed(Failure::Incomplete), number));
+    }
+
+    /// No message before that one comes any more.
+    fn skip(&mut self, by: u16, first: u32, options: &Options, whole: &mut Vec<Whole>) {
+        while let Some(known) = self.from.get(&by).filter(|known| known.next < first) {
+            match known.assemblies.keys().next().copied().filter(|number| *number < first) {
+                Some(number) => {
+                    if let Some(known) = self.from.get_mut(&by) {
+                        known.next = number;
+                    }
+                    self.give_up(by, number, options, whole);
+                }
+                None => self.from.entry(by).or_default().next = first,
+            }
+        }
+    }
+
+    /// Does not wait for a message any more.
+    fn give_up(&mut self, by: u16, number: u32, options: &Options, whole: &mut Vec<Whole>) {
+        let Some(known) = self.from.get_mut(&by) else { return };
+        if let Some(one) = known.assemblies.remove(&number) {
+            self.blocks = self.blocks.map(|blocks| blocks + 1);
+            match one.parts {
+                1 => self.singles += 1,
+                _ if options.reservation => self.free += room(one.parts),
+                _ => self.free += held(&one),
+            }
+        }
+        if number == known.next {
+            known.next += 1;
+        }
+        self.deliver(by, options, whole);
+    }
+
+    /// Buffers that are free, of all.
+    pub(super) const fn buffers(&self) -> (u32, u32) {
+        (self.free, self.all)
+    }
+
+    /// Rooms that are promised and not used, in packets.
+    pub(super) fn promised(&self) -> u32 {
+        self.from.values().map(|from| from.promised * u32::from(MOST_PARTS)).sum()
+    }
+
+    /// Those from another IMP that cannot be reached any more are given up.
+    pub(super) fn forget(&mut self, options: &Options, reaches: impl Fn(u16) -> bool, out: &mut Vec<Packet>) {
+        let eight = u32::from(MOST_PARTS);
+        for (by, known) in self.from.iter_mut().filter(|(by, _)| !reaches(**by)) {
+            for one in known.assemblies.values() {
+                match one.parts {
+                    1 => self.singles += 1,
+                    _ if options.reservation => self.free += room(one.parts),
+                    _ => self.free += held(one),
+                }
+            }
+            self.blocks = self.blocks.map(|blocks| blocks + known.assemblies.len() as u32);
+            known.assemblies.clear();
+            self.free += known.promised * eight;
+            known.promised = 0;
+            let by = *by;
+            self.wants.retain(|want| match want {
+                Want::Asked { by: of, .. } | Want::Single { by: of, .. } | Want::Rfnm { to: of, .. } => of.imp != by,
+            });
+        }
+        self.serve(options, out);
+    }
+}
+
+/// Buffers that a message of so many packets has reserved.
+const fn room(parts: u8) -> u32 {
+    if parts > 1 { MOST_PARTS as u32 } else { 0 }
+}
+
+/// Buffers that its packets take, where each takes its own.
+const fn held(one: &Assembly) -> u32 {
+    if one.parts > 1 { one.came.count_ones() } else { 0 }
+}

@@ -1,0 +1,667 @@
+//! The IMP: lines, hosts and one processor around the rooms beside this one. It takes what happens and the time, and says what to do.
+//!
+//! Everything that comes costs its processor cycles, one thing after the other, and takes effect when they are over. What the levels of
+//! interrupts of the real one did is left out.
+
+use super::destination::{Destination, Verdict, Whole};
+use super::line::{Arrived, Line};
+use super::options::Options;
+use super::packet::{Address, Failure, Frame, Kind, Load, Message, Packet, WORD_BITS};
+use super::processor::Processor;
+use super::routing::Routing;
+use super::source::{Permit, Source};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use stackline_core::time::{Duration, Instant};
+
+/// What kind of host is at an interface.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostKind {
+    /// Cycles of the IMP's own processor for a word that it generates, and for one that it discards: a fake host's (2.2.1: 25 and 20).
+    pub fake_cycles: (u64, u64),
+}
+
+/// What happens.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A frame has come whole over a line.
+    Frame(usize, Frame),
+    /// What was on a line has left.
+    LineFree(usize),
+    /// A host has a message to send; it has none else until this is accepted or refused.
+    Offer(u16, Message),
+    /// The part that was to be read from a host is here.
+    Part(u16),
+    /// A host has taken the message that it was given.
+    Taken(u16),
+    /// A host is there from now on, or is not.
+    HostUp(u16, bool),
+    /// It says that everything is here (the fault of RFC 528), or no longer does.
+    Lies(bool),
+}
+
+/// What is to be done.
+#[derive(Clone, Debug)]
+pub enum Output {
+    /// Puts a frame on a line.
+    Send(usize, Frame),
+    /// So many bits of a host's message are to be read.
+    Read(u16, u32),
+    /// All of a host's message was read: it may offer another.
+    Accepted(u16, u64),
+    /// A message is to be given to a host.
+    Deliver(u16, Message),
+    /// A host's message was delivered (RFNM).
+    Rfnm(u16, Message),
+    /// A host's message was not.
+    Failed(u16, Message, Failure),
+}
+
+/// What the processor has to do.
+#[derive(Clone, Debug)]
+enum Job {
+    Frame(usize, Frame),
+    Line(usize),
+    Part(u16),
+    Deliver(u16),
+}
+
+/// Where a host's message is.
+#[derive(Clone, Copy, Debug, Default)]
+enum Sending {
+    #[default]
+    Nothing,
+    /// It waits until it may go.
+    Waits(Message),
+    /// So many parts were read; one of them may wait for room on its way.
+    Reads { message: Message, number: u32, part: u8, stalled: Option<Packet>, reading: bool },
+}
+
+#[derive(Debug, Default)]
+struct Host {
+    kind: HostKind,
+    is_up: bool,
+    sending: Sending,
+    /// What it is to get, the first of them being given since then.
+    whole: VecDeque<Whole>,
+    giving: Option<Instant>,
+}
+
+/// What an IMP did, for whoever reports (the NCC).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Packets that it passed on, or that began or ended here.
+    pub packets: u64,
+    /// Messages that its hosts sent and got.
+    pub messages: (u64, u64),
+    /// Packets that could not be placed anywhere and were dropped: their destination cannot be reached.
+    pub unreachable: u64,
+}
+
+/// An IMP.
+#[derive(Debug)]
+pub struct Imp {
+    own: u16,
+    options: Options,
+    lines: Vec<Line>,
+    /// Whether a job of each line waits already.
+    line_jobs: Vec<bool>,
+    hosts: Vec<Host>,
+    processor: Processor<Job>,
+    routing: Routing,
+    source: Source,
+    destination: Destination,
+    /// Packets of its own, and such that were on a line that went down, for which no line had room.
+    waiting: VecDeque<Packet>,
+    /// Packets of others on their way through.
+    through: u32,
+    next_tick: Instant,
+    out: VecDeque<Output>,
+    /// Lists that are filled and emptied again and again.
+    words: Vec<Packet>,
+    wholes: Vec<Whole>,
+    /// What it did.
+    pub counts: Counts,
+    splits: bool,
+}
+
+impl Imp {
+    /// One of so many, with lines (whether each is a satellite's) and hosts. `epoch` says which time this is that it was started.
+    #[must_use]
+    pub fn new(own: u16, imps: usize, options: Options, satellites: &[bool], hosts: &[HostKind], epoch: u16) -> Self {
+        let mut lines: Vec<Line> = satellites.iter().map(|satellite| Line::new(&options, *satellite)).collect();
+        if epoch > 0 {
+            // Its neighbours learn first that it was gone.
+            lines.iter_mut().for_each(|line| drop(line.down()));
+        }
+        let hosts = hosts.iter().map(|kind| Host { kind: *kind, is_up: true, ..Host::default() }).collect();
+        // They do not all tick at once.
+        let next_tick = Instant(options.tick.0 * (u64::from(own) * 37 % 64) / 64);
+        Self {
+            own,
+            line_jobs: alloc::vec![false; lines.len()],
+            routing: Routing::new(&options, own, imps, lines.len()),
+            source: Source::new(own, epoch),
+            destination: Destination::new(&options, own, epoch),
+            options,
+            lines,
+            hosts,
+            processor: Processor::new(),
+            waiting: VecDeque::new(),
+            through: 0,
+            next_tick,
+            out: VecDeque::new(),
+            words: Vec::new(),
+            wholes: Vec::new(),
+            counts: Counts::default(),
+            splits: false,
+        }
+    }
+
+    /// Divides packets among lines that lead as near, by their queues.
+    #[must_use]
+    pub const fn splitting(mut self) -> Self {
+        self.splits = true;
+        self
+    }
+
+    // --- what is known of it ---
+
+    /// Its lines.
+    #[must_use]
+    pub fn lines(&self) -> &[Line] {
+        &self.lines
+    }
+
+    /// Whether a line is used.
+    #[must_use]
+    pub fn is_up(&self, line: usize) -> bool {
+        self.lines.get(line).is_some_and(|line| line.is_up)
+    }
+
+    /// Its ways.
+    #[must_use]
+    pub const fn routing(&self) -> &Routing {
+        &self.routing
+    }
+
+    /// How long its processor worked.
+    #[must_use]
+    pub const fn busy(&self) -> Duration {
+        self.processor.busy()
+    }
+
+    /// Buffers for messages that are put together: free, promised, all; and packets on their way through.
+    #[must_use]
+    pub fn buffers(&self) -> (u32, u32, u32, u32) {
+        let (free, all) = self.destination.buffers();
+        (free, self.destination.promised(), all, self.through)
+    }
+
+    /// Messages of its hosts that were not answered, and messages for its hosts that they did not take yet.
+    #[must_use]
+    pub fn outstanding(&self) -> (usize, usize) {
+        (self.source.outstanding(), self.hosts.iter().map(|host| host.whole.len()).sum())
+    }
+
+    // --- the four verbs ---
+
+    /// When something is to be done although nothing happens.
+    #[must_use]
+    pub fn deadline(&mut self) -> Option<Instant> {
+        if !self.out.is_empty() {
+            return Some(Instant(0));
+        }
+        let jobs = &self.line_jobs;
+        let again = self.lines.iter_mut().zip(jobs).filter(|(line, job)| !line.is_busy && !**job);
+        let again = again.filter_map(|(line, _)| line.due()).min();
+        let times =
+            [self.processor.deadline(), again, self.source.deadline(&self.options), self.destination.deadline()];
+        times.into_iter().flatten().min().map_or(Some(self.next_tick), |at| Some(at.min(self.next_tick)))
+    }
+
+    /// Something happens.
+    pub fn handle(&mut self, now: Instant, input: Input) {
+        let Options { machine, .. } = self.options;
+        let costs = machine.costs;
+        match input {
+            Input::Frame(line, frame) => {
+                let cycles = match &frame.load {
+                    Load::Packet { .. } => costs.line_in + costs.task,
+                    Load::Routing(vector) => costs.line_in + costs.routing_entry * vector.entries.len() as u64,
+                    Load::Null { .. } => costs.line_in / 4,
+                };
+                self.processor.put(now, Job::Frame(line, frame), machine.time(cycles));
+            }
+            Input::LineFree(line) => {
+                if let Some(line) = self.lines.get_mut(line) {
+                    line.is_busy = false;
+                }
+                self.kick(now, line);
+            }
+            Input::Offer(host, message) => {
+                if let Some(host) = self.hosts.get_mut(usize::from(host)) {
+                    host.sending = Sending::Waits(message);
+                }
+                self.begin(now, host);
+            }
+            Input::Part(host) => {
+                let Some(known) = self.hosts.get(usize::from(host)) else { return };
+                let Sending::Reads { message, part, .. } = known.sending else { return };
+                let words = u64::from(message.bits_of(part).div_ceil(WORD_BITS));
+                let cycles = costs.task + costs.host_in_word * words / 100 + known.kind.fake_cycles.0 * words;
+                self.processor.put(now, Job::Part(host), machine.time(cycles));
+            }
+            Input::Taken(host) => self.taken(now, host, None),
+            Input::HostUp(host, is_up) => self.host_up(now, host, is_up),
+            Input::Lies(lies) => self.routing.lies = lies,
+        }
+    }
+
+    /// The next thing to be done by now.
+    pub fn poll(&mut self, now: Instant) -> Option<Output> {
+        loop {
+            if let Some(output) = self.out.pop_front() {
+                return Some(output);
+            }
+            if let Some(job) = self.processor.take(now) {
+                self.work(now, job);
+            } else if self.next_tick <= now {
+                self.next_tick += self.options.tick;
+                self.tick(now);
+            } else if !self.timers(now) {
+                return None;
+            }
+        }
+    }
+
+    // --- time ---
+
+    /// Whether any timer came.
+    fn timers(&mut self, now: Instant) -> bool {
+        let mut came = false;
+        let mut words = core::mem::take(&mut self.words);
+        if self.source.deadline(&self.options).is_some_and(|at| at <= now) {
+            self.source.give_back(&self.options, now, &mut words);
+        }
+        if self.destination.deadline().is_some_and(|at| at <= now) {
+            self.destination.answer(now, &mut words);
+        }
+        came |= !words.is_empty();
+        self.put_all(now, &mut words);
+        self.words = words;
+        for line in 0..self.lines.len() {
+            if !self.lines[line].is_busy
+                && !self.line_jobs[line]
+                && self.lines[line].due().is_some_and(|due| due <= now)
+            {
+                self.kick(now, line);
+                came = true;
+            }
+        }
+        came
+    }
+
+    fn tick(&mut self, now: Instant) {
+        for line in 0..self.lines.len() {
+            match self.lines[line].tick(self.options.misses, self.options.good) {
+                Some(true) => self.lines[line].up(),
+                Some(false) => self.line_down(now, line),
+                None => {}
+            }
+        }
+        let queues: Vec<Option<usize>> = self.lines.iter().map(|line| line.is_up.then(|| self.load(line))).collect();
+        let vector = self.routing.tick(&queues);
+        for line in 0..self.lines.len() {
+            self.lines[line].put_routing(vector.clone());
+            self.kick(now, line);
+        }
+        self.look_after_messages(now);
+    }
+
+    /// What a line's delay is reckoned by.
+    fn load(&self, line: &Line) -> usize {
+        match self.options.rule {
+            super::options::Rule::January => line.queued(),
+            super::options::Rule::September => line.held(),
+        }
+    }
+
+    fn look_after_messages(&mut self, now: Instant) {
+        let (mut words, mut lost) = (core::mem::take(&mut self.words), Vec::new());
+        let (routing, own) = (&self.routing, self.own);
+        let reaches = |imp: u16| imp == own || routing.hops(imp).is_some();
+        self.source.tick(&self.options, now, reaches, &mut words, &mut lost);
+        self.destination.forget(&self.options, reaches, &mut words);
+        self.put_all(now, &mut words);
+        self.words = words;
+        for (message, why) in lost {
+            self.out.push_back(Output::Failed(message.from.host, message, why));
+        }
+        for host in 0..self.hosts.len() as u16 {
+            let since = self.hosts[usize::from(host)].giving;
+            if since.is_some_and(|since| since + self.options.host_patience <= now) {
+                self.taken(now, host, Some(Failure::HostSlow));
+            }
+            self.begin(now, host);
+            self.unstall(now, host);
+        }
+        self.place_waiting(now);
+    }
+
+    // --- the processor ---
+
+    /// Lets the processor put something on a line, if that is free and has something.
+    fn kick(&mut self, now: Instant, line: usize) {
+        let Some(known) = self.lines.get_mut(line) else { return };
+        if known.is_busy || self.line_jobs[line] || !known.wants(now) {
+            return;
+        }
+        let cycles = self.options.machine.costs.line_out / if known.queued() > 0 { 1 } else { 4 };
+        self.line_jobs[line] = true;
+        self.processor.put(now, Job::Line(line), self.options.machine.time(cycles));
+    }
+
+    fn work(&mut self, now: Instant, job: Job) {
+        match job {
+            Job::Frame(line, frame) => self.frame(now, line, &frame),
+            Job::Line(line) => self.put_on_line(now, line),
+            Job::Part(host) => self.part(now, host),
+            Job::Deliver(host) => {
+                let first = self.hosts.get_mut(usize::from(host)).and_then(|host| {
+                    host.giving = Some(now);
+                    host.whole.front()
+                });
+                if let Some(one) = first {
+                    self.out.push_back(Output::Deliver(host, one.message));
+                }
+            }
+        }
+    }
+
+    fn put_on_line(&mut self, now: Instant, line: usize) {
+        self.line_jobs[line] = false;
+        match self.lines[line].next(now) {
+            Ok(Some(frame)) => {
+                self.lines[line].is_busy = true;
+                self.out.push_back(Output::Send(line, frame));
+            }
+            Ok(None) => {}
+            Err(()) => self.line_down(now, line),
+        }
+    }
+
+    // --- lines ---
+
+    fn frame(&mut self, now: Instant, line: usize, frame: &Frame) {
+        let Some(known) = self.lines.get_mut(line) else { return };
+        let freed = known.acknowledged(frame.acks);
+        match &frame.load {
+            Load::Packet { channel, odd, packet } => {
+                if known.is_up {
+                    self.came(now, line, (*channel, *odd), packet);
+                }
+            }
+            Load::Routing(vector) => {
+                known.hello();
+                if known.is_up {
+                    let load = match self.options.rule {
+                        super::options::Rule::January => known.queued(),
+                        super::options::Rule::September => known.held(),
+                    };
+                    self.routing.told(line, vector.clone(), load);
+                }
+            }
+            Load::Null { heard } => {
+                if *heard {
+                    known.heard();
+                }
+            }
+        }
+        if freed > 0 {
+            self.through = self.lines.iter().map(|line| line.held() as u32).sum();
+            self.room(now);
+        }
+        self.kick(now, line);
+    }
+
+    /// A packet came over a line.
+    fn came(&mut self, now: Instant, line: usize, (channel, odd): (u16, bool), packet: &Packet) {
+        if self.lines[line].arrived(channel, odd) == Arrived::Duplicate {
+            self.lines[line].counts.duplicates += 1;
+            self.lines[line].accept(channel, odd);
+            return;
+        }
+        let is_taken = if packet.to.imp == self.own { self.for_here(now, packet) } else { self.place(now, packet) };
+        if is_taken {
+            self.counts.packets += 1;
+            self.lines[line].accept(channel, odd);
+        } else {
+            self.lines[line].counts.refused += 1;
+        }
+    }
+
+    /// Puts a packet of another on its way. Whether there is room.
+    fn place(&mut self, now: Instant, packet: &Packet) -> bool {
+        let Some(line) = self.way(packet.to.imp) else {
+            // Nobody can be reached there: whoever sent it learns so by itself.
+            self.counts.unreachable += 1;
+            return true;
+        };
+        if self.through >= self.options.store_and_forward || !self.lines[line].put(*packet) {
+            return false;
+        }
+        self.through += 1;
+        self.kick(now, line);
+        true
+    }
+
+    fn way(&self, to: u16) -> Option<usize> {
+        let best = self.routing.line(to)?;
+        if self.splits {
+            let up = |line: usize| self.lines.get(line).filter(|line| line.is_up).map(Line::held);
+            return self.routing.other_line(to, up).or(Some(best));
+        }
+        Some(best)
+    }
+
+    /// Sends packets of its own, or keeps them until there is room.
+    fn put_all(&mut self, now: Instant, packets: &mut Vec<Packet>) {
+        // What one of them is answered by here is put behind.
+        while let Some(packet) = (!packets.is_empty()).then(|| packets.remove(0)) {
+            if packet.to.imp == self.own {
+                self.for_here(now, &packet);
+            } else if !self.place(now, &packet) {
+                self.waiting.push_back(packet);
+            }
+        }
+    }
+
+    /// There may be room: for its own packets first, then for those of hosts.
+    fn room(&mut self, now: Instant) {
+        self.place_waiting(now);
+        for host in 0..self.hosts.len() as u16 {
+            self.unstall(now, host);
+        }
+    }
+
+    fn place_waiting(&mut self, now: Instant) {
+        for _ in 0..self.waiting.len() {
+            let Some(packet) = self.waiting.pop_front() else { break };
+            if !self.place(now, &packet) {
+                self.waiting.push_back(packet);
+            }
+        }
+    }
+
+    fn line_down(&mut self, now: Instant, line: usize) {
+        let held = self.lines[line].down();
+        self.routing.down(line);
+        self.through = self.lines.iter().map(|line| line.held() as u32).sum();
+        self.waiting.extend(held);
+        let queues: Vec<Option<usize>> = self.lines.iter().map(|line| line.is_up.then(|| self.load(line))).collect();
+        self.routing.tick(&queues);
+        self.place_waiting(now);
+    }
+
+    // --- messages that end here ---
+
+    /// A packet for this IMP or its hosts. Whether there is room.
+    fn for_here(&mut self, now: Instant, packet: &Packet) -> bool {
+        let (mut words, mut wholes) = (Vec::new(), core::mem::take(&mut self.wholes));
+        let mut verdict = Verdict::Taken;
+        let by = packet.from.imp;
+        match packet.kind {
+            Kind::Data { .. } => {
+                verdict = self.destination.data(&self.options, now, packet, &mut wholes, &mut words);
+            }
+            Kind::Request { .. } => self.destination.asked(&self.options, packet, &mut words),
+            Kind::GiveBack => self.destination.given_back(&self.options, packet, &mut words),
+            Kind::Query => self.destination.query(&self.options, packet, &mut wholes, &mut words),
+            Kind::Allocate { packets: 1 } => words.extend(self.source.once_more(by, packet.number)),
+            Kind::Allocate { .. } => {
+                self.source.room(now, by, true);
+                self.begin_all(now);
+            }
+            Kind::Rfnm { allocates } => {
+                if allocates {
+                    self.source.room(now, by, false);
+                }
+                self.answered(now, by, packet.number, None);
+            }
+            Kind::Failed(why) => self.answered(now, by, packet.number, Some(why)),
+        }
+        for one in wholes.drain(..) {
+            self.whole(now, one, &mut words);
+        }
+        self.wholes = wholes;
+        self.put_all(now, &mut words);
+        verdict == Verdict::Taken
+    }
+
+    fn answered(&mut self, now: Instant, by: u16, number: u32, failure: Option<Failure>) {
+        if let Some(message) = self.source.answered(by, number) {
+            let host = message.from.host;
+            self.out.push_back(match failure {
+                None => Output::Rfnm(host, message),
+                Some(why) => Output::Failed(host, message, why),
+            });
+        }
+        self.begin_all(now);
+    }
+
+    /// A message is whole: its host is to get it.
+    fn whole(&mut self, now: Instant, one: Whole, words: &mut Vec<Packet>) {
+        let Some(host) = self.hosts.get_mut(usize::from(one.message.to.host)).filter(|host| host.is_up) else {
+            self.destination.delivered(&self.options, now, &one, Some(Failure::DeadHost), words);
+            return;
+        };
+        host.whole.push_back(one);
+        if host.whole.len() == 1 {
+            self.give(now, one.message.to.host);
+        }
+    }
+
+    /// The processor hands the next message to a host.
+    fn give(&mut self, now: Instant, host: u16) {
+        let Some(known) = self.hosts.get(usize::from(host)) else { return };
+        let Some(one) = known.whole.front() else { return };
+        let (machine, words) = (self.options.machine, u64::from(one.message.bits.div_ceil(WORD_BITS)));
+        let cycles = machine.costs.host_out_word * words / 100 + known.kind.fake_cycles.1 * words;
+        self.processor.put(now, Job::Deliver(host), machine.time(cycles));
+    }
+
+    /// A host has taken its message, or it is taken away from it.
+    fn taken(&mut self, now: Instant, host: u16, failure: Option<Failure>) {
+        let Some(known) = self.hosts.get_mut(usize::from(host)) else { return };
+        if known.giving.take().is_none() {
+            return;
+        }
+        let Some(one) = known.whole.pop_front() else { return };
+        self.counts.messages.1 += u64::from(failure.is_none());
+        let mut words = Vec::new();
+        self.destination.delivered(&self.options, now, &one, failure, &mut words);
+        self.give(now, host);
+        self.put_all(now, &mut words);
+    }
+
+    fn host_up(&mut self, now: Instant, host: u16, is_up: bool) {
+        let Some(known) = self.hosts.get_mut(usize::from(host)) else { return };
+        known.is_up = is_up;
+        if is_up {
+            return;
+        }
+        // One of them may be in the processor's hands.
+        let whole: Vec<Whole> = known.whole.drain(..).collect();
+        known.giving = None;
+        let mut words = Vec::new();
+        for one in whole {
+            self.destination.delivered(&self.options, now, &one, Some(Failure::DeadHost), &mut words);
+        }
+        self.put_all(now, &mut words);
+    }
+
+    // --- messages that begin here ---
+
+    fn begin_all(&mut self, now: Instant) {
+        for host in 0..self.hosts.len() as u16 {
+            self.begin(now, host);
+        }
+    }
+
+    /// Begins to read a host's message, if it may go.
+    fn begin(&mut self, now: Instant, host: u16) {
+        let Some(known) = self.hosts.get_mut(usize::from(host)) else { return };
+        let Sending::Waits(message) = known.sending else { return };
+        if message.to.imp != self.own && self.routing.hops(message.to.imp).is_none() {
+            known.sending = Sending::Nothing;
+            self.out.push_back(Output::Failed(host, message, Failure::DeadImp));
+            self.out.push_back(Output::Accepted(host, message.id));
+            return;
+        }
+        match self.source.permit(&self.options, now, &message) {
+            Permit::Number(number) => {
+                known.sending = Sending::Reads { message, number, part: 0, stalled: None, reading: true };
+                self.out.push_back(Output::Read(host, message.bits_of(0)));
+            }
+            Permit::Ask => {
+                let question = self.source.question(message.to);
+                self.put_all(now, &mut alloc::vec![question]);
+            }
+            Permit::Wait => {}
+        }
+    }
+
+    /// A part of a host's message was read.
+    fn part(&mut self, now: Instant, host: u16) {
+        let Some(known) = self.hosts.get_mut(usize::from(host)) else { return };
+        let Sending::Reads { message, number, part, stalled, reading } = &mut known.sending else { return };
+        *reading = false;
+        *stalled = Some(self.source.part(message, *number, *part));
+        self.unstall(now, host);
+    }
+
+    /// Puts a part of a host's message on its way as soon as there is room, then reads the next.
+    fn unstall(&mut self, now: Instant, host: u16) {
+        let Some(known) = self.hosts.get(usize::from(host)) else { return };
+        let Sending::Reads { message, number, part, stalled: Some(packet), .. } = known.sending else { return };
+        let is_placed = if message.to.imp == self.own { self.for_here(now, &packet) } else { self.place(now, &packet) };
+        let Some(known) = self.hosts.get_mut(usize::from(host)).filter(|_| is_placed) else { return };
+        self.counts.packets += 1;
+        if part + 1 < message.parts() {
+            known.sending = Sending::Reads { message, number, part: part + 1, stalled: None, reading: true };
+            self.out.push_back(Output::Read(host, message.bits_of(part + 1)));
+            return;
+        }
+        known.sending = Sending::Nothing;
+        self.counts.messages.0 += 1;
+        self.source.sent(now, message.to.imp, number);
+        self.out.push_back(Output::Accepted(host, message.id));
+    }
+
+    /// The host's own address.
+    #[must_use]
+    pub const fn address(&self, host: u16) -> Address {
+        Address { imp: self.own, host }
+    }
+}

@@ -1,0 +1,28 @@
+//! The Interface Message Processor of the ARPANET in 1973, as a machine (BBN Report 2499; RFC 442, 449, 528, 626).
+//!
+//! A host's message of up to 8063 bits goes as up to eight packets of 1008. Each is held until the next IMP has acknowledged it;
+//! the last IMP puts them together in room that was reserved, gives the message to its host, and answers with an RFNM.
+//!
+//! | module | one idea |
+//! | --- | --- |
+//! | [`packet`] | what they send one another |
+//! | [`options`] | processor, memory, rules |
+//! | [`line`] | channels between two of them: held, acknowledged, sent again |
+//! | [`routing`] | which line leads where |
+//! | `source` | numbers of messages, the window, room that is asked for |
+//! | `destination` | room, order, answers |
+//! | `processor` | one thing after the other |
+//! | [`machine`] | the IMP around these |
+
+mod destination;
+pub mod line;
+pub mod machine;
+pub mod options;
+pub mod packet;
+mod processor;
+pub mod routing;
+mod source;
+
+pub use machine::{HostKind, Imp, Input, Output};
+pub use options::{Costs, Machine, Options, Rule};
+pub use packet::{Address, Failure, Frame, Load, Message};

@@ -1,0 +1,185 @@
+//! What IMPs send one another: packets of messages, words about messages, routing, and what acknowledges them.
+//!
+//! Formats are those of BBN 2499 (sections 2.1.2 and 2.3) as far as they are counted: nothing here is bytes.
+
+use super::routing::Vector;
+use alloc::rc::Rc;
+
+/// Data bits of a full packet: 63 words of 16 bits (BBN 2499, 2.1.2).
+pub const FULL_BITS: u32 = 1008;
+/// Packets of a message, at most.
+pub const MOST_PARTS: u8 = 8;
+/// Bits of a message, at most.
+pub const FULL_MESSAGE_BITS: u32 = FULL_BITS * MOST_PARTS as u32;
+/// Bits of a word.
+pub const WORD_BITS: u32 = 16;
+
+/// A host: its IMP and its number there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Address {
+    /// The IMP, from 0.
+    pub imp: u16,
+    /// The host there, from 0.
+    pub host: u16,
+}
+
+/// A message between hosts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Message {
+    /// Who sends it.
+    pub from: Address,
+    /// Who gets it.
+    pub to: Address,
+    /// Its data, bits; from 0 to [`FULL_MESSAGE_BITS`].
+    pub bits: u32,
+    /// What its sender calls it.
+    pub id: u64,
+}
+
+impl Message {
+    /// How many packets it takes: one even for none of data.
+    #[must_use]
+    pub const fn parts(&self) -> u8 {
+        let parts = self.bits.div_ceil(FULL_BITS);
+        if parts == 0 { 1 } else { parts as u8 }
+    }
+
+    /// Data bits of one of its packets.
+    #[must_use]
+    pub const fn bits_of(&self, part: u8) -> u32 {
+        let rest = self.bits.saturating_sub(part as u32 * FULL_BITS);
+        if rest < FULL_BITS { rest } else { FULL_BITS }
+    }
+}
+
+/// What a packet is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A part of a message. A message of one packet asks for its room by itself.
+    Data {
+        /// Which part, from 0.
+        part: u8,
+        /// How many there are.
+        parts: u8,
+        /// What the sending host calls the message.
+        id: u64,
+        /// Bits of the whole message.
+        of_bits: u32,
+    },
+    /// Room for a message is asked for: of so many packets.
+    Request {
+        /// Packets: 1 or 8.
+        packets: u8,
+    },
+    /// There is room for it.
+    Allocate {
+        /// Packets: 1 or 8.
+        packets: u8,
+    },
+    /// The message was delivered (Request For Next Message); `allocates`: there is room for the next.
+    Rfnm {
+        /// Whether room for a message of eight packets is kept for its sender.
+        allocates: bool,
+    },
+    /// Room is given back unused.
+    GiveBack,
+    /// The message was not delivered.
+    Failed(Failure),
+    /// What became of a message is asked.
+    Query,
+}
+
+/// Why a message was not delivered, as the host that sent it is told (BBN 1822, types 7 and 9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Failure {
+    /// The IMP of its destination cannot be reached.
+    DeadImp,
+    /// The host is dead.
+    DeadHost,
+    /// The host did not take it in time.
+    HostSlow,
+    /// It was lost in the network: an incomplete transmission.
+    Incomplete,
+}
+
+/// A packet on its way through the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// The host whose message it is of, and the IMP that sends it.
+    pub from: Address,
+    /// Where it goes.
+    pub to: Address,
+    /// What it is for.
+    pub kind: Kind,
+    /// The number of its message among all from the one IMP to the other.
+    pub number: u32,
+    /// The oldest message of its IMP to the other that was not answered: none before it comes any more.
+    pub first: u32,
+    /// Since when the sending IMP counts: another one after it was started anew.
+    pub epoch: u16,
+    /// Data bits in it.
+    pub bits: u32,
+}
+
+impl Packet {
+    /// Whether it goes before others: whatever says something of a message, and messages of one packet.
+    #[must_use]
+    pub const fn has_priority(&self) -> bool {
+        !matches!(self.kind, Kind::Data { parts: 2.., .. })
+    }
+
+    /// Whether it has data.
+    #[must_use]
+    pub const fn is_data(&self) -> bool {
+        matches!(self.kind, Kind::Data { .. })
+    }
+}
+
+/// What is on a line.
+#[derive(Clone, Debug)]
+pub struct Frame {
+    /// What it carries.
+    pub load: Load,
+    /// The states of eight of the receiving channels, and which eight: they acknowledge.
+    pub acks: (u16, u8),
+}
+
+/// What a frame carries.
+#[derive(Clone, Debug)]
+pub enum Load {
+    /// A packet, on a channel, with the channel's odd/even bit.
+    Packet {
+        /// The channel.
+        channel: u16,
+        /// Its odd/even bit.
+        odd: bool,
+        /// The packet.
+        packet: Packet,
+    },
+    /// A routing message; hello as well.
+    Routing(Rc<Vector>),
+    /// Nothing but acknowledgements; `heard`: it answers a hello.
+    Null {
+        /// Whether a routing message was heard.
+        heard: bool,
+    },
+}
+
+impl Frame {
+    /// Data bits beside the overhead.
+    #[must_use]
+    pub const fn bits(&self) -> u32 {
+        match &self.load {
+            Load::Packet { packet, .. } => packet.bits,
+            // Of the largest network of the time, a full packet (history of the formats: 68 words less their header).
+            Load::Routing(_) => FULL_BITS,
+            Load::Null { .. } => 0,
+        }
+    }
+
+    /// Whether it carries data of a host.
+    #[must_use]
+    pub const fn is_data(&self) -> bool {
+        matches!(&self.load, Load::Packet { packet, .. } if packet.is_data())
+    }
+}

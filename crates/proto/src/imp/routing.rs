@@ -1,0 +1,171 @@
+//! Which line leads where: each IMP tells its neighbours how far it is from all others, every 640 ms (BBN 2499, 2.1.2), by the rule of
+//! January 1973 or that of September. It knows nothing of packets.
+
+use super::options::{Options, Rule};
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+
+/// Delay of what cannot be reached.
+const FAR: u16 = 2047;
+/// What a line costs beside its queue.
+const LINE: u16 = 4;
+/// A delay that grows by more is worse news.
+const WORSE: u16 = 8;
+/// Ticks that bad news are held.
+const HELD: u8 = 3;
+
+/// What an IMP says of all others: hops and delay of each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Vector {
+    /// By IMP: hops, delay.
+    pub entries: Vec<(u16, u16)>,
+}
+
+/// The way to another IMP.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    line: Option<u16>,
+    hops: u16,
+    delay: u16,
+    /// The line of fewest hops, and how long bad news of it or of the other is held.
+    hop_line: Option<u16>,
+    held: u8,
+}
+
+const NO_WAY: Way = Way { line: None, hops: u16::MAX, delay: FAR, hop_line: None, held: 0 };
+
+/// The ways to all IMPs.
+#[derive(Debug)]
+pub struct Routing {
+    rule: Rule,
+    own: u16,
+    most_hops: u16,
+    ways: Vec<Way>,
+    /// What each neighbour said last.
+    told: Vec<Option<Rc<Vector>>>,
+    /// Announces that everything is here (the fault of RFC 528).
+    pub(super) lies: bool,
+}
+
+impl Routing {
+    pub(super) fn new(options: &Options, own: u16, imps: usize, lines: usize) -> Self {
+        let mut ways = alloc::vec![NO_WAY; imps];
+        if let Some(way) = ways.get_mut(usize::from(own)) {
+            *way = Way { hops: 0, delay: 0, ..NO_WAY };
+        }
+        let told = alloc::vec![None; lines];
+        Self { rule: options.rule, own, most_hops: options.most_hops, ways, told, lies: false }
+    }
+
+    /// The line towards an IMP.
+    #[must_use]
+    pub fn line(&self, to: u16) -> Option<usize> {
+        let way = self.ways.get(usize::from(to)).filter(|way| way.hops < self.most_hops)?;
+        way.line.map(usize::from)
+    }
+
+    /// How many hops away an IMP is; none where it cannot be reached.
+    #[must_use]
+    pub fn hops(&self, to: u16) -> Option<u16> {
+        self.ways.get(usize::from(to)).map(|way| way.hops).filter(|hops| *hops < self.most_hops)
+    }
+
+    /// A neighbour says how far it is from all; `queue`: what the line to it holds.
+    pub(super) fn told(&mut self, line: usize, vector: Rc<Vector>, queue: usize) {
+        if self.rule == Rule::September {
+            self.told_in_september(line, &vector, queue);
+        }
+        if let Some(told) = self.told.get_mut(line) {
+            *told = Some(vector);
+        }
+    }
+
+    fn told_in_september(&mut self, line: usize, vector: &Vector, queue: usize) {
+        let (own, local) = (usize::from(self.own), LINE + queue as u16);
+        let line = line as u16;
+        for (at, (way, (hops, delay))) in
+            self.ways.iter_mut().zip(&vector.entries).enumerate().filter(|(at, _)| *at != own)
+        {
+            let _ = at;
+            let (hops, delay) = (hops.saturating_add(1), delay.saturating_add(local).min(FAR));
+            let is_worse = (way.hop_line == Some(line) && hops > way.hops)
+                || (way.line == Some(line) && delay > way.delay.saturating_add(WORSE));
+            if is_worse && way.held == 0 {
+                way.held = HELD;
+            }
+            if way.hop_line == Some(line) {
+                way.hops = hops;
+            } else if way.held == 0 && hops < way.hops {
+                (way.hop_line, way.hops) = (Some(line), hops);
+            }
+            if way.line == Some(line) {
+                way.delay = delay;
+            } else if way.held == 0 && delay < way.delay {
+                (way.line, way.delay) = (Some(line), delay);
+            }
+        }
+    }
+
+    /// A tick: what this one says now. `queues`: what each line holds, none where it is down.
+    pub(super) fn tick(&mut self, queues: &[Option<usize>]) -> Rc<Vector> {
+        match self.rule {
+            Rule::January => self.choose(queues),
+            Rule::September => self.ways.iter_mut().for_each(|way| way.held = way.held.saturating_sub(1)),
+        }
+        let entries = match self.lies {
+            true => alloc::vec![(0, 0); self.ways.len()],
+            false => self.ways.iter().map(|way| (way.hops, way.delay)).collect(),
+        };
+        Rc::new(Vector { entries })
+    }
+
+    /// The least of what neighbours said last.
+    fn choose(&mut self, queues: &[Option<usize>]) {
+        let own = usize::from(self.own);
+        let mut ways = alloc::vec![NO_WAY; self.ways.len()];
+        for (line, (told, queue)) in self.told.iter().zip(queues).enumerate() {
+            let (Some(told), Some(queue)) = (told, queue) else { continue };
+            let (line, local) = (line as u16, LINE + *queue as u16);
+            for (way, (hops, delay)) in ways.iter_mut().zip(&told.entries) {
+                let (hops, delay) = (hops.saturating_add(1), delay.saturating_add(local).min(FAR));
+                if delay < way.delay {
+                    (way.line, way.delay) = (Some(line), delay);
+                }
+                way.hops = way.hops.min(hops);
+            }
+        }
+        ways[own] = Way { hops: 0, delay: 0, ..NO_WAY };
+        self.ways = ways;
+    }
+
+    /// Another line of January's rule that leads as near, for packets that could take either: the explicit choice among several that
+    /// BBN 2499 announces (2.2.1.5).
+    #[must_use]
+    pub fn other_line(&self, to: u16, queues: impl Fn(usize) -> Option<usize>) -> Option<usize> {
+        let way = self.ways.get(usize::from(to))?;
+        let mut best = None::<(usize, usize)>;
+        for (line, told) in self.told.iter().enumerate() {
+            let (Some(told), Some(queue)) = (told, queues(line)) else { continue };
+            let hops = told.entries.get(usize::from(to)).map_or(u16::MAX, |(hops, _)| hops.saturating_add(1));
+            if hops == way.hops && best.is_none_or(|(_, least)| queue < least) {
+                best = Some((line, queue));
+            }
+        }
+        best.map(|(line, _)| line)
+    }
+
+    /// A line went down: nothing is reached over it.
+    pub(super) fn down(&mut self, line: usize) {
+        if let Some(told) = self.told.get_mut(line) {
+            *told = None;
+        }
+        for way in &mut self.ways {
+            if way.line == Some(line as u16) {
+                (way.line, way.delay) = (None, FAR);
+            }
+            if way.hop_line == Some(line as u16) {
+                (way.hop_line, way.hops) = (None, u16::MAX);
+            }
+        }
+    }
+}

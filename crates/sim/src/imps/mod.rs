@@ -1,0 +1,432 @@
+//! Networks of IMPs in virtual time: the machines of `stackline_proto::imp`, lines with a rate and a delay between them, hosts at
+//! interfaces. Hosts' programs are not here but in [`traffic`]; nothing is drawn but what a line loses.
+//!
+//! ```text
+//! offer(now, message)    a host has a message; it has no other until this one is accepted
+//! poll(until)            what hosts learn next: accepted, delivered, answered, failed
+//! ```
+
+pub mod traffic;
+
+use stackline_core::network::Loss;
+use stackline_core::random::Seed;
+use stackline_core::time::{Duration, Instant};
+use stackline_net::event_queue::EventQueue;
+use stackline_net::loss::LossProcess;
+use stackline_proto::imp::packet::FULL_BITS;
+use stackline_proto::imp::{Address, Failure, Frame, HostKind, Imp, Input, Load, Message, Options, Output};
+
+/// Bits of a packet beside its data, on a line: 72 of hardware, 80 of software (BBN 2499, 2.1.2).
+pub const OVERHEAD_BITS: u32 = 152;
+/// The same since a checksum by software was added (RFC 528).
+pub const OVERHEAD_WITH_CHECKSUM_BITS: u32 = 168;
+/// Bits that precede a message at a host's interface: its leader (BBN 1822).
+const LEADER_BITS: u32 = 32;
+
+/// A line between two IMPs, both ways alike.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// The IMPs, from 0.
+    pub ends: (u16, u16),
+    /// bit/s.
+    pub bit_s: f64,
+    /// One way.
+    pub delay: Duration,
+    /// Whether it goes by satellite.
+    pub satellite: bool,
+    /// Frames that get lost.
+    pub loss: Loss,
+}
+
+/// A host.
+#[derive(Clone, Copy, Debug)]
+pub struct Host {
+    /// Its IMP.
+    pub imp: u16,
+    /// bit/s of its interface; a fake host has none.
+    pub bit_s: Option<f64>,
+    /// What it costs the IMP.
+    pub kind: HostKind,
+}
+
+/// An IMP.
+#[derive(Clone, Copy, Debug)]
+pub struct Node {
+    /// What is chosen of it.
+    pub options: Options,
+    /// Whether it divides packets among lines that lead as near.
+    pub splits: bool,
+}
+
+/// A network.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// Its IMPs.
+    pub imps: Vec<Node>,
+    /// Its lines.
+    pub lines: Vec<Line>,
+    /// Its hosts; those of an IMP are numbered in their order.
+    pub hosts: Vec<Host>,
+    /// Bits of a packet beside its data.
+    pub overhead_bits: u32,
+    /// Whether frames without data take no time on lines, as the formula of section 2.1.3 has it.
+    pub control_is_free: bool,
+    /// Bits of a routing message beside the overhead; as a full packet where absent.
+    pub routing_bits: Option<u32>,
+}
+
+/// What a host learns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News {
+    /// Its message was read: it may offer another.
+    Accepted(Message),
+    /// It has a message.
+    Delivered(Message),
+    /// Its message was delivered.
+    Answered(Message),
+    /// Its message was not.
+    Failed(Message, Failure),
+    /// A timer that was asked for.
+    Timer(u32),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Wake(u16),
+    Frame { imp: u16, line: u16, slot: u32 },
+    Free { imp: u16, line: u16 },
+    Part { imp: u16, host: u16 },
+    Taken { imp: u16, host: u16 },
+    Timer(u32),
+}
+
+/// One direction of a line.
+#[derive(Debug)]
+struct Direction {
+    to: (u16, u16),
+    bit_s: f64,
+    delay: Duration,
+    loss: LossProcess,
+    is_cut: bool,
+    /// How long something was on it, and how much of that data of hosts.
+    busy: Duration,
+    data_bits: u64,
+}
+
+/// A network at work.
+#[derive(Debug)]
+pub struct Network {
+    plan: Plan,
+    imps: Vec<Imp>,
+    epochs: Vec<u16>,
+    wakes: Vec<Instant>,
+    /// Which direction each line of each IMP is.
+    out: Vec<Vec<usize>>,
+    directions: Vec<Direction>,
+    /// Interface speeds by IMP and host, and whether the host takes what it gets; the message it offered and gets.
+    hosts: Vec<Vec<Interface>>,
+    events: EventQueue<Event>,
+    frames: Vec<Option<Frame>>,
+    free: Vec<u32>,
+    now: Instant,
+    news: std::collections::VecDeque<(Address, News)>,
+    hops: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Interface {
+    bit_s: Option<f64>,
+    takes: bool,
+    /// The message that it offered, and the one that it is getting.
+    offered: Option<Message>,
+    getting: Option<Message>,
+    /// The first part of a message comes behind its leader.
+    begins: bool,
+}
+
+impl Network {
+    /// At rest; losses are drawn from `seed`.
+    #[must_use]
+    pub fn new(plan: &Plan, seed: Seed) -> Self {
+        let count = plan.imps.len();
+        let (mut out, mut satellites) = (vec![Vec::new(); count], vec![Vec::new(); count]);
+        let mut directions = Vec::new();
+        for (number, line) in plan.lines.iter().enumerate() {
+            let (a, b) = (usize::from(line.ends.0), usize::from(line.ends.1));
+            let (at_a, at_b) = (out[a].len() as u16, out[b].len() as u16);
+            for (from, to) in [(a, (line.ends.1, at_b)), (b, (line.ends.0, at_a))] {
+                let loss = LossProcess::new(&line.loss, seed.index(2 * number as u64 + u64::from(from == b)));
+                out[from].push(directions.len());
+                satellites[from].push(line.satellite);
+                let (bit_s, delay) = (line.bit_s, line.delay);
+                directions.push(Direction {
+                    to,
+                    bit_s,
+                    delay,
+                    loss,
+                    is_cut: false,
+                    busy: Duration::ZERO,
+                    data_bits: 0,
+                });
+            }
+        }
+        let mut kinds = vec![Vec::new(); count];
+        let mut hosts = vec![Vec::new(); count];
+        for host in &plan.hosts {
+            kinds[usize::from(host.imp)].push(host.kind);
+            let interface = Interface { bit_s: host.bit_s, takes: true, offered: None, getting: None, begins: false };
+            hosts[usize::from(host.imp)].push(interface);
+        }
+        let mut network = Self {
+            plan: plan.clone(),
+            imps: Vec::new(),
+            epochs: vec![0; count],
+            wakes: vec![Instant(u64::MAX); count],
+            out,
+            directions,
+            hosts,
+            events: EventQueue::default(),
+            frames: Vec::new(),
+            free: Vec::new(),
+            now: Instant(0),
+            news: std::collections::VecDeque::new(),
+            hops: 0,
+        };
+        for (imp, (satellites, kinds)) in satellites.iter().zip(&kinds).enumerate() {
+            network.imps.push(network.imp(imp, satellites, kinds));
+            network.wake(imp as u16);
+        }
+        network
+    }
+
+    fn imp(&self, imp: usize, satellites: &[bool], kinds: &[HostKind]) -> Imp {
+        let Node { options, splits } = self.plan.imps[imp];
+        let new = Imp::new(imp as u16, self.plan.imps.len(), options, satellites, kinds, self.epochs[imp]);
+        if splits { new.splitting() } else { new }
+    }
+
+    // --- what is known ---
+
+    /// The IMPs.
+    #[must_use]
+    pub fn imps(&self) -> &[Imp] {
+        &self.imps
+    }
+
+    /// How often a packet or a word about one crossed a line so far.
+    #[must_use]
+    pub const fn hops(&self) -> u64 {
+        self.hops
+    }
+
+    /// The time.
+    #[must_use]
+    pub const fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// How long each direction of each line was in use, and data bits that crossed it: two a line, the first from its first end.
+    pub fn lines(&self) -> impl Iterator<Item = (Duration, u64)> {
+        self.directions.iter().map(|direction| (direction.busy, direction.data_bits))
+    }
+
+    // --- what happens from outside ---
+
+    /// A host has a message.
+    pub fn offer(&mut self, now: Instant, message: Message) {
+        self.now = self.now.max(now);
+        let Address { imp, host } = message.from;
+        if let Some(interface) = self.interface(imp, host) {
+            interface.offered = Some(message);
+            interface.begins = true;
+        }
+        self.handle(imp, Input::Offer(host, message));
+    }
+
+    /// A timer.
+    pub fn timer(&mut self, at: Instant, number: u32) {
+        self.events.put(at, Event::Timer(number));
+    }
+
+    /// A host stops to take what it gets, or takes it again.
+    pub fn takes(&mut self, now: Instant, host: Address, takes: bool) {
+        self.now = self.now.max(now);
+        let Some(interface) = self.interface(host.imp, host.host) else { return };
+        interface.takes = takes;
+        if takes && interface.getting.is_some() {
+            self.events.put(self.now, Event::Taken { imp: host.imp, host: host.host });
+        }
+    }
+
+    /// A host is there, or is not.
+    pub fn host_up(&mut self, now: Instant, host: Address, is_up: bool) {
+        self.now = self.now.max(now);
+        if let Some(interface) = self.interface(host.imp, host.host) {
+            interface.getting = None;
+        }
+        self.handle(host.imp, Input::HostUp(host.host, is_up));
+    }
+
+    /// A line is cut, or joined again. What is on it is lost.
+    pub fn cut(&mut self, line: usize, is_cut: bool) {
+        for direction in self.directions.iter_mut().skip(2 * line).take(2) {
+            direction.is_cut = is_cut;
+        }
+    }
+
+    /// An IMP is started anew: what it held is lost.
+    pub fn restart(&mut self, now: Instant, imp: u16) {
+        self.now = self.now.max(now);
+        let at = usize::from(imp);
+        self.epochs[at] += 1;
+        let lines = self.out[at].iter().map(|direction| self.plan.lines[direction / 2].satellite).collect::<Vec<_>>();
+        let kinds: Vec<HostKind> =
+            self.plan.hosts.iter().filter(|host| host.imp == imp).map(|host| host.kind).collect();
+        self.imps[at] = self.imp(at, &lines, &kinds);
+        for (host, interface) in self.hosts[at].iter_mut().enumerate() {
+            interface.getting = None;
+            if let Some(message) = interface.offered.take() {
+                self.news.push_back((Address { imp, host: host as u16 }, News::Failed(message, Failure::Incomplete)));
+                self.news.push_back((Address { imp, host: host as u16 }, News::Accepted(message)));
+            }
+        }
+        self.wakes[at] = Instant(u64::MAX);
+        self.settle(imp);
+    }
+
+    /// An IMP says that everything is there (RFC 528), or no longer does.
+    pub fn lies(&mut self, imp: u16, lies: bool) {
+        self.handle(imp, Input::Lies(lies));
+    }
+
+    /// What a host learns next, not after `until`.
+    pub fn poll(&mut self, until: Instant) -> Option<(Instant, Address, News)> {
+        loop {
+            if let Some((host, news)) = self.news.pop_front() {
+                return Some((self.now, host, news));
+            }
+            let (at, event) = self.events.take(until)?;
+            self.now = at;
+            self.happens(event);
+        }
+    }
+
+    // --- inside ---
+
+    fn interface(&mut self, imp: u16, host: u16) -> Option<&mut Interface> {
+        self.hosts.get_mut(usize::from(imp))?.get_mut(usize::from(host))
+    }
+
+    fn happens(&mut self, event: Event) {
+        match event {
+            Event::Wake(imp) => {
+                if self.wakes[usize::from(imp)] <= self.now {
+                    self.wakes[usize::from(imp)] = Instant(u64::MAX);
+                    self.settle(imp);
+                }
+            }
+            Event::Frame { imp, line, slot } => {
+                self.free.push(slot);
+                if let Some(frame) = self.frames[slot as usize].take() {
+                    self.handle(imp, Input::Frame(usize::from(line), frame));
+                }
+            }
+            Event::Free { imp, line } => self.handle(imp, Input::LineFree(usize::from(line))),
+            Event::Part { imp, host } => self.handle(imp, Input::Part(host)),
+            Event::Taken { imp, host } => {
+                let Some(interface) = self.interface(imp, host).filter(|interface| interface.takes) else { return };
+                if let Some(message) = interface.getting.take() {
+                    self.news.push_back((message.to, News::Delivered(message)));
+                    self.handle(imp, Input::Taken(host));
+                }
+            }
+            Event::Timer(number) => self.news.push_back((Address::default(), News::Timer(number))),
+        }
+    }
+
+    fn handle(&mut self, imp: u16, input: Input) {
+        let now = self.now;
+        if let Some(machine) = self.imps.get_mut(usize::from(imp)) {
+            machine.handle(now, input);
+            self.settle(imp);
+        }
+    }
+
+    /// Does what an IMP says until it says no more, and wakes it when it has something to say again.
+    fn settle(&mut self, imp: u16) {
+        while let Some(output) = self.imps[usize::from(imp)].poll(self.now) {
+            self.does(imp, output);
+        }
+        self.wake(imp);
+    }
+
+    fn wake(&mut self, imp: u16) {
+        let at = usize::from(imp);
+        if let Some(due) = self.imps[at].deadline().filter(|due| *due < self.wakes[at]) {
+            self.wakes[at] = due.max(self.now);
+            self.events.put(due, Event::Wake(imp));
+        }
+    }
+
+    fn does(&mut self, imp: u16, output: Output) {
+        match output {
+            Output::Send(line, frame) => self.send(imp, line, frame),
+            Output::Read(host, bits) => {
+                let Some(interface) = self.interface(imp, host) else { return };
+                let leader = if std::mem::take(&mut interface.begins) { LEADER_BITS } else { 0 };
+                let takes = interface.bit_s.map_or(Duration::ZERO, |rate| time(bits + leader, rate));
+                self.events.put(self.now + takes, Event::Part { imp, host });
+            }
+            Output::Accepted(host, id) => {
+                let offered = self.interface(imp, host).and_then(|interface| interface.offered.take());
+                if let Some(message) = offered.filter(|message| message.id == id) {
+                    self.news.push_back((message.from, News::Accepted(message)));
+                }
+            }
+            Output::Deliver(host, message) => {
+                let Some(interface) = self.interface(imp, host) else { return };
+                interface.getting = Some(message);
+                let takes = interface.bit_s.map_or(Duration::ZERO, |rate| time(message.bits + LEADER_BITS, rate));
+                self.events.put(self.now + takes, Event::Taken { imp, host });
+            }
+            Output::Rfnm(host, message) => self.news.push_back((Address { imp, host }, News::Answered(message))),
+            Output::Failed(host, message, why) => {
+                self.news.push_back((Address { imp, host }, News::Failed(message, why)));
+            }
+        }
+    }
+
+    fn send(&mut self, imp: u16, line: usize, frame: Frame) {
+        let Some(direction) = self.out[usize::from(imp)].get(line).and_then(|at| self.directions.get_mut(*at)) else {
+            return;
+        };
+        let is_packet = matches!(frame.load, Load::Packet { .. });
+        self.hops += u64::from(is_packet);
+        let bits = match (&frame.load, self.plan.routing_bits) {
+            (Load::Routing(_), Some(bits)) => bits,
+            (Load::Routing(_), None) => FULL_BITS,
+            _ => frame.bits(),
+        };
+        let is_free = self.plan.control_is_free && !frame.is_data();
+        let takes = if is_free { Duration::ZERO } else { time(bits + self.plan.overhead_bits, direction.bit_s) };
+        direction.busy += takes;
+        direction.data_bits += if frame.is_data() { u64::from(bits) } else { 0 };
+        self.events.put(self.now + takes, Event::Free { imp, line: line as u16 });
+        let is_lost = direction.is_cut || direction.loss.lost(self.now, u64::from(bits.div_ceil(8))).is_some();
+        if is_lost {
+            return;
+        }
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.frames.push(None);
+            self.frames.len() as u32 - 1
+        });
+        self.frames[slot as usize] = Some(frame);
+        let (to, at) = (direction.to, self.now + takes + direction.delay);
+        self.events.put(at, Event::Frame { imp: to.0, line: to.1, slot });
+    }
+}
+
+/// The time of so many bits.
+fn time(bits: u32, bit_s: f64) -> Duration {
+    Duration::from_seconds(f64::from(bits) / bit_s)
+}
