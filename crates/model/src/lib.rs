@@ -11,6 +11,7 @@
 //! | [`overhead`] | what headers, frames and cells take |
 //! | [`pipe`] | bandwidth-delay product, windows, buffers, queues |
 //! | [`loss`] | throughput under loss: Mathis, CUBIC, PFTK |
+//! | [`messages`] | messages of several packets through stores and forwards: in flight, buffers, terminals (ARPANET, 1973) |
 //! | [`start`] | slow start, round by round |
 //! | [`response`] | packets over hops, one after another |
 //! | [`transport`] | what each stack adds: headers, control exchanges, windows |
@@ -24,6 +25,7 @@ extern crate alloc;
 
 pub mod loss;
 pub mod mean;
+pub mod messages;
 pub mod overhead;
 pub mod path;
 pub mod pipe;
