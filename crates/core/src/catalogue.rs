@@ -317,6 +317,10 @@ impl Capabilities {
             let hint = "`in simulated` (or `--in simulated`) computes it, `in emulated` makes it";
             return Err(Error::input(format!("the {world} world has no network `{name}`")).hint(hint));
         }
+        if network.has_imps() {
+            let message = format!("the network `{name}` is one of IMPs, and no stack of the {world} world goes across it");
+            return Err(Error::input(message).hint("`stackline reproduce arpanet` runs networks of IMPs"));
+        }
         let hosts = network.hosts.len();
         if hosts > self.most_hosts {
             let message = format!("an {world} network has at most {} hosts, `{name}` has {hosts}", self.most_hosts);

@@ -41,6 +41,12 @@ impl Network {
         of_links.chain(of_switches).flatten().any(|queue| queue.ecn)
     }
 
+    /// Whether it is a network of IMPs.
+    #[must_use]
+    pub fn has_imps(&self) -> bool {
+        self.switches.iter().any(|switch| switch.imp.is_some())
+    }
+
     /// The host of that name.
     #[must_use]
     pub fn host(&self, name: &str) -> Option<&Host> {
@@ -142,6 +148,52 @@ pub struct Switch {
     /// The queue at each of its output ports, unless the link says another.
     #[serde(default)]
     pub queue: Option<Queue>,
+    /// It is an IMP of the ARPANET, and nothing of the above is said of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imp: Option<Imp>,
+}
+
+/// An Interface Message Processor (BBN Report 2499); what is absent is as it was in January 1973.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Imp {
+    /// What kind of machine it is.
+    pub machine: ImpMachine,
+    /// Messages that it has room to put together.
+    pub reassembly: Option<u32>,
+    /// Messages under way to each other IMP.
+    pub window: Option<u32>,
+    /// Packets that each line has or waits for.
+    pub channels: Option<u16>,
+    /// Whether ways are found by the rule of September 1973.
+    #[serde(default)]
+    pub september: bool,
+    /// Whether messages are sent before there is room for them.
+    #[serde(default)]
+    pub unreserved: bool,
+    /// Whether packets are divided among lines that lead as near.
+    #[serde(default)]
+    pub splits: bool,
+}
+
+/// Kinds of machines that IMPs were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ImpMachine {
+    /// Honeywell 516.
+    #[default]
+    H516,
+    /// Honeywell 316.
+    H316,
+    /// A 316 that serves terminals too.
+    Tip,
+    /// One that takes no time.
+    Free,
+}
+
+impl ImpMachine {
+    /// All of them, with their names in the language.
+    pub const ALL: [(&str, Self); 4] =
+        [("516", Self::H516), ("316", Self::H316), ("tip", Self::Tip), ("free", Self::Free)];
 }
 
 /// A link between two nodes.

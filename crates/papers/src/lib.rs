@@ -2,12 +2,14 @@
 //!
 //! A paper is a module and its line in [`PAPERS`]. It never prints and writes no files: the command does.
 
+pub mod arpanet;
 pub mod blast;
 pub mod magic;
 mod measuring;
 mod paper;
+mod parallel;
 
 pub use paper::{Compared, Comparison, Paper, Reproduction, Session, Settings};
 
 /// All papers.
-pub const PAPERS: &[Paper] = &[blast::PAPER, magic::PAPER];
+pub const PAPERS: &[Paper] = &[arpanet::PAPER, blast::PAPER, magic::PAPER];

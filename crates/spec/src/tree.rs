@@ -5,8 +5,8 @@ mod network;
 
 pub(crate) use figures::Figure;
 pub(crate) use network::{
-    ClockItem, ClockKind, DelayItem, DisciplineItem, JitterItem, LinkItem, LossItem, NetworkItem, NodeItem, QueueItem,
-    QueueLimit, RateItem, ScheduleItem, SettingItem, SwitchItem,
+    ClockItem, ClockKind, DelayItem, DisciplineItem, ImpItem, JitterItem, LinkItem, LossItem, NetworkItem, NodeItem,
+    QueueItem, QueueLimit, RateItem, ScheduleItem, SettingItem, SwitchItem,
 };
 
 use crate::diagnostic::Span;
@@ -19,7 +19,7 @@ use stackline_core::plan::{Composer, World};
 /// Indices of tokens.
 pub(crate) type At = Range<usize>;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Word {
     pub(crate) text: String,
     pub(crate) span: Span,

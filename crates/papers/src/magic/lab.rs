@@ -2,10 +2,8 @@
 //! changes a figure.
 
 use super::case::{Case, Figures, median};
-use stackline_core::error::{Error, Result};
-use std::num::NonZero;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
+use crate::parallel;
+use stackline_core::error::Result;
 
 /// Runs sessions.
 #[derive(Clone, Copy, Debug)]
@@ -30,21 +28,6 @@ impl Lab {
 
     /// Each of them, in their order.
     fn all(each: &[(&Case, u64)]) -> Result<Vec<Figures>> {
-        let next = AtomicUsize::new(0);
-        let take = || {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            each.get(index).map(|(case, seed)| (index, case.run(*seed)))
-        };
-        let workers = thread::available_parallelism().map_or(1, NonZero::get);
-        let mut found: Vec<(usize, Result<Figures>)> = thread::scope(|scope| {
-            let work = || std::iter::from_fn(take).collect::<Vec<_>>();
-            let started: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
-            started.into_iter().filter_map(|worker| worker.join().ok()).flatten().collect()
-        });
-        found.sort_by_key(|(index, _)| *index);
-        if found.len() < each.len() {
-            return Err(Error::measurement("a session came to no figures"));
-        }
-        found.into_iter().map(|(_, figures)| figures).collect()
+        parallel::each(each, |(case, seed)| case.run(*seed)).into_iter().collect()
     }
 }

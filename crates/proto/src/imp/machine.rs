@@ -63,7 +63,8 @@ enum Job {
     Frame(usize, Frame),
     Line(usize),
     Part(u16),
-    Deliver(u16),
+    /// A packet of the message that a host gets, or the last of them.
+    Deliver(u16, bool),
 }
 
 /// Where a host's message is.
@@ -250,7 +251,7 @@ impl Imp {
                 let Sending::Reads { message, part, .. } = known.sending else { return };
                 let words = u64::from(message.bits_of(part).div_ceil(WORD_BITS));
                 let cycles = costs.task + costs.host_in_word * words / 100 + known.kind.fake_cycles.0 * words;
-                self.processor.put(now, Job::Part(host), machine.time(cycles));
+                self.processor.put_host(now, Job::Part(host), machine.time(cycles));
             }
             Input::Taken(host) => self.taken(now, host, None),
             Input::HostUp(host, is_up) => self.host_up(now, host, is_up),
@@ -367,15 +368,17 @@ impl Imp {
             Job::Frame(line, frame) => self.frame(now, line, &frame),
             Job::Line(line) => self.put_on_line(now, line),
             Job::Part(host) => self.part(now, host),
-            Job::Deliver(host) => {
-                let first = self.hosts.get_mut(usize::from(host)).and_then(|host| {
-                    host.giving = Some(now);
-                    host.whole.front()
-                });
-                if let Some(one) = first {
-                    self.out.push_back(Output::Deliver(host, one.message));
-                }
-            }
+            Job::Deliver(_, false) => {}
+            Job::Deliver(host, true) => self.hand_over(now, host),
+        }
+    }
+
+    /// A host is given what the processor has made ready for it.
+    fn hand_over(&mut self, now: Instant, host: u16) {
+        let Some(known) = self.hosts.get_mut(usize::from(host)) else { return };
+        if let Some(one) = known.whole.front() {
+            known.giving = Some(now);
+            self.out.push_back(Output::Deliver(host, one.message));
         }
     }
 
@@ -566,9 +569,13 @@ impl Imp {
     fn give(&mut self, now: Instant, host: u16) {
         let Some(known) = self.hosts.get(usize::from(host)) else { return };
         let Some(one) = known.whole.front() else { return };
-        let (machine, words) = (self.options.machine, u64::from(one.message.bits.div_ceil(WORD_BITS)));
-        let cycles = machine.costs.host_out_word * words / 100 + known.kind.fake_cycles.1 * words;
-        self.processor.put(now, Job::Deliver(host), machine.time(cycles));
+        let (machine, message, kind) = (self.options.machine, one.message, known.kind);
+        let parts = message.parts();
+        for part in 0..parts {
+            let words = u64::from(message.bits_of(part).div_ceil(WORD_BITS));
+            let cycles = machine.costs.host_out_word * words / 100 + kind.fake_cycles.1 * words;
+            self.processor.put_host(now, Job::Deliver(host, part + 1 == parts), machine.time(cycles));
+        }
     }
 
     /// A host has taken its message, or it is taken away from it.

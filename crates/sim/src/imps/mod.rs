@@ -6,6 +6,7 @@
 //! poll(until)            what hosts learn next: accepted, delivered, answered, failed
 //! ```
 
+pub mod plan;
 pub mod traffic;
 
 use stackline_core::network::Loss;

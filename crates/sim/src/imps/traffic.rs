@@ -183,9 +183,12 @@ impl Run {
                 self.of(message, |state| {
                     *state.result.failed.entry(why).or_default() += 1;
                     state.unanswered.remove(&message.id);
-                    state.not_before = now + AFTER_FAILURE;
+                    // What a dead host's IMP says has taken its time.
+                    state.not_before = if why == Failure::DeadHost { now } else { now + AFTER_FAILURE };
                 });
-                self.network.timer(now + AFTER_FAILURE, (message.id >> 40) as u32);
+                if why != Failure::DeadHost {
+                    self.network.timer(now + AFTER_FAILURE, (message.id >> 40) as u32);
+                }
             }
         }
         if let Some(number) = self.by_host.get(&host).copied() {

@@ -3,6 +3,7 @@
 mod cells;
 mod doubts;
 mod host;
+mod imp;
 mod link;
 mod queue;
 mod rate;
@@ -36,6 +37,7 @@ pub(crate) fn resolve(item: &NetworkItem, report: &mut Report, files: &mut Files
     network.switches = item.switches.iter().map(|item| switch(item, report)).collect();
     network.links = item.links.iter().map(|item| link::resolve(item, report, files)).collect();
     cells::report(item, &network, report);
+    imp::report(item, report);
     doubts::report(item, &network, report);
     network
 }
@@ -89,6 +91,7 @@ fn switch(item: &SwitchItem, report: &mut Report) -> Switch {
         early_packet_discard: item.early_packet_discard.unwrap_or_default(),
         abr: item.abr.is_some_and(|(on, _)| on),
         queue: item.queue.as_ref().map(|item| queue::resolve(item, report)),
+        imp: item.imp.as_ref().map(|item| imp::resolve(item, report)),
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod clause;
 mod frequency;
+mod imp;
 mod item;
 mod link;
 mod network;

@@ -5,11 +5,11 @@ use super::{Parsed, Parser};
 use crate::diagnostic::Span;
 use crate::layout::Role;
 use crate::token::Kind;
-use crate::tree::{ClockItem, ClockKind, Item, NetworkItem, NodeItem, SwitchItem, Tree};
+use crate::tree::{ClockItem, ClockKind, Item, NetworkItem, NodeItem, SwitchItem, Tree, Word};
 use alloc::vec::Vec;
 
 const HOST: &str = "expected the name of a host";
-const STATEMENTS: &[&str] = &["host", "switch", "router", "link"];
+const STATEMENTS: &[&str] = &["host", "switch", "router", "imp", "link"];
 const HOST_STATEMENTS: &[&str] = &["buffer", "single_buffered", "busy_waiting", "copy", "cpu", "pace", "clock"];
 const SWITCH_STATEMENTS: &[&str] = &["buffer", "cells", "early_packet_discard", "abr", "queue"];
 const CLOCK: &[&str] = &["ahead", "behind", "fast", "slow"];
@@ -37,7 +37,7 @@ impl Parser<'_, '_> {
     fn network_statement(&mut self, network: &mut NetworkItem) -> Parsed<()> {
         let word = self.folded(0);
         if !STATEMENTS.contains(&word.as_str()) {
-            return Err(self.unexpected("expected `host`, `switch`, `router` or `link`", STATEMENTS));
+            return Err(self.unexpected("expected `host`, `switch`, `router`, `imp` or `link`", STATEMENTS));
         }
         self.take(Role::Keyword);
         match word.as_str() {
@@ -52,6 +52,10 @@ impl Parser<'_, '_> {
                 network.links.push(link);
                 Ok(())
             }
+            "imp" => {
+                network.switches.extend(self.imps()?);
+                Ok(())
+            }
             _ => {
                 network.switches.extend(self.switches()?);
                 Ok(())
@@ -61,7 +65,7 @@ impl Parser<'_, '_> {
 
     /// Runs `read` for each statement in braces, if there are any. One that cannot be read is reported and left out;
     /// the node is there all the same.
-    fn properties(&mut self, read: &mut dyn FnMut(&mut Self) -> Parsed<()>) -> Parsed<()> {
+    pub(super) fn properties(&mut self, read: &mut dyn FnMut(&mut Self) -> Parsed<()>) -> Parsed<()> {
         if self.kind() != Kind::OpenBrace {
             return self.statement_end("expected `{` or `;`", &[]);
         }
@@ -73,10 +77,7 @@ impl Parser<'_, '_> {
     }
 
     fn network_host(&mut self, host: &mut NodeItem) -> Parsed<()> {
-        host.names.push(self.name(HOST)?);
-        while self.accept(Kind::Comma) {
-            host.names.push(self.name(HOST)?);
-        }
+        host.names.extend(self.names(HOST)?);
         self.properties(&mut |parser| parser.host_statement(host))
     }
 
@@ -159,25 +160,18 @@ impl Parser<'_, '_> {
     /// One or several that are alike.
     fn switches(&mut self) -> Parsed<Vec<SwitchItem>> {
         const NAME: &str = "expected the name of a switch";
-        let name = self.name(NAME)?;
-        let mut others = Vec::new();
-        while self.accept(Kind::Comma) {
-            others.push(self.name(NAME)?);
-        }
-        let mut switch = SwitchItem {
-            name,
-            buffer: None,
-            per_port: false,
-            cells: None,
-            early_packet_discard: None,
-            abr: None,
-            queue: None,
-        };
+        let names = self.names(NAME)?;
+        let mut switch = SwitchItem::default();
         self.properties(&mut |parser| parser.switch_statement(&mut switch))?;
-        let others = others.into_iter().map(|name| SwitchItem { name, ..switch.clone() });
-        let mut switches: Vec<SwitchItem> = others.collect();
-        switches.insert(0, switch);
-        Ok(switches)
+        Ok(names.into_iter().map(|name| SwitchItem { name, ..switch.clone() }).collect())
+    }
+
+    pub(super) fn names(&mut self, expected: &'static str) -> Parsed<Vec<Word>> {
+        let mut names = alloc::vec![self.name(expected)?];
+        while self.accept(Kind::Comma) {
+            names.push(self.name(expected)?);
+        }
+        Ok(names)
     }
 
     fn switch_statement(&mut self, switch: &mut SwitchItem) -> Parsed<()> {

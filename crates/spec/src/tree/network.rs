@@ -60,7 +60,7 @@ pub(crate) enum ClockKind {
     Drift,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct SwitchItem {
     pub(crate) name: Word,
     pub(crate) buffer: Option<Value>,
@@ -70,6 +70,19 @@ pub(crate) struct SwitchItem {
     /// Whether it is on, and where that is said.
     pub(crate) abr: Option<(bool, Span)>,
     pub(crate) queue: Option<QueueItem>,
+    pub(crate) imp: Option<ImpItem>,
+}
+
+/// What is said of an IMP: its machine's word, and its properties.
+#[derive(Clone, Debug)]
+pub(crate) struct ImpItem {
+    pub(crate) machine: Word,
+    pub(crate) reassembly: Option<Value>,
+    pub(crate) window: Option<Value>,
+    pub(crate) channels: Option<Value>,
+    pub(crate) september: Option<bool>,
+    pub(crate) reservation: Option<bool>,
+    pub(crate) splitting: Option<bool>,
 }
 
 #[derive(Clone, Debug)]

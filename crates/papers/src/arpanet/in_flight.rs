@@ -1,0 +1,200 @@
+//! Table 1: how many full messages must be under way for the most that a path carries, by the formula of section 2.1.3 and simulated;
+//! and what each bound of the real network costs.
+
+use super::lab::{LINE, full, host, line, network, of, packet_s, rates};
+use super::printed::{HOPS, LAND, Row1, SATELLITE};
+use crate::parallel;
+use stackline_model::messages::{Hop, SATELLITE_MILES, SECONDS_A_MILE, Shape, in_flight, share};
+use stackline_proto::imp::{HostKind, Machine, Options};
+use stackline_report::sheet::{Cell, Sheet};
+use stackline_sim::imps::Plan;
+
+/// Lines of so many kbit/s are simulated too.
+const FASTEST: f64 = 230.4;
+
+/// A path of the table.
+#[derive(Clone, Copy, Debug)]
+struct Path {
+    hops: u16,
+    bit_s: f64,
+    miles: f64,
+    satellite: bool,
+}
+
+impl Path {
+    /// By the rule of the table.
+    fn printed(&self) -> f64 {
+        self.needed(true)
+    }
+
+    /// With the satellite apart, as the table has it, or as one line more.
+    fn needed(&self, is_apart: bool) -> f64 {
+        let hop = |miles: f64, apart| Hop { bit_s: self.bit_s, delay_s: miles * SECONDS_A_MILE, apart };
+        let mut path = vec![hop(self.miles, false); usize::from(self.hops)];
+        path.extend(self.satellite.then(|| hop(SATELLITE_MILES, is_apart)));
+        in_flight(&path, Shape::FULL)
+    }
+
+    /// Its network.
+    fn plan(&self, options: Options) -> Plan {
+        let mut lines: Vec<_> = (0..self.hops).map(|end| line((end, end + 1), self.bit_s, self.miles)).collect();
+        if self.satellite {
+            lines.push(line((self.hops, self.hops + 1), self.bit_s, SATELLITE_MILES));
+        }
+        network(&vec![options; lines.len() + 1], lines)
+    }
+}
+
+fn rows() -> impl Iterator<Item = (bool, &'static Row1)> {
+    LAND.iter().map(|row| (false, row)).chain(SATELLITE.iter().map(|row| (true, row)))
+}
+
+/// Printed beside the formula.
+pub(super) fn table() -> Sheet {
+    let mut columns = vec![("path", "path"), ("miles", "miles a hop"), ("kbit_s", "kbit/s")];
+    columns.extend([("h1", "1 hop"), ("h2", "2"), ("h4", "4"), ("h8", "8"), ("h16", "16"), ("h32", "32")]);
+    columns.push(("agree", "agree"));
+    let mut sheet = Sheet::new(
+        "Table 1",
+        "full messages in flight for the most throughput: printed, and / by formula where it differs",
+        &columns,
+    );
+    let mut all = 0;
+    for (satellite, (miles, kbit_s, printed)) in rows() {
+        let mut row = vec![Cell::text(if satellite { "satellite" } else { "land" })];
+        row.extend([Cell::Number(*miles, 0), Cell::Number(*kbit_s, 1)]);
+        let mut agree = 0;
+        for (hops, printed) in HOPS.iter().zip(printed) {
+            let needed = Path { hops: *hops, bit_s: kbit_s * 1e3, miles: *miles, satellite }.printed();
+            let rounded = (needed * 10.0).round() / 10.0;
+            let is_same = (rounded - printed).abs() < 0.01;
+            agree += usize::from(is_same);
+            row.push(if is_same {
+                Cell::Number(*printed, 1)
+            } else {
+                Cell::text(format!("{printed:.1} / {rounded:.1}"))
+            });
+        }
+        all += agree;
+        row.push(Cell::text(format!("{agree} of 6")));
+        sheet.rows.push(row);
+    }
+    sheet
+        .note(format!(
+            "{all} of {} entries by F = (H(T + 2L) + 7T) / 8T, packets of 1160 bits, 5.4 us a mile; a satellite link of 45000 miles \
+             adds the F of a path of its own.",
+            12 * LAND.len()
+        ))
+        .note("Both constants are found by the table, and no other fits all of it; that messages are stored whole before the satellite is the table's, the text does not say so.")
+}
+
+/// What simulated throughput with the whole numbers below and above F is, of that with twice as many.
+pub(super) fn simulated(seed: u64) -> Sheet {
+    let mut sheet = Sheet::new(
+        "Table 1, simulated",
+        "throughput with k messages in flight as a share of that with 2F, for the k below and above F: most it differs from min(1, k/F), %",
+        &[
+            ("path", "path"),
+            ("miles", "miles a hop"),
+            ("kbit_s", "kbit/s"),
+            ("h1", "1 hop"),
+            ("h2", "2"),
+            ("h4", "4"),
+            ("h8", "8"),
+            ("h16", "16"),
+            ("h32", "32"),
+        ],
+    );
+    let wanted: Vec<(bool, &Row1)> = rows().filter(|(_, (_, kbit_s, _))| *kbit_s <= FASTEST).collect();
+    let mut paths = Vec::new();
+    for (satellite, (miles, kbit_s, _)) in &wanted {
+        paths.extend(HOPS.map(|hops| Path { hops, bit_s: kbit_s * 1e3, miles: *miles, satellite: *satellite }));
+    }
+    let differences = parallel::each(&paths, |path| difference(path, seed));
+    for ((satellite, (miles, kbit_s, _)), differences) in wanted.iter().zip(differences.chunks(HOPS.len())) {
+        let mut row = vec![Cell::text(if *satellite { "satellite" } else { "land" })];
+        row.extend([Cell::Number(*miles, 0), Cell::Number(*kbit_s, 1)]);
+        row.extend(differences.iter().map(|difference| Cell::Number(*difference, 1)));
+        sheet.rows.push(row);
+    }
+    let worst = differences.iter().copied().fold(0.0, f64::max);
+    sheet.note(format!(
+        "RFNMs, acknowledgements and processors take no time; window, room and channels have no bounds. The most is {worst:.1} %."
+    ))
+    .note("Packets go on over the satellite one by one here, so that F counts it as one line more; the printed table stores the message whole before it, which takes nearly 1 more.")
+}
+
+/// In percent.
+fn difference(path: &Path, seed: u64) -> f64 {
+    let needed = path.needed(false);
+    let most = throughput(path, (2.0 * needed).ceil() as u32, seed);
+    let each = [needed.floor(), needed.ceil()].map(|in_flight| {
+        let is = throughput(path, in_flight as u32, seed) / most;
+        100.0 * (is / share(in_flight, needed) - 1.0).abs()
+    });
+    each[0].max(each[1])
+}
+
+/// kbit/s with so many messages in flight.
+fn throughput(path: &Path, in_flight: u32, seed: u64) -> f64 {
+    let mut plan = Plan { control_is_free: true, ..path.plan(Options::UNBOUNDED) };
+    let to = plan.imps.len() as u16 - 1;
+    let (from, to) = (host(&mut plan, 0, None, HostKind::default()), host(&mut plan, to, None, HostKind::default()));
+    let message_s = 8.0 * packet_s(path.bit_s);
+    let trip_s = path.needed(false) * message_s;
+    rates(&plan, &[full(from, to, in_flight)], seed, (6.0 * trip_s, 60.0 * trip_s.max(message_s)))[0]
+}
+
+/// One bound of the real network after the other.
+pub(super) fn bounds(seed: u64) -> Sheet {
+    let mut sheet = Sheet::new(
+        "Table 1, bounds",
+        "what each bound of the real network costs over 50 kbit/s lines of 1000 miles, kbit/s with 2F messages in flight",
+        &[
+            ("path", "path"),
+            ("hops", "hops"),
+            ("free", "none"),
+            ("control", "RFNMs and acks"),
+            ("channels", "channels"),
+            ("window", "window 4"),
+            ("room_3", "room for 3"),
+            ("room_10", "room for 10"),
+            ("processors", "516s"),
+            ("all", "all (3)"),
+        ],
+    );
+    let known = Options::default();
+    let free = Options::UNBOUNDED;
+    let room = |reassembly| Options { reassembly, reservation: true, ..free };
+    let cases = [
+        (free, true),
+        (free, false),
+        (Options { channels: known.channels, satellite_channels: known.satellite_channels, ..free }, false),
+        (Options { window: known.window, ..free }, true),
+        (room(3), true),
+        (room(10), true),
+        (Options { machine: Machine::H516, ..free }, true),
+        (of(Machine::H516), false),
+    ];
+    let paths = [(1, false), (4, false), (8, false), (4, true)].map(|(hops, satellite)| Path {
+        hops,
+        bit_s: LINE,
+        miles: 1000.0,
+        satellite,
+    });
+    let each: Vec<_> = paths.iter().flat_map(|path| cases.iter().map(move |case| (*path, *case))).collect();
+    let found = parallel::each(&each, |(path, (options, control_is_free))| {
+        let mut plan = Plan { control_is_free: *control_is_free, ..path.plan(*options) };
+        let last = plan.imps.len() as u16 - 1;
+        let (from, to) =
+            (host(&mut plan, 0, None, HostKind::default()), host(&mut plan, last, None, HostKind::default()));
+        rates(&plan, &[full(from, to, (2.0 * path.needed(false)).ceil() as u32)], seed, (30.0, 200.0))[0]
+    });
+    for (path, found) in paths.iter().zip(found.chunks(cases.len())) {
+        let mut row = vec![Cell::text(if path.satellite { "land and satellite" } else { "land" })];
+        row.push(Cell::Number(f64::from(path.hops + u16::from(path.satellite)), 0));
+        row.extend(found.iter().map(|rate| Cell::Number(*rate, 1)));
+        sheet.rows.push(row);
+    }
+    sheet.note("Each bound alone but the last column, which has them all, with 12K of memory. Room is reserved before a message is sent: where answers bring it along it costs nothing as long as there is enough.")
+}

@@ -1,0 +1,77 @@
+//! Table 3: what the processor of each machine does with a message generator and a discard of its own, to a dead host and to itself.
+
+use super::lab::{fake, network, of, outcomes};
+use super::printed::{ALONE, INTERNAL};
+use stackline_core::time::Instant;
+use stackline_model::messages::alone;
+use stackline_proto::imp::Machine;
+use stackline_report::sheet::{Cell, Sheet};
+
+/// The machines, in the order of the table.
+pub(super) const MACHINES: [(&str, Machine); 3] =
+    [("516 IMP", Machine::H516), ("316 IMP", Machine::H316), ("316 TIP", Machine::TIP)];
+/// The share of the processor that is the IMP's own: to a dead host, to itself (2.2.1.1).
+const SHARES: [f64; 2] = [0.20, 0.45];
+const SECONDS: f64 = 20.0;
+
+/// kbit/s of messages that were sent and answered, whatever with.
+fn rate(machine: Machine, is_dead: bool, seed: u64) -> f64 {
+    let mut plan = network(&[of(machine)], Vec::new());
+    let (from, to) = (fake(&mut plan, 0), fake(&mut plan, 0));
+    let to = if is_dead { stackline_proto::imp::Address { host: 7, ..to } } else { to };
+    // A host takes up again at once where its message failed.
+    let sender = stackline_sim::imps::traffic::Sender { begins: Instant(0), ..super::lab::full(from, to, 4) };
+    let found = &outcomes(&plan, &[sender], seed, (0.0, SECONDS))[0];
+    let of_dead: u64 = found.failed.values().sum();
+    let bits = if is_dead { of_dead as f64 * f64::from(sender.bits) } else { found.delivered.1 as f64 };
+    let time = if is_dead { super::lab::BEGINS_S + SECONDS } else { SECONDS };
+    bits / time / 1e3
+}
+
+/// Measured rates.
+pub(super) fn rates(seed: u64) -> Sheet {
+    let mut sheet = Sheet::new(
+        "Table 3A",
+        "throughput within an IMP, kbit/s: printed, simulated, difference in %",
+        &[
+            ("to", "to"),
+            ("h516", "516"),
+            ("h516_simulated", "simulated"),
+            ("h516_difference", "%"),
+            ("h316", "316"),
+            ("h316_simulated", "simulated"),
+            ("h316_difference", "%"),
+            ("tip", "TIP"),
+            ("tip_simulated", "simulated"),
+            ("tip_difference", "%"),
+        ],
+    );
+    for (to, printed) in INTERNAL {
+        let mut row = vec![Cell::text(to)];
+        for ((_, machine), printed) in MACHINES.iter().zip(printed) {
+            let is = rate(*machine, to == "dead", seed);
+            row.extend([Cell::Number(printed, 0), Cell::Number(is, 0), Cell::Number(100.0 * (is / printed - 1.0), 1)]);
+        }
+        sheet.rows.push(row);
+    }
+    sheet
+        .note("Cycles of 1.0, 1.6 and 2.2 us. A word costs 25 cycles to generate and 20 to discard (printed); what it costs the IMP itself is fitted, a constant a row: 7.8 cycles to a dead host, 37 to itself. The 316 alone would take 9.0 and 38.3 for its printed rates, the 516 alone 6.7 and 37.0.")
+}
+
+/// What either would do alone.
+pub(super) fn derived() -> Sheet {
+    let mut sheet = Sheet::new(
+        "Table 3B",
+        "what the IMP (the generator and discard) would do alone, kbit/s: printed / rate by share",
+        &[("to", "to"), ("h516", "516"), ("h316", "316"), ("tip", "TIP")],
+    );
+    for (((to, measured), (_, printed)), share) in INTERNAL.iter().zip(ALONE).zip(SHARES) {
+        let mut row = vec![Cell::text(*to)];
+        for (rate, (imp, fakes)) in measured.iter().zip(printed) {
+            let (own, other) = (alone(*rate, share).floor(), alone(*rate, 1.0 - share).floor());
+            row.push(Cell::text(format!("{imp:.0} ({fakes:.0}) / {own:.0} ({other:.0})")));
+        }
+        sheet.rows.push(row);
+    }
+    sheet.note("Shares of 20 and 45 %, as printed; 165 should be 163 (90 / 0.55).")
+}

@@ -1,0 +1,118 @@
+//! What would have broken first: the routing of January 1973 on networks of more IMPs than there were.
+
+use super::lab::{LINE, at, line, network};
+use crate::parallel;
+use rand_core::Rng as _;
+use stackline_core::random::Seed;
+use stackline_proto::imp::{Machine, Options};
+use stackline_report::sheet::{Cell, Sheet};
+use stackline_sim::imps::{Network, Plan};
+
+/// A ring with chords, so that each IMP has about 2.2 lines, as the map has.
+fn plan(count: u16, seed: Seed) -> Plan {
+    let mut generator = seed.generator();
+    let mut lines: Vec<_> = (0..count).map(|end| line((end, (end + 1) % count), LINE, 200.0)).collect();
+    for _ in 0..count / 10 {
+        let (a, b) =
+            ((generator.next_u64() % u64::from(count)) as u16, (generator.next_u64() % u64::from(count)) as u16);
+        if a != b {
+            lines.push(line((a, b), LINE, 500.0));
+        }
+    }
+    let options = Options { machine: Machine::H516, most_hops: 512, ..Options::default() };
+    let mut plan = network(&vec![options; usize::from(count)], lines);
+    // Each entry is a word; the header of the message beside it (64 entries fill a full packet).
+    plan.routing_bits = Some(16 * u32::from(count));
+    plan
+}
+
+/// Of one network: share of lines that routing takes, %; of processors; seconds until all know all; after a line was cut.
+struct Found {
+    lines: f64,
+    processors: f64,
+    known_s: Option<f64>,
+    again_s: Option<f64>,
+}
+
+fn measure(count: u16, seed: u64) -> Found {
+    let seed = Seed::root(seed).child("scale");
+    let plan = plan(count, seed);
+    let mut machines = Network::new(&plan, seed);
+    let most_s = 1200.0;
+    let known_s = until(&mut machines, 0.0, most_s, |machines| {
+        machines.imps().iter().all(|imp| (0..count).all(|to| imp.routing().hops(to).is_some()))
+    });
+    let from_s = machines.now().0 as f64 / 1e9;
+    let before: (f64, f64) = used(&machines);
+    machines.cut(0, true);
+    let (a, b) = (plan.lines[0].ends.0, plan.lines[0].ends.1);
+    // The ways of both ends to one another lead around, and stay as they are.
+    let again_s = known_s.and_then(|_| {
+        until(&mut machines, from_s, from_s + most_s, |machines| {
+            let hops = |from: u16, to: u16| machines.imps()[usize::from(from)].routing().hops(to);
+            hops(a, b).is_some_and(|hops| hops > 1) && hops(b, a).is_some_and(|hops| hops > 1)
+        })
+    });
+    Found { lines: before.0, processors: before.1, known_s, again_s }
+}
+
+/// Percent of the time that lines and processors were in use.
+fn used(machines: &Network) -> (f64, f64) {
+    let all_s = machines.now().0 as f64 / 1e9;
+    let lines: Vec<f64> = machines.lines().map(|(busy, _)| busy.seconds() / all_s).collect();
+    let processors: Vec<f64> = machines.imps().iter().map(|imp| imp.busy().seconds() / all_s).collect();
+    let mean = |values: &[f64]| 100.0 * values.iter().sum::<f64>() / values.len().max(1) as f64;
+    (mean(&lines), mean(&processors))
+}
+
+/// Seconds from `from_s` until it holds, looked at four times a tick.
+fn until(machines: &mut Network, from_s: f64, most_s: f64, holds: impl Fn(&Network) -> bool) -> Option<f64> {
+    let mut now_s = from_s;
+    while now_s < most_s {
+        now_s += 0.16;
+        while machines.poll(at(now_s)).is_some() {}
+        if holds(machines) {
+            return Some(now_s - from_s);
+        }
+    }
+    None
+}
+
+/// The sheet.
+pub(super) fn sheet(seed: u64) -> Sheet {
+    let mut sheet = Sheet::new(
+        "Scale",
+        "routing of January 1973 on networks of more IMPs (516s, 2.2 lines each, 50 kbit/s), without traffic",
+        &[
+            ("imps", "IMPs"),
+            ("lines", "of lines, %"),
+            ("processors", "of processors, %"),
+            ("known", "all known after, s"),
+            ("again", "a cut line gone around after, s"),
+        ],
+    );
+    let cases: Vec<(u16, u64)> =
+        [16, 64, 256, 1000].iter().flat_map(|count| (0..3).map(move |run| (*count, run))).collect();
+    let found = parallel::each(&cases, |(count, run)| measure(*count, seed + run));
+    for (cases, found) in cases.chunks(3).zip(found.chunks(3)) {
+        let span = |of: fn(&Found) -> Option<f64>| {
+            let mut values: Vec<f64> = found.iter().filter_map(of).collect();
+            values.sort_by(f64::total_cmp);
+            match (values.first(), values.last()) {
+                _ if values.len() < found.len() => Cell::text("never, in 1200 s"),
+                (Some(least), Some(most)) => Cell::text(format!("{least:.1} to {most:.1}")),
+                _ => Cell::Absent,
+            }
+        };
+        sheet.rows.push(vec![
+            Cell::Number(f64::from(cases[0].0), 0),
+            span(|one| Some(one.lines)),
+            span(|one| Some(one.processors)),
+            span(|one| one.known_s),
+            span(|one| one.again_s),
+        ]);
+    }
+    sheet
+        .note("Least and most of three networks that are drawn: a ring with chords. An entry of a routing message is a word of 16 bits, 4 cycles to look at; sizes are parameters, the formats of the time end at 64 IMPs.")
+        .note("Lines break first: a message every 640 ms takes half of a 50 kbit/s line at 1000 IMPs and more than all of it at 2000.")
+}

@@ -1,0 +1,68 @@
+//! A network of the language whose switches are IMPs, as a network of machines.
+
+use super::{Host, Line, Node, OVERHEAD_BITS, OVERHEAD_WITH_CHECKSUM_BITS, Plan};
+use stackline_core::network::{self, ImpMachine};
+use stackline_core::time::Duration;
+use stackline_proto::imp::{Address, HostKind, Machine, Options, Rule};
+use std::collections::BTreeMap;
+
+/// A line with so long a delay goes by satellite: it has 32 channels.
+const SATELLITE: Duration = Duration(100_000_000);
+
+/// What is chosen of an IMP of the language.
+#[must_use]
+pub fn node(imp: &network::Imp) -> Node {
+    let known = Options::default();
+    let machine = match imp.machine {
+        ImpMachine::H516 => Machine::H516,
+        ImpMachine::H316 => Machine::H316,
+        ImpMachine::Tip => Machine::TIP,
+        ImpMachine::Free => Machine::FREE,
+    };
+    let options = Options {
+        machine,
+        reassembly: imp.reassembly.unwrap_or(known.reassembly),
+        window: imp.window.unwrap_or(known.window),
+        channels: imp.channels.unwrap_or(known.channels),
+        rule: if imp.september { Rule::September } else { Rule::January },
+        reservation: !imp.unreserved,
+        ..known
+    };
+    Node { options, splits: imp.splits }
+}
+
+/// The machines of a network, and where each of its hosts is.
+#[must_use]
+pub fn of(network: &network::Network) -> (Plan, BTreeMap<String, Address>) {
+    let numbers: BTreeMap<&str, u16> = (0..).zip(&network.switches).map(|(at, imp)| (imp.name.as_str(), at)).collect();
+    let mut plan = Plan { overhead_bits: OVERHEAD_BITS, ..Plan::default() };
+    plan.imps = network.switches.iter().map(|switch| node(&switch.imp.clone().unwrap_or_default())).collect();
+    if plan.imps.iter().any(|node| node.options.rule == Rule::September) {
+        plan.overhead_bits = OVERHEAD_WITH_CHECKSUM_BITS;
+    }
+    // A line is told apart from a host's interface by its ends.
+    let mut hosts = BTreeMap::new();
+    let mut count = BTreeMap::<u16, u16>::new();
+    for link in &network.links {
+        let bit_s = link.rate.mean_bit_s();
+        let ends = [&link.ends.0, &link.ends.1].map(|end| numbers.get(end.as_str()).copied());
+        match ends {
+            [Some(a), Some(b)] => plan.lines.push(Line {
+                ends: (a, b),
+                bit_s: bit_s.unwrap_or(f64::MAX),
+                delay: link.delay,
+                satellite: link.delay >= SATELLITE,
+                loss: link.loss.clone(),
+            }),
+            [Some(imp), None] | [None, Some(imp)] => {
+                let name = if ends[0].is_none() { &link.ends.0 } else { &link.ends.1 };
+                let host = count.entry(imp).or_default();
+                hosts.insert(name.clone(), Address { imp, host: *host });
+                *host += 1;
+                plan.hosts.push(Host { imp, bit_s, kind: HostKind::default() });
+            }
+            [None, None] => {}
+        }
+    }
+    (plan, hosts)
+}

@@ -1,0 +1,71 @@
+//! Networks of IMPs: what such a network may hold. All its switches are IMPs, its hosts have one interface each, its lines have a rate
+//! and a delay that do not change.
+
+use super::fixed;
+use crate::diagnostic::{Diagnostic, Report};
+use crate::tree::{DelayItem, ImpItem, LinkItem, NetworkItem, RateItem, SwitchItem};
+use alloc::format;
+use stackline_core::network::{Imp, ImpMachine};
+
+/// Messages and channels, at most.
+const MOST: u64 = 1024;
+
+/// The IMP.
+pub(super) fn resolve(item: &ImpItem, report: &mut Report) -> Imp {
+    let machine = ImpMachine::ALL.iter().find(|(name, _)| *name == item.machine.text).map(|(_, machine)| *machine);
+    let mut number = |value: &Option<_>, what| {
+        let kept = value.as_ref().and_then(|value| report.keep(fixed(value, what, 1, MOST)));
+        kept.and_then(|number| u32::try_from(number).ok())
+    };
+    Imp {
+        machine: machine.unwrap_or_default(),
+        reassembly: number(&item.reassembly, "room for messages"),
+        window: number(&item.window, "a window"),
+        channels: number(&item.channels, "a number of channels").and_then(|count| u16::try_from(count).ok()),
+        september: item.september.unwrap_or_default(),
+        unreserved: item.reservation == Some(false),
+        splits: item.splitting.unwrap_or_default(),
+    }
+}
+
+/// Reports what no network of IMPs can have.
+pub(super) fn report(item: &NetworkItem, report: &mut Report) {
+    let is_imp = |switch: &&SwitchItem| switch.imp.is_some();
+    if item.broken || !item.switches.iter().any(|switch| is_imp(&switch)) {
+        return;
+    }
+    for switch in item.switches.iter().filter(|switch| !is_imp(switch)) {
+        let message = format!("`{}` is a switch in a network of IMPs", switch.name.text);
+        let diagnostic = Diagnostic::error(switch.name.span, message, "expected an IMP");
+        report.push(diagnostic.hint(format!("write `imp {} 516;`", switch.name.text)));
+    }
+    for host in item.host_names() {
+        let is_own = |link: &&LinkItem| link.ends.0.text == host.text || link.ends.1.text == host.text;
+        let own: alloc::vec::Vec<&LinkItem> = item.links.iter().filter(is_own).collect();
+        let is_host = |name: &str| item.host_names().any(|host| host.text == name);
+        let joins_hosts = own.iter().any(|link| is_host(&link.ends.0.text) && is_host(&link.ends.1.text));
+        if own.len() != 1 || joins_hosts {
+            let message = format!("`{}` has to be joined to one IMP, by one link", host.text);
+            report.push(Diagnostic::error(host.span, message, "a host of the ARPANET has one interface"));
+        }
+    }
+    item.links.iter().for_each(|link| line(link, report));
+}
+
+fn line(link: &LinkItem, report: &mut Report) {
+    let span = link.ends.0.span.to(link.ends.1.span);
+    let mut refuse = |is: bool, what: &str| {
+        if is {
+            let message = format!("a line between IMPs has no {what}");
+            report.push(Diagnostic::error(span, message, "this one has").hint("rate, delay and loss are all it has"));
+        }
+    };
+    refuse(link.one_way, "direction of its own");
+    refuse(!matches!(link.rate, RateItem::Constant(_)), "rate that changes or is unlimited");
+    refuse(!matches!(link.delay, DelayItem::Constant(_)), "delay that changes");
+    refuse(link.jitter.is_some(), "jitter");
+    refuse(link.duplicate.is_some(), "duplicates");
+    refuse(link.queue.is_some(), "queue that could be chosen: its channels are that");
+    refuse(link.mtu.is_some(), "packet size that could be chosen");
+    refuse(link.charge.is_some(), "framing that could be chosen");
+}

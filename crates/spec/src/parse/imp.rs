@@ -1,0 +1,92 @@
+//! IMPs of a network: `imp BBN 516 { reassembly 10; }`.
+
+use super::value::Expect;
+use super::{Parsed, Parser};
+use crate::layout::Role;
+use crate::token::Kind;
+use crate::tree::{ImpItem, SwitchItem, Word};
+use alloc::vec::Vec;
+
+const NAME: &str = "expected the name of an IMP";
+const MACHINE: &str = "expected the machine: `516`, `316`, `tip` or `free`";
+const MACHINES: &[&str] = &["516", "316", "tip", "free"];
+const STATEMENTS: &[&str] = &["reassembly", "window", "channels", "routing", "reservation", "splitting"];
+const EXPECTED: &str = "expected `reassembly`, `window`, `channels`, `routing`, `reservation` or `splitting`";
+
+impl Parser<'_, '_> {
+    /// One or several that are alike.
+    pub(super) fn imps(&mut self) -> Parsed<Vec<SwitchItem>> {
+        let names = self.names(NAME)?;
+        let machine = self.machine()?;
+        let mut imp = ImpItem::of(machine);
+        self.properties(&mut |parser| parser.imp_statement(&mut imp))?;
+        let one = |name| SwitchItem { name, imp: Some(imp.clone()), ..SwitchItem::default() };
+        Ok(names.into_iter().map(one).collect())
+    }
+
+    /// A number or a word.
+    fn machine(&mut self) -> Parsed<Word> {
+        let text = match self.kind() {
+            Kind::Number(_) => self.text(0).into(),
+            _ => self.folded(0),
+        };
+        if !MACHINES.contains(&text.as_str()) {
+            return Err(self.unexpected(MACHINE, MACHINES));
+        }
+        let role = if matches!(self.kind(), Kind::Number(_)) { Role::Plain } else { Role::Keyword };
+        Ok(Word { text, span: self.take(role) })
+    }
+
+    fn imp_statement(&mut self, imp: &mut ImpItem) -> Parsed<()> {
+        let word = self.folded(0);
+        if !STATEMENTS.contains(&word.as_str()) {
+            return Err(self.unexpected(EXPECTED, STATEMENTS));
+        }
+        let at = (word.as_str(), self.take(Role::Keyword));
+        match at.0 {
+            "reassembly" | "window" | "channels" => {
+                let count = self.figure(Expect::Plain, "expected a number")?;
+                let place = match at.0 {
+                    "reassembly" => &mut imp.reassembly,
+                    "window" => &mut imp.window,
+                    _ => &mut imp.channels,
+                };
+                self.set(place, count, at, "imp");
+            }
+            "routing" => {
+                let is_september = self.either("january", "september", "expected `january` or `september`")?;
+                self.set(&mut imp.september, is_september, at, "imp");
+            }
+            _ => {
+                let is_on = self.either("off", "on", "expected `on` or `off`")?;
+                let place = if at.0 == "splitting" { &mut imp.splitting } else { &mut imp.reservation };
+                self.set(place, is_on, at, "imp");
+            }
+        }
+        self.statement_end("expected `;`", &[])
+    }
+
+    /// Whether it is the second of two words.
+    fn either(&mut self, no: &'static str, yes: &'static str, expected: &'static str) -> Parsed<bool> {
+        if !self.is_word(0, &[no, yes]) {
+            return Err(self.unexpected(expected, &[no, yes]));
+        }
+        let is_yes = self.folded(0) == yes;
+        self.take(Role::Keyword);
+        Ok(is_yes)
+    }
+}
+
+impl ImpItem {
+    const fn of(machine: Word) -> Self {
+        Self {
+            machine,
+            reassembly: None,
+            window: None,
+            channels: None,
+            september: None,
+            reservation: None,
+            splitting: None,
+        }
+    }
+}
