@@ -318,7 +318,8 @@ impl Capabilities {
             return Err(Error::input(format!("the {world} world has no network `{name}`")).hint(hint));
         }
         if network.has_imps() {
-            let message = format!("the network `{name}` is one of IMPs, and no stack of the {world} world goes across it");
+            let message =
+                format!("the network `{name}` is one of IMPs, and no stack of the {world} world goes across it");
             return Err(Error::input(message).hint("`stackline reproduce arpanet` runs networks of IMPs"));
         }
         let hosts = network.hosts.len();

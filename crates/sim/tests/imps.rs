@@ -3,7 +3,7 @@
 use stackline_core::network::Loss;
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
-use stackline_proto::imp::{Address, HostKind, Options};
+use stackline_proto::imp::{Address, HostKind, Options, Rule};
 use stackline_sim::imps::traffic::{Run, Sender};
 use stackline_sim::imps::{Host, Line, Node, OVERHEAD_BITS, Plan};
 
@@ -69,4 +69,67 @@ fn a_line_of_50_kbit_s_without_background_carries_40() {
     let plan = chain(1, 50e3, 10.0, Options::default());
     let [one, two] = [1, 2].map(|in_flight| rate(&plan, 1, in_flight));
     assert!((39e3..41e3).contains(&two) && one < two, "{one} and {two}");
+}
+
+/// A network of six IMPs that are joined in more than one way, with a host at each, and traffic between all of them.
+fn meshed(options: Options) -> (Plan, Vec<Sender>) {
+    let ends = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0), (1, 4)];
+    let line =
+        |ends| Line { ends, bit_s: 50e3, delay: Duration(2_000_000), satellite: false, loss: Loss::Independent(0.02) };
+    let host = |imp| Host { imp, bit_s: Some(100e3), kind: HostKind::default() };
+    let plan = Plan {
+        imps: vec![Node { options, splits: false }; 6],
+        lines: ends.into_iter().map(line).collect(),
+        hosts: (0..6).map(host).collect(),
+        overhead_bits: OVERHEAD_BITS,
+        ..Plan::default()
+    };
+    let sender = |(from, to, bits, in_flight): (u16, u16, u32, u32)| Sender {
+        bits,
+        begins: at(15.0),
+        ..Sender::full(Address { imp: from, host: 0 }, Address { imp: to, host: 0 }, in_flight)
+    };
+    let senders = [(0, 3, 8064, 4), (1, 5, 300, 2), (2, 0, 4000, 3), (3, 1, 8064, 2), (4, 2, 1000, 4), (5, 2, 8064, 4)];
+    (plan, senders.into_iter().map(sender).collect())
+}
+
+#[test]
+fn every_message_is_delivered_once_or_its_host_is_told_and_no_buffer_leaks() {
+    use rand_core::Rng as _;
+    for schedule in 0..12 {
+        let mut draw = Seed::root(schedule).child("days").generator();
+        let rule = if schedule % 2 == 0 { Rule::January } else { Rule::September };
+        let (plan, senders) = meshed(Options { rule, query_after: Duration(10_000_000_000), ..Options::default() });
+        let mut run = Run::new(&plan, &senders, Seed::root(schedule));
+        for _ in 0..4 {
+            let now = run.network.now();
+            let after = |seconds: u64| now + Duration(seconds * 1_000_000_000);
+            run.until(after(15 + draw.next_u64() % 20));
+            let (line, imp) = ((draw.next_u64() % 7) as usize, (draw.next_u64() % 6) as u16);
+            match draw.next_u64() % 3 {
+                0 => run.network.cut(line, true),
+                1 => run.network.restart(run.network.now(), imp),
+                _ => run.network.takes(run.network.now(), Address { imp, host: 0 }, draw.next_u64() % 2 == 0),
+            }
+        }
+        for line in 0..7 {
+            run.network.cut(line, false);
+        }
+        for imp in 0..6 {
+            run.network.takes(run.network.now(), Address { imp, host: 0 }, true);
+        }
+        run.stop();
+        let end = run.network.now() + Duration(300_000_000_000);
+        run.until(end);
+        for sender in 0..senders.len() {
+            let result = run.result(sender);
+            assert_eq!(result.twice, 0, "schedule {schedule}, sender {sender}: {result:?}");
+            assert_eq!(run.unanswered(sender), 0, "schedule {schedule}, sender {sender}: {result:?}");
+            assert!(result.answered > 0, "schedule {schedule}, sender {sender}: {result:?}");
+        }
+        for imp in run.network.imps() {
+            let (free, promised, all, through) = imp.buffers();
+            assert_eq!((free, promised, through), (all, 0, 0), "schedule {schedule}: {:?}", imp.outstanding());
+        }
+    }
 }

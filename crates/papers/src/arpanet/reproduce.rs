@@ -50,3 +50,37 @@ pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
     };
     Ok(Reproduction { charts: Vec::new(), tables })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stackline_report::sheet::Cell;
+
+    fn made(only: &str) -> Vec<Sheet> {
+        let settings =
+            Settings { seed: 1, transfers: 1, precision: 0.1, measured: None, only: Some(only), progress: &|_, _| {} };
+        reproduce(&settings).unwrap().tables.sheets
+    }
+
+    fn note(sheet: &Sheet) -> &str {
+        sheet.notes.first().map_or("", String::as_str)
+    }
+
+    #[test]
+    fn formulas_give_what_is_printed() {
+        let formulas = in_flight::table();
+        assert!(note(&formulas).starts_with("192 of 192 entries"), "{}", note(&formulas));
+        let terminals = terminals::table();
+        assert!(note(&terminals).starts_with("94 of 98 numbers"), "{}", note(&terminals));
+    }
+
+    #[test]
+    fn the_map_has_the_printed_path_lengths_by_its_own_routing() {
+        let number = |cell: &Cell| if let Cell::Number(value, _) = cell { *value } else { f64::NAN };
+        let sheets = made("Table 5");
+        assert_eq!(sheets.len(), 2);
+        for row in sheets.iter().flat_map(|sheet| &sheet.rows) {
+            assert_eq!(number(&row[1]), number(&row[2]), "{row:?}");
+        }
+    }
+}

@@ -5,7 +5,10 @@ use super::options::Options;
 use super::packet::{Address, Failure, Kind, MOST_PARTS, Message, Packet};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
-use stackline_core::time::Instant;
+use stackline_core::time::{Duration, Instant};
+
+/// Room that is promised is taken back after this (R442).
+const IDLE: Duration = Duration(120_000_000_000);
 
 /// A message that is put together, or waits for those before it.
 #[derive(Clone, Copy, Debug)]
@@ -30,8 +33,9 @@ struct From {
     /// The next message that goes to its host.
     next: u32,
     assemblies: BTreeMap<u32, Assembly>,
-    /// Rooms that are promised and not used yet.
+    /// Rooms that are promised and not used yet, and since when the last one was.
     promised: u32,
+    since: Instant,
 }
 
 /// Who waits for room.
@@ -68,6 +72,8 @@ pub(super) struct Destination {
     blocks: Option<u32>,
     from: BTreeMap<u16, From>,
     wants: VecDeque<Want>,
+    /// The last tick.
+    now: Instant,
 }
 
 /// What becomes of a packet of a message.
@@ -91,6 +97,7 @@ impl Destination {
             blocks: options.reassembly_blocks,
             from: BTreeMap::new(),
             wants: VecDeque::new(),
+            now: Instant(0),
         }
     }
 
@@ -239,7 +246,9 @@ impl Destination {
             self.wants.pop_front();
             if !matches!(want, Want::Single { .. }) {
                 self.free -= eight;
-                self.from.entry(to.imp).or_default().promised += 1;
+                let from = self.from.entry(to.imp).or_default();
+                from.promised += 1;
+                from.since = self.now;
             }
             out.push(self.word(to, kind, number));
         }
@@ -324,9 +333,20 @@ impl Destination {
         self.from.values().map(|from| from.promised * u32::from(MOST_PARTS)).sum()
     }
 
-    /// Those from another IMP that cannot be reached any more are given up.
-    pub(super) fn forget(&mut self, options: &Options, reaches: impl Fn(u16) -> bool, out: &mut Vec<Packet>) {
+    /// A tick: those from another IMP that cannot be reached any more are given up, and room that was promised and is not used.
+    pub(super) fn forget(
+        &mut self,
+        options: &Options,
+        now: Instant,
+        reaches: impl Fn(u16) -> bool,
+        out: &mut Vec<Packet>,
+    ) {
         let eight = u32::from(MOST_PARTS);
+        self.now = now;
+        for known in self.from.values_mut().filter(|known| known.since + IDLE <= now) {
+            self.free += known.promised * eight;
+            known.promised = 0;
+        }
         for (by, known) in self.from.iter_mut().filter(|(by, _)| !reaches(**by)) {
             for one in known.assemblies.values() {
                 match one.parts {

@@ -66,6 +66,8 @@ pub struct Line {
     /// Hellos since the last answer, or good ones in a row while it is down.
     misses: u32,
     good: u32,
+    /// Since when a packet of others was refused for want of a channel: hosts let one of these in first.
+    pub(super) owed: Option<Instant>,
     /// Ticks for which it says nothing, so that the other end learns that it is down.
     silent: u32,
     /// A routing message was heard since it was last looked.
@@ -104,6 +106,7 @@ impl Line {
             is_up: true,
             misses: 0,
             good: 0,
+            owed: None,
             silent: 0,
             heard: false,
             counts: LineCounts::default(),

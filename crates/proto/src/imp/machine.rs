@@ -199,6 +199,11 @@ impl Imp {
         (free, self.destination.promised(), all, self.through)
     }
 
+    /// Messages of its hosts that were not answered: when it is started anew their hosts know that they will not be.
+    pub fn unanswered(&self) -> impl Iterator<Item = Message> {
+        self.source.unanswered()
+    }
+
     /// Messages of its hosts that were not answered, and messages for its hosts that they did not take yet.
     #[must_use]
     pub fn outstanding(&self) -> (usize, usize) {
@@ -333,7 +338,7 @@ impl Imp {
         let (routing, own) = (&self.routing, self.own);
         let reaches = |imp: u16| imp == own || routing.hops(imp).is_some();
         self.source.tick(&self.options, now, reaches, &mut words, &mut lost);
-        self.destination.forget(&self.options, reaches, &mut words);
+        self.destination.forget(&self.options, now, reaches, &mut words);
         self.put_all(now, &mut words);
         self.words = words;
         for (message, why) in lost {
@@ -435,7 +440,7 @@ impl Imp {
             self.lines[line].accept(channel, odd);
             return;
         }
-        let is_taken = if packet.to.imp == self.own { self.for_here(now, packet) } else { self.place(now, packet) };
+        let is_taken = if packet.to.imp == self.own { self.for_here(now, packet) } else { self.pass_on(now, packet) };
         if is_taken {
             self.counts.packets += 1;
             self.lines[line].accept(channel, odd);
@@ -444,7 +449,22 @@ impl Imp {
         }
     }
 
-    /// Puts a packet of another on its way. Whether there is room.
+    /// Puts a packet of another IMP on its way, or sees to it that it finds room when it comes again.
+    fn pass_on(&mut self, now: Instant, packet: &Packet) -> bool {
+        let is_placed = self.place(now, packet);
+        if let Some(line) = self.way(packet.to.imp) {
+            self.lines[line].owed = if is_placed { None } else { Some(now) };
+        }
+        is_placed
+    }
+
+    /// Whether packets of hosts leave a line's next room to one of others: it comes again soon, or not at all.
+    fn is_owed(&self, now: Instant, to: u16) -> bool {
+        let owed = self.way(to).and_then(|line| self.lines[line].owed);
+        owed.is_some_and(|since| now.since(since) <= self.options.again_after + self.options.again_after)
+    }
+
+    /// Puts a packet on its way. Whether there is room.
     fn place(&mut self, now: Instant, packet: &Packet) -> bool {
         let Some(line) = self.way(packet.to.imp) else {
             // Nobody can be reached there: whoever sent it learns so by itself.
@@ -652,7 +672,10 @@ impl Imp {
     fn unstall(&mut self, now: Instant, host: u16) {
         let Some(known) = self.hosts.get(usize::from(host)) else { return };
         let Sending::Reads { message, number, part, stalled: Some(packet), .. } = known.sending else { return };
-        let is_placed = if message.to.imp == self.own { self.for_here(now, &packet) } else { self.place(now, &packet) };
+        let is_placed = match message.to.imp == self.own {
+            true => self.for_here(now, &packet),
+            false => !self.is_owed(now, message.to.imp) && self.place(now, &packet),
+        };
         let Some(known) = self.hosts.get_mut(usize::from(host)).filter(|_| is_placed) else { return };
         self.counts.packets += 1;
         if part + 1 < message.parts() {

@@ -196,7 +196,12 @@ impl Source {
         }
     }
 
-    /// Messages that were not answered yet.
+    /// All messages that were not answered yet.
+    pub(super) fn unanswered(&self) -> impl Iterator<Item = Message> {
+        self.towards.values().flat_map(|towards| &towards.outstanding).map(|one| one.message)
+    }
+
+    /// How many those are.
     pub(super) fn outstanding(&self) -> usize {
         self.towards.values().map(|towards| towards.outstanding.len()).sum()
     }

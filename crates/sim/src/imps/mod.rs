@@ -283,14 +283,19 @@ impl Network {
         let lines = self.out[at].iter().map(|direction| self.plan.lines[direction / 2].satellite).collect::<Vec<_>>();
         let kinds: Vec<HostKind> =
             self.plan.hosts.iter().filter(|host| host.imp == imp).map(|host| host.kind).collect();
+        // Its hosts learn that their interface was reset, and know what they had under way.
+        let mut lost: Vec<Message> = self.imps[at].unanswered().collect();
         self.imps[at] = self.imp(at, &lines, &kinds);
-        for (host, interface) in self.hosts[at].iter_mut().enumerate() {
+        for interface in &mut self.hosts[at] {
             interface.getting = None;
             if let Some(message) = interface.offered.take() {
-                self.news.push_back((Address { imp, host: host as u16 }, News::Failed(message, Failure::Incomplete)));
-                self.news.push_back((Address { imp, host: host as u16 }, News::Accepted(message)));
+                if !lost.contains(&message) {
+                    lost.push(message);
+                }
+                self.news.push_back((message.from, News::Accepted(message)));
             }
         }
+        self.news.extend(lost.into_iter().map(|message| (message.from, News::Failed(message, Failure::Incomplete))));
         self.wakes[at] = Instant(u64::MAX);
         self.settle(imp);
     }
