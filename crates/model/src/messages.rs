@@ -186,8 +186,9 @@ pub fn split_gain(queue_packets: f64, packet_bits: f64, bit_s: f64, period: Dura
 mod tests {
     use super::*;
     use alloc::vec;
+    use alloc::vec::Vec;
 
-    fn land(hops: usize, miles: f64, bit_s: f64) -> alloc::vec::Vec<Hop> {
+    fn land(hops: usize, miles: f64, bit_s: f64) -> Vec<Hop> {
         vec![Hop { bit_s, delay_s: miles * SECONDS_A_MILE, apart: false }; hops]
     }
 

@@ -98,7 +98,7 @@ fn every_message_is_delivered_once_or_its_host_is_told_and_no_buffer_leaks() {
     use rand_core::Rng as _;
     for schedule in 0..12 {
         let mut draw = Seed::root(schedule).child("days").generator();
-        let rule = if schedule % 2 == 0 { Rule::January } else { Rule::September };
+        let rule = if u64::is_multiple_of(schedule, 2) { Rule::January } else { Rule::September };
         let (plan, senders) = meshed(Options { rule, query_after: Duration(10_000_000_000), ..Options::default() });
         let mut run = Run::new(&plan, &senders, Seed::root(schedule));
         for _ in 0..4 {
@@ -109,7 +109,7 @@ fn every_message_is_delivered_once_or_its_host_is_told_and_no_buffer_leaks() {
             match draw.next_u64() % 3 {
                 0 => run.network.cut(line, true),
                 1 => run.network.restart(run.network.now(), imp),
-                _ => run.network.takes(run.network.now(), Address { imp, host: 0 }, draw.next_u64() % 2 == 0),
+                _ => run.network.takes(run.network.now(), Address { imp, host: 0 }, draw.next_u64().is_multiple_of(2)),
             }
         }
         for line in 0..7 {
