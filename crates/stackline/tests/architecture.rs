@@ -34,7 +34,20 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("runner", &["core", "net", "dissect", "sim", "emu", "live", "events", "runs", "analyze"]),
     (
         "papers",
-        &["core", "spec", "net", "proto", "sim", "emu", "blocks", "blockserver", "transfer", "analyze", "report"],
+        &[
+            "core",
+            "spec",
+            "model",
+            "net",
+            "proto",
+            "sim",
+            "emu",
+            "blocks",
+            "blockserver",
+            "transfer",
+            "analyze",
+            "report",
+        ],
     ),
     (
         "stackline",
