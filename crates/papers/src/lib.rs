@@ -12,4 +12,4 @@ mod parallel;
 pub use paper::{Compared, Comparison, Paper, Reproduction, Session, Settings};
 
 /// All papers.
-pub const PAPERS: &[Paper] = &[arpanet::PAPER, blast::PAPER, magic::PAPER];
+pub const PAPERS: &[Paper] = &[blast::PAPER, magic::PAPER, arpanet::PAPER];
