@@ -320,7 +320,9 @@ impl Capabilities {
         if network.has_imps() {
             let message =
                 format!("the network `{name}` is one of IMPs, and no stack of the {world} world goes across it");
-            return Err(Error::input(message).hint("`stackline reproduce arpanet` runs networks of IMPs"));
+            return Err(Error::input(message).hint(
+                "switches instead of IMPs; IMPs run in `stackline reproduce arpanet` alone, on networks of its own",
+            ));
         }
         let hosts = network.hosts.len();
         if hosts > self.most_hosts {

@@ -28,6 +28,7 @@ pub mod capture;
 pub mod clock;
 mod config;
 mod control_groups;
+mod descriptors;
 pub mod environment;
 mod event_buffer;
 mod file;

@@ -70,6 +70,9 @@ pub struct Settings<'a> {
     pub progress: &'a (dyn Fn(usize, usize) + Sync),
 }
 
+/// Some of a paper's tables: their names, and what makes them.
+pub(crate) type Part<'a> = (&'a [&'a str], &'a dyn Fn() -> Result<Vec<Sheet>>);
+
 impl Paper {
     /// Whether something is measured for the tables whose names begin so.
     #[must_use]
@@ -83,6 +86,18 @@ fn begins(name: &str, only: Option<&str>) -> bool {
 }
 
 impl Settings<'_> {
+    /// The sheets that are wanted, of parts that each make some, by their names.
+    pub(crate) fn sheets(&self, parts: &[Part<'_>]) -> Result<Vec<Sheet>> {
+        let is_wanted = |(names, _): &&Part<'_>| names.iter().any(|name| self.wants(name));
+        let wanted: Vec<_> = parts.iter().filter(is_wanted).collect();
+        let mut sheets = Vec::new();
+        for (done, (_, make)) in wanted.iter().enumerate() {
+            (self.progress)(done, wanted.len());
+            sheets.extend(make()?.into_iter().filter(|sheet| self.wants(&sheet.name)));
+        }
+        Ok(sheets)
+    }
+
     /// Whether the table of that name is wanted.
     #[must_use]
     pub fn wants(&self, name: &str) -> bool {

@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use stackline_core::distribution::Distribution;
 use stackline_core::network::{
-    Charge, Clock, Discipline, Interface, Jitter, Link, Loss, Network, Queue, Rate, RateSchedule, Schedule,
+    Charge, Clock, Discipline, Imp, ImpMachine, Interface, Jitter, Link, Loss, Network, Queue, Rate, RateSchedule,
+    Schedule,
 };
 use stackline_core::plan::World;
 use stackline_core::time::Duration;
@@ -388,4 +389,48 @@ fn the_profiles_are_as_their_sources_have_them() {
     assert_eq!(found.collect::<Vec<_>>(), SOURCES);
     let crossed: Vec<&str> = plan.measurements.iter().filter_map(|m| m.across.as_deref()).collect();
     assert_eq!(crossed, SOURCES.map(|(name, ..)| name), "each has its measurement");
+}
+
+/// A network of two IMPs with a host each, and more in it.
+fn imps(more: &str) -> String {
+    format!(
+        "network n {{ imp A 516 {{ reassembly 10; routing september; reservation off; }} imp B, C tip; host x, y; \
+         link x - A 100 kbit/s 0 us; link y - B 100 kbit/s 0 us; link A - B 50 kbit/s 1 ms; link B - C 50 kbit/s 1 ms; {more} }}"
+    )
+}
+
+#[test]
+fn imps_are_what_is_said_of_them() {
+    let network = plan(&format!("{} 1 rr 1*1;", imps(""))).networks.remove(0);
+    let said = network.switches.iter().map(|switch| switch.imp.clone().unwrap()).collect::<Vec<_>>();
+    assert!(network.has_imps());
+    assert_eq!(said[0], Imp { reassembly: Some(10), september: true, unreserved: true, ..Imp::default() });
+    assert_eq!([said[1].machine, said[2].machine], [ImpMachine::Tip; 2]);
+}
+
+#[test]
+fn what_no_network_of_imps_has_is_refused_with_a_hint() {
+    for (more, message) in [
+        ("switch s; link s - A 50 kbit/s 0 us;", "`s` is a switch in a network of IMPs"),
+        ("link x - B 100 kbit/s 0 us;", "`x` has to be joined to one IMP, by one link"),
+        (
+            "link A - C 50 kbit/s 1 ms queue 10 packets;",
+            "a line between IMPs has no queue that could be chosen: its channels are that",
+        ),
+        ("link A - C unlimited 1 ms;", "a line between IMPs has no rate that changes or is unlimited"),
+        ("link A -> C 50 kbit/s 1 ms;", "a line between IMPs has no direction of its own"),
+        ("imp D 517;", "unexpected `517`"),
+        ("imp D 516 { room 3; }", "unexpected `room`"),
+    ] {
+        let text = imps(more);
+        let said = shown(&text, &checked(&text).diagnostics);
+        let line = said.lines().find(|line| line.starts_with(&format!("error: {message} [")));
+        assert!(line.is_some_and(|line| !line.ends_with("/ -") || message.starts_with("unexpected")), "{more}: {said}");
+    }
+    let text = format!("{} 1 from x to y rr 32*10 across n in simulated;", imps(""));
+    let said = mistake(&text);
+    assert!(
+        said.contains("no stack of the simulated world goes across it") && said.contains("switches instead"),
+        "{said}"
+    );
 }

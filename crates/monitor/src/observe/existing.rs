@@ -1,5 +1,6 @@
 //! The TCP connections that processes have now, as the system lists them (proc(5)). It opens nothing and keeps nothing.
 
+use crate::descriptors::sockets_of;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -15,7 +16,7 @@ const ESTABLISHED: &str = "01";
 pub fn connections_of(pids: &[u32]) -> BTreeSet<Pair> {
     let mut all = BTreeSet::new();
     for pid in pids {
-        let sockets = sockets_of(*pid);
+        let sockets = sockets_of(&pid.to_string());
         for file in ["tcp", "tcp6"] {
             let list = fs::read_to_string(format!("/proc/{pid}/net/{file}")).unwrap_or_default();
             all.extend(
@@ -24,16 +25,6 @@ pub fn connections_of(pids: &[u32]) -> BTreeSet<Pair> {
         }
     }
     all
-}
-
-/// The numbers of a process's sockets.
-fn sockets_of(pid: u32) -> BTreeSet<u64> {
-    let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-    let socket = |entry: fs::DirEntry| {
-        let target = fs::read_link(entry.path()).ok()?;
-        target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
-    };
-    descriptors.filter_map(socket).collect()
 }
 
 /// The established connections of such a list, by the numbers of their sockets.

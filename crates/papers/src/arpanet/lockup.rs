@@ -47,5 +47,5 @@ pub(super) fn sheet(seed: u64) -> Sheet {
         let (first, last) = run(options, seed);
         sheet.rows.push(vec![Cell::text(case), Cell::Number(first, 1), Cell::Number(last, 1)]);
     }
-    sheet.note("Without reservation the destination fills with parts of messages that can never be whole; packets that would complete them wait in the neighbours' channels.")
+    sheet.note("Without reservation the destination fills with parts of messages that can never be whole; packets that would complete them wait in the neighbours' channels. Want of blocks slows these streams down and does not lock them up: RFC 626's lockup took more.")
 }

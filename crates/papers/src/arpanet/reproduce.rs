@@ -1,18 +1,14 @@
 //! The report made again, table by table.
 
 use super::{hosts, in_flight, internal, lines, lockup, paths, scale, terminals};
-use crate::paper::{Reproduction, Settings};
+use crate::paper::{Part, Reproduction, Settings};
 use stackline_core::error::Result;
 use stackline_report::paper::Paper;
-use stackline_report::sheet::Sheet;
-
-/// Makes some of the tables.
-type Part<'a> = &'a dyn Fn() -> Result<Vec<Sheet>>;
 
 /// All tables that are wanted.
 pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
     let seed = settings.seed;
-    let parts: [(&[&str], Part<'_>); 16] = [
+    let parts: [Part<'_>; 16] = [
         (&["Table 1"], &|| Ok(vec![in_flight::table()])),
         (&["Table 1, simulated"], &|| Ok(vec![in_flight::simulated(seed)])),
         (&["Table 1, bounds"], &|| Ok(vec![in_flight::bounds(seed)])),
@@ -30,12 +26,7 @@ pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
         (&["Lockup"], &|| Ok(vec![lockup::sheet(seed)])),
         (&["Scale"], &|| Ok(vec![scale::sheet(seed)])),
     ];
-    let mut sheets = Vec::new();
-    let wanted: Vec<_> = parts.iter().filter(|(names, _)| names.iter().any(|name| settings.wants(name))).collect();
-    for (done, (_, part)) in wanted.iter().enumerate() {
-        (settings.progress)(done, wanted.len());
-        sheets.extend(part()?.into_iter().filter(|sheet| settings.wants(&sheet.name)));
-    }
+    let sheets = settings.sheets(&parts)?;
     let tables = Paper {
         name: "arpanet".into(),
         title: "BBN Report 2499, 1973: throughput of the ARPANET".into(),
@@ -54,7 +45,7 @@ pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stackline_report::sheet::Cell;
+    use stackline_report::sheet::{Cell, Sheet};
 
     fn made(only: &str) -> Vec<Sheet> {
         let settings =

@@ -114,5 +114,5 @@ pub(super) fn sheet(seed: u64) -> Sheet {
     }
     sheet
         .note("Least and most of three networks that are drawn: a ring with chords. An entry of a routing message is a word of 16 bits, 4 cycles to look at; sizes are parameters, the formats of the time end at 64 IMPs.")
-        .note("Lines break first: a message every 640 ms takes half of a 50 kbit/s line at 1000 IMPs and more than all of it at 2000.")
+        .note("Lines break first: at 1000 IMPs a message every 640 ms takes half of a 50 kbit/s line. By the same arithmetic (16 bits an IMP) 2000 take all of it; that is not simulated.")
 }

@@ -3,20 +3,16 @@
 use super::copies::Here;
 use super::lab::Lab;
 use super::{charts, copies, findings, formulas, lan, latency, remedies, sweeps, table2, wan};
-use crate::paper::{Reproduction, Settings};
+use crate::paper::{Part, Reproduction, Settings};
 use stackline_core::error::Result;
 use stackline_report::paper::Paper;
-use stackline_report::sheet::Sheet;
-
-/// Makes some of the tables.
-type Part<'a> = &'a dyn Fn() -> Result<Vec<Sheet>>;
 
 /// All tables and pictures that are wanted.
 pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
     let lab = Lab { seed: settings.seed };
     let here = settings.measured.as_ref().map(|output| Here::read(output.as_deref()));
     let measured = here.as_ref().and_then(|here| here.as_ref().ok());
-    let parts: [(&[&str], Part<'_>); 10] = [
+    let parts: [Part<'_>; 10] = [
         (&["Formulas"], &|| Ok(vec![formulas::sheet()])),
         (&["4.2.3", "Figure 3"], &|| latency::sheets(&lab).map(Vec::from)),
         (&["Table 2"], &|| Ok(vec![table2::sheet(&lab, measured)?])),
@@ -28,12 +24,7 @@ pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
         (&["Figure 13"], &|| Ok(vec![sweeps::by_streams(&lab)?])),
         (&["Figure 14"], &|| Ok(here.iter().map(copies::sheet).collect())),
     ];
-    let mut sheets = Vec::new();
-    let wanted: Vec<_> = parts.iter().filter(|(names, _)| names.iter().any(|name| settings.wants(name))).collect();
-    for (done, (_, part)) in wanted.iter().enumerate() {
-        (settings.progress)(done, wanted.len());
-        sheets.extend(part()?.into_iter().filter(|sheet| settings.wants(&sheet.name)));
-    }
+    let sheets = settings.sheets(&parts)?;
     let tables = Paper {
         name: "magic".into(),
         title: "Tierney et al. 1996: a parallel block server over the MAGIC network".into(),

@@ -17,7 +17,6 @@ struct Assembly {
     parts: u8,
     /// A bit for each part that came.
     came: u8,
-    since: Instant,
 }
 
 impl Assembly {
@@ -107,49 +106,66 @@ impl Destination {
     }
 
     /// The other one was started anew: what came from it before is void.
-    fn of_epoch(&mut self, by: u16, epoch: u16) {
-        let eight = u32::from(MOST_PARTS);
-        let Self { from, free, blocks, .. } = self;
-        let known = from.entry(by).or_insert_with(|| From { epoch, ..From::default() });
-        if known.epoch != epoch {
-            let held: u32 = known.assemblies.values().map(|one| room(one.parts)).sum();
-            *free += held + known.promised * eight;
-            *blocks = blocks.map(|blocks| blocks + known.assemblies.len() as u32);
-            *known = From { epoch, ..From::default() };
+    fn of_epoch(&mut self, options: &Options, by: u16, epoch: u16) {
+        let is_known = self.from.get(&by).map(|known| known.epoch == epoch);
+        if is_known == Some(false) {
+            self.void(options, by);
         }
+        if is_known != Some(true) {
+            self.from.insert(by, From { epoch, ..From::default() });
+        }
+    }
+
+    /// What is put together for another one, and what it was promised, is room again.
+    fn void(&mut self, options: &Options, by: u16) {
+        let Some(known) = self.from.get_mut(&by) else { return };
+        let promised = core::mem::take(&mut known.promised) * u32::from(MOST_PARTS);
+        let assemblies = core::mem::take(&mut known.assemblies);
+        self.free += promised;
+        assemblies.values().for_each(|one| self.let_go(options, one));
+    }
+
+    /// A message is no longer put together.
+    fn let_go(&mut self, options: &Options, one: &Assembly) {
+        self.blocks = self.blocks.map(|blocks| blocks + 1);
+        self.release(one.parts, buffers(options, one));
+    }
+
+    /// Buffers are free again.
+    const fn release(&mut self, parts: u8, packets: u32) {
+        if parts > 1 { self.free += packets } else { self.singles += 1 }
     }
 
     /// Room is asked for.
     pub(super) fn asked(&mut self, options: &Options, packet: &Packet, out: &mut Vec<Packet>) {
-        self.of_epoch(packet.from.imp, packet.epoch);
+        self.of_epoch(options, packet.from.imp, packet.epoch);
         let is_waiting = |want: &Want| matches!(want, Want::Asked { by, .. } if by.imp == packet.from.imp);
         if !self.wants.iter().any(is_waiting) {
             self.wants.push_back(Want::Asked { by: packet.from, number: packet.number });
         }
-        self.serve(options, out);
+        self.serve(out);
     }
 
     /// Room comes back unused.
     pub(super) fn given_back(&mut self, options: &Options, packet: &Packet, out: &mut Vec<Packet>) {
-        self.of_epoch(packet.from.imp, packet.epoch);
+        self.of_epoch(options, packet.from.imp, packet.epoch);
         if let Some(from) = self.from.get_mut(&packet.from.imp).filter(|from| from.promised > 0) {
             from.promised -= 1;
             self.free += u32::from(MOST_PARTS);
         }
-        self.serve(options, out);
+        self.serve(out);
     }
 
     /// A packet of a message; messages that are whole by it go to `whole`.
     pub(super) fn data(
         &mut self,
         options: &Options,
-        now: Instant,
         packet: &Packet,
         whole: &mut Vec<Whole>,
         out: &mut Vec<Packet>,
     ) -> Verdict {
         let Kind::Data { part, parts, id, of_bits } = packet.kind else { return Verdict::Taken };
-        self.of_epoch(packet.from.imp, packet.epoch);
+        self.of_epoch(options, packet.from.imp, packet.epoch);
         self.skip(packet.from.imp, packet.first, options, whole);
         let Self { free, singles, blocks, from, .. } = self;
         let Some(known) = from.get_mut(&packet.from.imp) else { return Verdict::Refused };
@@ -165,7 +181,7 @@ impl Destination {
             match parts {
                 1 if *singles == 0 => {
                     self.wants.push_back(Want::Single { by: packet.from, number });
-                    self.serve(options, out);
+                    self.serve(out);
                     return Verdict::Taken;
                 }
                 1 => *singles -= 1,
@@ -177,7 +193,7 @@ impl Destination {
             }
             *blocks = blocks.map(|blocks| blocks - 1);
             let message = Message { from: packet.from, to: packet.to, bits: of_bits, id };
-            known.assemblies.insert(number, Assembly { message, parts, came: 0, since: now });
+            known.assemblies.insert(number, Assembly { message, parts, came: 0 });
         }
         if parts > 1 && !options.reservation {
             if *free == 0 {
@@ -187,7 +203,6 @@ impl Destination {
         }
         if let Some(one) = known.assemblies.get_mut(&number) {
             one.came |= 1 << part;
-            one.since = now;
         }
         self.deliver(packet.from.imp, options, whole);
         Verdict::Taken
@@ -199,7 +214,7 @@ impl Destination {
         while let Some(one) = known.assemblies.get(&known.next).copied().filter(Assembly::is_whole) {
             known.assemblies.remove(&known.next);
             self.blocks = self.blocks.map(|blocks| blocks + 1);
-            let packets = if options.reservation { room(one.parts) } else { held(&one) };
+            let packets = buffers(options, &one);
             whole.push(Whole { message: one.message, number: known.next, packets });
             known.next += 1;
         }
@@ -214,7 +229,7 @@ impl Destination {
         failure: Option<Failure>,
         out: &mut Vec<Packet>,
     ) {
-        self.release(one);
+        self.release(one.message.parts(), one.packets);
         let to = one.message.from;
         if let Some(failure) = failure {
             out.push(self.word(to, Kind::Failed(failure), one.number));
@@ -224,15 +239,11 @@ impl Destination {
         } else {
             out.push(self.word(to, Kind::Rfnm { allocates: false }, one.number));
         }
-        self.serve(options, out);
-    }
-
-    const fn release(&mut self, one: &Whole) {
-        if one.message.parts() > 1 { self.free += one.packets } else { self.singles += 1 }
+        self.serve(out);
     }
 
     /// Gives room to those who wait for it, in their order.
-    fn serve(&mut self, options: &Options, out: &mut Vec<Packet>) {
+    fn serve(&mut self, out: &mut Vec<Packet>) {
         let eight = u32::from(MOST_PARTS);
         while let Some(want) = self.wants.front().copied() {
             let (to, kind, number) = match want {
@@ -252,7 +263,6 @@ impl Destination {
             }
             out.push(self.word(to, kind, number));
         }
-        let _ = options;
     }
 
     /// When an answer that waits for room goes without.
@@ -277,7 +287,7 @@ impl Destination {
 
     /// What became of a message is asked: where it is not here, it will not come.
     pub(super) fn query(&mut self, options: &Options, packet: &Packet, whole: &mut Vec<Whole>, out: &mut Vec<Packet>) {
-        self.of_epoch(packet.from.imp, packet.epoch);
+        self.of_epoch(options, packet.from.imp, packet.epoch);
         let number = packet.number;
         let Some(known) = self.from.get_mut(&packet.from.imp) else { return };
         let waits = |want: &Want| matches!(want, Want::Rfnm { to, number: of, .. } if to.imp == packet.from.imp && *of == number);
@@ -309,16 +319,9 @@ impl Destination {
     /// Does not wait for a message any more.
     fn give_up(&mut self, by: u16, number: u32, options: &Options, whole: &mut Vec<Whole>) {
         let Some(known) = self.from.get_mut(&by) else { return };
+        known.next += u32::from(number == known.next);
         if let Some(one) = known.assemblies.remove(&number) {
-            self.blocks = self.blocks.map(|blocks| blocks + 1);
-            match one.parts {
-                1 => self.singles += 1,
-                _ if options.reservation => self.free += room(one.parts),
-                _ => self.free += held(&one),
-            }
-        }
-        if number == known.next {
-            known.next += 1;
+            self.let_go(options, &one);
         }
         self.deliver(by, options, whole);
     }
@@ -347,33 +350,18 @@ impl Destination {
             self.free += known.promised * eight;
             known.promised = 0;
         }
-        for (by, known) in self.from.iter_mut().filter(|(by, _)| !reaches(**by)) {
-            for one in known.assemblies.values() {
-                match one.parts {
-                    1 => self.singles += 1,
-                    _ if options.reservation => self.free += room(one.parts),
-                    _ => self.free += held(one),
-                }
-            }
-            self.blocks = self.blocks.map(|blocks| blocks + known.assemblies.len() as u32);
-            known.assemblies.clear();
-            self.free += known.promised * eight;
-            known.promised = 0;
-            let by = *by;
+        let gone: Vec<u16> = self.from.keys().copied().filter(|by| !reaches(*by)).collect();
+        for by in gone {
+            self.void(options, by);
             self.wants.retain(|want| match want {
                 Want::Asked { by: of, .. } | Want::Single { by: of, .. } | Want::Rfnm { to: of, .. } => of.imp != by,
             });
         }
-        self.serve(options, out);
+        self.serve(out);
     }
 }
 
-/// Buffers that a message of so many packets has reserved.
-const fn room(parts: u8) -> u32 {
-    if parts > 1 { MOST_PARTS as u32 } else { 0 }
-}
-
-/// Buffers that its packets take, where each takes its own.
-const fn held(one: &Assembly) -> u32 {
-    if one.parts > 1 { one.came.count_ones() } else { 0 }
+/// Buffers that a message of several packets has: eight that were reserved, or one for each packet that came.
+const fn buffers(options: &Options, one: &Assembly) -> u32 {
+    if options.reservation { MOST_PARTS as u32 } else { one.came.count_ones() }
 }

@@ -5,8 +5,8 @@
 
 use super::destination::{Destination, Verdict, Whole};
 use super::line::{Arrived, Line};
-use super::options::Options;
-use super::packet::{Address, Failure, Frame, Kind, Load, Message, Packet, WORD_BITS};
+use super::options::{Options, Rule};
+use super::packet::{Failure, Frame, Kind, Load, Message, Packet, WORD_BITS};
 use super::processor::Processor;
 use super::routing::Routing;
 use super::source::{Permit, Source};
@@ -75,7 +75,7 @@ enum Sending {
     /// It waits until it may go.
     Waits(Message),
     /// So many parts were read; one of them may wait for room on its way.
-    Reads { message: Message, number: u32, part: u8, stalled: Option<Packet>, reading: bool },
+    Reads { message: Message, number: u32, part: u8, stalled: Option<Packet> },
 }
 
 #[derive(Debug, Default)]
@@ -114,8 +114,6 @@ pub struct Imp {
     destination: Destination,
     /// Packets of its own, and such that were on a line that went down, for which no line had room.
     waiting: VecDeque<Packet>,
-    /// Packets of others on their way through.
-    through: u32,
     next_tick: Instant,
     out: VecDeque<Output>,
     /// Lists that are filled and emptied again and again.
@@ -149,7 +147,6 @@ impl Imp {
             hosts,
             processor: Processor::new(),
             waiting: VecDeque::new(),
-            through: 0,
             next_tick,
             out: VecDeque::new(),
             words: Vec::new(),
@@ -196,7 +193,7 @@ impl Imp {
     #[must_use]
     pub fn buffers(&self) -> (u32, u32, u32, u32) {
         let (free, all) = self.destination.buffers();
-        (free, self.destination.promised(), all, self.through)
+        (free, self.destination.promised(), all, self.through())
     }
 
     /// Messages of its hosts that were not answered: when it is started anew their hosts know that they will not be.
@@ -325,11 +322,16 @@ impl Imp {
         self.look_after_messages(now);
     }
 
+    /// Packets of others on their way through, and of its own.
+    fn through(&self) -> u32 {
+        self.lines.iter().map(|line| line.held() as u32).sum()
+    }
+
     /// What a line's delay is reckoned by.
     fn load(&self, line: &Line) -> usize {
         match self.options.rule {
-            super::options::Rule::January => line.queued(),
-            super::options::Rule::September => line.held(),
+            Rule::January => line.queued(),
+            Rule::September => line.held(),
         }
     }
 
@@ -413,10 +415,7 @@ impl Imp {
             Load::Routing(vector) => {
                 known.hello();
                 if known.is_up {
-                    let load = match self.options.rule {
-                        super::options::Rule::January => known.queued(),
-                        super::options::Rule::September => known.held(),
-                    };
+                    let load = self.load(&self.lines[line]);
                     self.routing.told(line, vector.clone(), load);
                 }
             }
@@ -427,7 +426,6 @@ impl Imp {
             }
         }
         if freed > 0 {
-            self.through = self.lines.iter().map(|line| line.held() as u32).sum();
             self.room(now);
         }
         self.kick(now, line);
@@ -471,10 +469,9 @@ impl Imp {
             self.counts.unreachable += 1;
             return true;
         };
-        if self.through >= self.options.store_and_forward || !self.lines[line].put(*packet) {
+        if self.through() >= self.options.store_and_forward || !self.lines[line].put(*packet) {
             return false;
         }
-        self.through += 1;
         self.kick(now, line);
         true
     }
@@ -520,7 +517,6 @@ impl Imp {
     fn line_down(&mut self, now: Instant, line: usize) {
         let held = self.lines[line].down();
         self.routing.down(line);
-        self.through = self.lines.iter().map(|line| line.held() as u32).sum();
         self.waiting.extend(held);
         let queues: Vec<Option<usize>> = self.lines.iter().map(|line| line.is_up.then(|| self.load(line))).collect();
         self.routing.tick(&queues);
@@ -536,7 +532,7 @@ impl Imp {
         let by = packet.from.imp;
         match packet.kind {
             Kind::Data { .. } => {
-                verdict = self.destination.data(&self.options, now, packet, &mut wholes, &mut words);
+                verdict = self.destination.data(&self.options, packet, &mut wholes, &mut words);
             }
             Kind::Request { .. } => self.destination.asked(&self.options, packet, &mut words),
             Kind::GiveBack => self.destination.given_back(&self.options, packet, &mut words),
@@ -648,7 +644,7 @@ impl Imp {
         }
         match self.source.permit(&self.options, now, &message) {
             Permit::Number(number) => {
-                known.sending = Sending::Reads { message, number, part: 0, stalled: None, reading: true };
+                known.sending = Sending::Reads { message, number, part: 0, stalled: None };
                 self.out.push_back(Output::Read(host, message.bits_of(0)));
             }
             Permit::Ask => {
@@ -662,8 +658,7 @@ impl Imp {
     /// A part of a host's message was read.
     fn part(&mut self, now: Instant, host: u16) {
         let Some(known) = self.hosts.get_mut(usize::from(host)) else { return };
-        let Sending::Reads { message, number, part, stalled, reading } = &mut known.sending else { return };
-        *reading = false;
+        let Sending::Reads { message, number, part, stalled } = &mut known.sending else { return };
         *stalled = Some(self.source.part(message, *number, *part));
         self.unstall(now, host);
     }
@@ -679,7 +674,7 @@ impl Imp {
         let Some(known) = self.hosts.get_mut(usize::from(host)).filter(|_| is_placed) else { return };
         self.counts.packets += 1;
         if part + 1 < message.parts() {
-            known.sending = Sending::Reads { message, number, part: part + 1, stalled: None, reading: true };
+            known.sending = Sending::Reads { message, number, part: part + 1, stalled: None };
             self.out.push_back(Output::Read(host, message.bits_of(part + 1)));
             return;
         }
@@ -687,11 +682,5 @@ impl Imp {
         self.counts.messages.0 += 1;
         self.source.sent(now, message.to.imp, number);
         self.out.push_back(Output::Accepted(host, message.id));
-    }
-
-    /// The host's own address.
-    #[must_use]
-    pub const fn address(&self, host: u16) -> Address {
-        Address { imp: self.own, host }
     }
 }

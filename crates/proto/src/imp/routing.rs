@@ -83,10 +83,8 @@ impl Routing {
     fn told_in_september(&mut self, line: usize, vector: &Vector, queue: usize) {
         let (own, local) = (usize::from(self.own), LINE + queue as u16);
         let line = line as u16;
-        for (at, (way, (hops, delay))) in
-            self.ways.iter_mut().zip(&vector.entries).enumerate().filter(|(at, _)| *at != own)
-        {
-            let _ = at;
+        let all = self.ways.iter_mut().zip(&vector.entries).enumerate();
+        for (_, (way, (hops, delay))) in all.filter(|(at, _)| *at != own) {
             let (hops, delay) = (hops.saturating_add(1), delay.saturating_add(local).min(FAR));
             let is_worse = (way.hop_line == Some(line) && hops > way.hops)
                 || (way.line == Some(line) && delay > way.delay.saturating_add(WORSE));

@@ -3,6 +3,7 @@
 use super::sock_diag::{LISTEN, Socket};
 use crate::address_pair::AddressPair;
 use crate::config::{Connections, Ports};
+use crate::descriptors::sockets_of;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
@@ -63,13 +64,13 @@ impl ConnectionFilter {
     pub(super) fn retain(&mut self, sockets: &mut Vec<Socket>) {
         if sockets.iter().any(|socket| !self.owned.contains_key(&socket.cookie)) {
             self.addresses = addresses();
-            let own = if self.process { own_inodes() } else { BTreeSet::new() };
+            let own = if self.process { sockets_of("self") } else { BTreeSet::new() };
             // Listening sockets first: they show which port of a connection is the fixed one.
             for socket in sockets.iter().filter(|socket| socket.state == LISTEN) {
-                self.learn(socket, own.contains(&socket.inode));
+                self.learn(socket, own.contains(&u64::from(socket.inode)));
             }
             for socket in sockets.iter().filter(|socket| socket.state != LISTEN) {
-                self.learn(socket, own.contains(&socket.inode));
+                self.learn(socket, own.contains(&u64::from(socket.inode)));
             }
         }
         if self.owned.len() > MOST_SOCKETS {
@@ -110,16 +111,6 @@ fn addresses() -> BTreeSet<IpAddr> {
         four.or_else(|| address.as_sockaddr_in6().map(|six| six.ip().to_canonical()))
     };
     nix::ifaddrs::getifaddrs().map(|all| all.filter_map(address).collect()).unwrap_or_default()
-}
-
-/// The sockets among this process's descriptors.
-fn own_inodes() -> BTreeSet<u32> {
-    let Ok(descriptors) = std::fs::read_dir("/proc/self/fd") else { return BTreeSet::new() };
-    let inode = |entry: std::fs::DirEntry| {
-        let name = std::fs::read_link(entry.path()).ok()?;
-        name.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
-    };
-    descriptors.flatten().filter_map(inode).collect()
 }
 
 #[cfg(test)]

@@ -46,7 +46,8 @@ pub(super) fn report(item: &NetworkItem, report: &mut Report) {
         let joins_hosts = own.iter().any(|link| is_host(&link.ends.0.text) && is_host(&link.ends.1.text));
         if own.len() != 1 || joins_hosts {
             let message = format!("`{}` has to be joined to one IMP, by one link", host.text);
-            report.push(Diagnostic::error(host.span, message, "a host of the ARPANET has one interface"));
+            let diagnostic = Diagnostic::error(host.span, message, "a host of the ARPANET has one interface");
+            report.push(diagnostic.hint(format!("write one link: `link {} - IMP 100 kbit/s 0 us;`", host.text)));
         }
     }
     item.links.iter().for_each(|link| line(link, report));

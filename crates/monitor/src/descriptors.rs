@@ -1,0 +1,13 @@
+//! The sockets among a process's descriptors (proc(5)). It opens none of them.
+
+use std::collections::BTreeSet;
+use std::fs::{DirEntry, read_dir, read_link};
+
+/// Their numbers (inodes); none where the process is not there, or is another user's. `process` is a number, or `self`.
+pub(crate) fn sockets_of(process: &str) -> BTreeSet<u64> {
+    let number = |entry: DirEntry| {
+        let target = read_link(entry.path()).ok()?;
+        target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+    };
+    read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten().filter_map(number).collect()
+}
