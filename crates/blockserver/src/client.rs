@@ -268,7 +268,7 @@ impl Client {
         loop {
             let left = until.map(|until| until.saturating_duration_since(std::time::Instant::now()));
             let (mut event, before) = self.shared.events.take(left)?;
-            let is_old = |set: u32| self.shared.withdrawn(set) > before;
+            let is_old = |set: u32| lock(&self.shared.known).withdrawals(set) > before;
             match &mut event {
                 Event::Block(block) => block.wanted = block.wanted && !is_old(block.head.set),
                 Event::Failed { set, .. } if is_old(*set) => continue,
@@ -280,8 +280,8 @@ impl Client {
 
     /// [`Client::next`] gives a block again that it has given.
     pub fn give_back(&self, block: Box<Block>) {
-        let withdrawn = self.shared.withdrawn(block.head.set);
-        self.shared.events.put_again(Event::Block(block), withdrawn);
+        let withdrawals = lock(&self.shared.known).withdrawals(block.head.set);
+        self.shared.events.put_again(Event::Block(block), withdrawals);
     }
 
     /// Nothing that was asked for of a set is wanted any more. What has come and was not taken, and what comes yet, is unwanted.
@@ -289,8 +289,7 @@ impl Client {
     /// # Errors
     /// As for [`Client::request`].
     pub fn withdraw(&self, set: u32) -> Result<()> {
-        *lock(&self.shared.known).withdrawn.entry(set).or_default() += 1;
-        self.request(set, Vec::new(), true).map(|_| ())
+        self.shared.withdraw(set)
     }
 
     /// What somebody should know of servers and disks, a sentence each: those that do not answer, and those with damaged blocks.
@@ -411,11 +410,21 @@ pub(crate) fn refusal(message: &Message) -> Error {
     }
 }
 
+fn not_open(set: u32) -> Error {
+    Error::input(format!("the set {set} is not open"))
+}
+
 fn master_gone() -> Error {
     Error::environment("the master is gone").hint("sets that are open can be read on")
 }
 
 impl Known {
+    /// How often all that was wanted of a set was withdrawn. Whoever reports what became of a block reads this under the
+    /// lock under which it learns it: otherwise a withdrawal in between would not cover it.
+    fn withdrawals(&self, set: u32) -> u64 {
+        self.withdrawn.get(&set).copied().unwrap_or(0)
+    }
+
     /// `server s1 at 10.0.0.6:7490`.
     fn server(&self, id: u16) -> String {
         let info = self.servers.get(&id);
@@ -432,17 +441,14 @@ impl Known {
 }
 
 impl Shared {
+    /// Reports what is not of a set.
     fn tell(&self, event: Event) {
-        let set = match &event {
-            Event::Block(block) => Some(block.head.set),
-            Event::Failed { set, .. } => Some(*set),
-            _ => None,
-        };
-        self.events.put(event, set.map_or(0, |set| self.withdrawn(set)));
+        self.events.put(event, 0);
     }
 
-    fn withdrawn(&self, set: u32) -> u64 {
-        lock(&self.known).withdrawn.get(&set).copied().unwrap_or(0)
+    /// Reports what became of a block, known when its set had been withdrawn `withdrawals` times.
+    fn tell_of_block(&self, event: Event, withdrawals: u64) {
+        self.events.put(event, withdrawals);
     }
 
     // --- the master ---
@@ -526,9 +532,12 @@ impl Shared {
     }
 
     fn missing(&self, missing: &Missing) {
-        let gone = lock(&self.known).machine.missing(missing);
+        let (gone, withdrawals) = {
+            let mut known = lock(&self.known);
+            (known.machine.missing(missing), known.withdrawals(missing.set))
+        };
         for number in gone {
-            self.tell(Event::Failed { set: missing.set, number, why: Why::of(missing.why) });
+            self.tell_of_block(Event::Failed { set: missing.set, number, why: Why::of(missing.why) }, withdrawals);
         }
     }
 
@@ -573,19 +582,36 @@ impl Shared {
         let (list, before) = {
             let mut known = lock(&self.known);
             if known.machine.about(set).is_none() {
-                return Err(Error::input(format!("the set {set} is not open")));
+                return Err(not_open(set));
             }
             known.machine.request(now(), set, blocks, supersedes, self.options.report)
         };
+        self.send_list(&list, directly)?;
+        Ok(SentList { first_unit: list.first_unit, serial: list.serial, before })
+    }
+
+    fn withdraw(&self, set: u32) -> Result<()> {
+        let (list, _) = {
+            let mut known = lock(&self.known);
+            if known.machine.about(set).is_none() {
+                return Err(not_open(set));
+            }
+            *known.withdrawn.entry(set).or_default() += 1;
+            known.machine.request(now(), set, Vec::new(), true, self.options.report)
+        };
+        self.send_list(&list, false)
+    }
+
+    fn send_list(&self, list: &List, directly: bool) -> Result<()> {
         if let Some(capture) = &self.capture
-            && let Some(about) = lock(&self.known).machine.about(set)
+            && let Some(about) = lock(&self.known).machine.about(list.set)
         {
             lock(capture).list(Instant(list.app_send), &about.name, &list.blocks);
         }
-        if directly || self.goes_around(set) || self.send(&list.clone().into()).is_err() {
-            self.send_directly(&list)?;
+        if directly || self.goes_around(list.set) || self.send(&list.clone().into()).is_err() {
+            self.send_directly(list)?;
         }
-        Ok(SentList { first_unit: list.first_unit, serial: list.serial, before })
+        Ok(())
     }
 
     /// Sends a list to the servers, by what is known of where blocks are.
@@ -632,8 +658,12 @@ impl Shared {
         }
         drop(links);
         for number in nowhere {
-            lock(&self.known).machine.drop_block(set, number, Some(serial));
-            self.tell(Event::Failed { set, number, why: Why::NoServer });
+            let withdrawals = {
+                let mut known = lock(&self.known);
+                known.machine.drop_block(set, number, Some(serial));
+                known.withdrawals(set)
+            };
+            self.tell_of_block(Event::Failed { set, number, why: Why::NoServer }, withdrawals);
         }
         Ok(())
     }
@@ -645,17 +675,17 @@ impl Shared {
         if self.options.check && !self.options.discard && crc32fast::hash(&data) != head.checksum {
             return self.try_elsewhere(head.set, head.number, (head.server, head.disk), Why::Corrupt);
         }
-        let arrival = {
+        let (arrival, withdrawals) = {
             let mut known = lock(&self.known);
-            known.machine.arrived(at, &head)
+            (known.machine.arrived(at, &head), known.withdrawals(head.set))
         };
         let wanted = arrival == Arrival::Wanted;
-        self.tell(Event::Block(Box::new(Block { head, data, at, wanted })));
+        self.tell_of_block(Event::Block(Box::new(Block { head, data, at, wanted })), withdrawals);
     }
 
     /// A copy of a block cannot be had: another one is asked for, or it is reported.
     fn try_elsewhere(&self, set: u32, number: u64, (server, disk): (u16, u16), why: Why) {
-        let again = {
+        let (again, withdrawals) = {
             let mut known = lock(&self.known);
             let row = known.rows.get(&set).and_then(|rows| rows.get(number as usize)).cloned();
             let failed = known.failed.entry((set, number)).or_default();
@@ -675,11 +705,11 @@ impl Shared {
                 let damaged = known.damaged.entry((server, disk)).or_default();
                 damaged.covered += u64::from(damaged.blocks.insert((set, number)) && has_others);
             }
-            has_others
+            (has_others, known.withdrawals(set))
         };
         if again && self.request(set, vec![number], false, true).is_ok() {
             return;
         }
-        self.tell(Event::Failed { set, number, why });
+        self.tell_of_block(Event::Failed { set, number, why }, withdrawals);
     }
 }
