@@ -77,7 +77,7 @@ pub fn scope(input: &Input<'_>) -> Option<String> {
             "what the programs did and what the network's queues held was not, as packets do not show it"
         }
         Origin::Requests if has("REQUEST_WORK") => "what happens within programs beside their waits was not",
-        Origin::Requests => "what servers' threads did was not, as only packets were seen",
+        Origin::Requests => "what servers' threads did was not, as nothing looked at them",
         Origin::Session if has("PORT_USE") => {
             "what the processors of hosts were busy with was not, as no monitor ran there"
         }

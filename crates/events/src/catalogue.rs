@@ -479,7 +479,7 @@ pub const ENTRIES: &[Entry] = &[
         "OBSERVER_COST",
         Layer::Tool,
         &["batches", "without_ns", "with_ns", "spread_ns"],
-        "CPU time of a message and its answer between two threads while nobody looks at programs, and while somebody does: medians of batches, half the distance of their quartiles",
+        "CPU time of a message and its answer between two threads while nobody looks at programs, and while somebody does; elapsed time where programs are stopped to be looked at; medians of batches, half the distance of their quartiles",
     ),
     entry(
         "EVENTS_LOST",

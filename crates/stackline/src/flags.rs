@@ -199,6 +199,9 @@ pub(crate) enum Command {
     /// Emulate a network (started by `run` and `net exec`)
     #[command(hide = true)]
     Emulate(Emulate),
+    /// Start a program and stop it at its calls (started by `trace`)
+    #[command(hide = true)]
+    Ptrace(Ptrace),
     /// Measure what a paper's tables need (started by `reproduce`)
     #[command(hide = true)]
     Measure(Measure),
@@ -565,6 +568,22 @@ pub(crate) struct Emulate {
     /// Stdin is the listening socket of a network that several share
     #[arg(long)]
     pub(crate) shared: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Ptrace {
+    /// The pipe to which is told what it does
+    #[arg(long)]
+    pub(crate) to: Option<PathBuf>,
+    /// Become the program once somebody traces this
+    #[arg(long)]
+    pub(crate) traced: bool,
+    /// Measure what a message and its answer take
+    #[arg(long)]
+    pub(crate) ping_pong: bool,
+    /// The program
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) command: Vec<OsString>,
 }
 
 #[derive(Args, Debug)]

@@ -75,6 +75,7 @@ fn main() -> ExitCode {
         Command::Completions(flags) => manual::completions(&flags),
         Command::Man(flags) => manual::man(&flags),
         Command::Emulate(flags) => net::emulate(&flags),
+        Command::Ptrace(flags) => trace::ptrace(&flags),
         Command::Measure(flags) => reproduce::measure(&flags),
     };
     done.unwrap_or_else(|error| Exit::from_error(error, json)).into()

@@ -3,6 +3,7 @@
 
 mod keys;
 mod programs;
+mod ptrace;
 mod queues;
 mod recorder;
 mod sources;
@@ -17,6 +18,7 @@ use crate::output;
 use crate::run::listen_for_ctrl_c;
 use keys::KeyLog;
 use programs::{HERE, Program, Running};
+pub(crate) use ptrace::ptrace;
 use queues::{OnNetwork, Queues};
 use recorder::Recorder;
 use sources::{Door, Sources};
@@ -90,9 +92,10 @@ fn once(
     stop: &Arc<AtomicBool>,
     name: &str,
 ) -> Result<(Done, Option<ExitStatus>)> {
-    let sources = Sources::open(&stage.doors, flags.see == See::Calls, &pids(flags))?;
+    let mut sources = Sources::open(&stage.doors, flags.see, &pids(flags))?;
     let directory = RunDirectory::create(&runs_root(), name, SystemTime::now())?;
     let path = directory.path().to_path_buf();
+    let programs = sources.stopping(&path, programs)?;
     let traced = Traced::new(flags, stage, sources, &directory)?;
     match traced.run(flags, stage, programs, stop) {
         Ok(done) => {
@@ -285,6 +288,8 @@ struct Done {
     cost_s: f64,
     /// What it cost programs to be looked at.
     cost: Option<Cost>,
+    /// Programs were stopped at their calls.
+    stopped: bool,
 }
 
 /// A trace that goes on.
@@ -303,7 +308,7 @@ struct Traced {
 impl Traced {
     fn new(flags: &flags::Trace, stage: &mut Stage, sources: Sources, directory: &RunDirectory) -> Result<Self> {
         let is_here = stage.network.is_none();
-        let only_traced = is_here && sources.has_sockets() && sources.has_threads();
+        let only_traced = is_here && (sources.has_stopped() || sources.has_sockets() && sources.has_threads());
         let mut recorder = Recorder::new(stage.hosts.clone(), sources.has_threads(), only_traced, flags.keep_contents);
         let keys = stage.keys.as_ref().map(KeyLog::reader);
         if let Some(keys) = &keys {
@@ -382,6 +387,7 @@ impl Traced {
         if let Some(on) = &mut stage.network {
             self.notes.extend(on.notes()?);
         }
+        let stopped = self.sources.has_stopped();
         let cost = self.sources.close();
         if let Some(cost) = &cost {
             self.recorder.cost(clock::now_ns(), cost);
@@ -426,6 +432,7 @@ impl Traced {
             seconds: self.began.elapsed().as_secs_f64(),
             cost_s,
             cost,
+            stopped,
         })
     }
 }
@@ -483,7 +490,7 @@ fn report(flags: &flags::Trace, done: &Done) -> Result<()> {
         done.lost_records,
         units::time(done.cost_s)
     ));
-    done.cost.iter().for_each(|cost| output::say(&format_args!("{}", cost_words(cost))));
+    done.cost.iter().for_each(|cost| output::say(&format_args!("{}", cost_words(cost, done.stopped))));
     for note in notes(done) {
         output::say(&format_args!("note: {note}"));
     }
@@ -508,10 +515,11 @@ fn report(flags: &flags::Trace, done: &Done) -> Result<()> {
 }
 
 /// What it cost programs to be looked at.
-fn cost_words(cost: &Cost) -> String {
+fn cost_words(cost: &Cost, stopped: bool) -> String {
     let (without, with) = cost.medians_ns;
+    let (whose, what) = if stopped { ("", "") } else { ("both ends ", " of CPU") };
     format!(
-        "to be looked at: a message and its answer took both ends {} of CPU instead of {} (medians of {} and {} batches, quartiles {} from them)",
+        "to be looked at: a message and its answer took {whose}{}{what} instead of {} (medians of {} and {} batches, quartiles {} from them)",
         units::time(with / 1e9),
         units::time(without / 1e9),
         cost.batches.1,

@@ -1,4 +1,4 @@
-//! What other programs do at their sockets and on cores, from the kernel's trace events, without touching them.
+//! What other programs do at their sockets and on cores: from the kernel's trace events, without touching them, or by stopping them.
 //!
 //! | module | one idea |
 //! | --- | --- |
@@ -7,16 +7,18 @@
 //! | [`existing`] | the connections that processes have already |
 //! | [`threads`] | when threads of chosen programs run, wait and are woken, and the blocking calls they make |
 //! | [`accounting`] | how long a thread ran, waited for a core, and waited for what |
+//! | [`ptrace`] | what programs that are started here do at their sockets, by stopping them at calls |
 //! | [`cost`] | what it costs programs to be looked at |
 //! | `stream` | records of all cores in the order of time |
 //!
-//! It needs root (tracefs), sees no content, stops nothing and never decides what a wait means. Numbers of threads are those of
+//! Trace events need root (tracefs). It sees no content and never decides what a wait means. Numbers of threads are those of
 //! the kernel's first namespace. Times are on the clock of events.
 
 pub mod accounting;
 pub mod connections;
 pub mod cost;
 pub mod existing;
+pub mod ptrace;
 pub mod sockets;
 mod stream;
 pub mod threads;

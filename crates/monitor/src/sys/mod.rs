@@ -4,4 +4,5 @@
 pub(crate) mod adjtimex;
 pub(crate) mod foreign_socket;
 pub(crate) mod packet_ring;
+pub(crate) mod ptrace;
 pub(crate) mod tcp_info;

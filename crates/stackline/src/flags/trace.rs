@@ -28,7 +28,7 @@ pub(crate) struct Trace {
     /// How long programs that run already are traced; until Ctrl-C without it
     #[arg(long = "for", value_name = "TIME", value_parser = crate::flags::duration)]
     pub(crate) duration: Option<std::time::Duration>,
-    /// What is looked at: packets alone, or packets, sockets and threads (the kernel's trace events; root)
+    /// What is looked at beside packets
     #[arg(long, value_enum, default_value_t = See::Calls)]
     pub(crate) see: See,
     /// Keep names of requests with all that is in them: values of queries, literals of statements
@@ -55,8 +55,11 @@ pub(crate) struct Trace {
 /// What is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum See {
-    /// Packets and no program: the cheapest
+    /// Nothing: the cheapest
     Packets,
-    /// Packets, what programs do at their sockets, and when their threads run
+    /// What programs do at their sockets and when their threads run: by the kernel's trace events, and where these are not to be had by
+    /// `ptrace`
     Calls,
+    /// What programs that are started do at their sockets: each is stopped at calls that send or receive (no root)
+    Ptrace,
 }

@@ -1,7 +1,10 @@
-//! What is looked at while programs run: packets at the doors of hosts, the kernel's trace events of sockets and threads. It brings
-//! what they report into the order of time, some milliseconds late, and decides nothing.
+//! What is looked at while programs run: packets at the doors of hosts, the kernel's trace events of sockets and threads, or where
+//! these are not to be had what programs do when they are stopped at their calls. It brings what they report into the order of time, some milliseconds late, and decides nothing.
 
+use super::programs::Program;
+use super::ptrace::{self, News, Told};
 use crate::exit::{Error, Result};
+use crate::flags::See;
 use stackline_monitor::capture::{Capture, Options};
 use stackline_monitor::observe::cost::{Cost, PingPong};
 use stackline_monitor::observe::existing::connections_of;
@@ -10,7 +13,7 @@ use stackline_monitor::observe::threads::{Also, ThreadEvent, ThreadTrace};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::AsFd as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Packets come in blocks that the kernel keeps for this long, and events of cores one after the other: what is younger is not in
 /// order yet.
@@ -39,6 +42,8 @@ pub(super) struct Sources {
     captures: Vec<(usize, Capture)>,
     sockets: Option<SocketTrace>,
     threads: Option<ThreadTrace>,
+    /// What programs tell that are stopped at their calls, if any are to be.
+    stopped: Option<Vec<Told>>,
     pending: Vec<(u64, u64, Seen)>,
     next: u64,
     pub(super) packets: u64,
@@ -71,9 +76,12 @@ impl Measured {
 }
 
 impl Sources {
-    /// Looks at the packets of those hosts, and where `calls` says so at sockets and threads: of those processes, and of all that
+    /// Looks at the packets of those hosts, and where `see` says so at sockets and threads: of those processes, and of all that
     /// this thread starts from now on.
-    pub(super) fn open(doors: &[Door], calls: bool, pids: &[u32]) -> Result<Self> {
+    pub(super) fn open(doors: &[Door], see: See, pids: &[u32]) -> Result<Self> {
+        let calls = see == See::Calls;
+        // Whoever runs already may not be stopped at will.
+        let is_started = pids == [super::own_thread()];
         let is_here = doors.iter().any(|door| door.net.is_none());
         let mut measured = Measured { is_here, ..Measured::default() };
         let (mut absent, mut captures) = (BTreeMap::new(), Vec::new());
@@ -102,6 +110,10 @@ impl Sources {
                     }
                     sockets = Some(trace);
                 }
+                Err(why) if is_started => {
+                    let instead = format!("{why}; programs are stopped at their calls instead (ptrace)");
+                    absent.insert("the kernel's trace events of sockets".into(), instead);
+                }
                 Err(why) => drop(absent.insert("sockets".into(), why)),
             }
             match ThreadTrace::start(pids, Also { receives: true, ..Also::default() }) {
@@ -112,10 +124,15 @@ impl Sources {
                 Err(why) => drop(absent.insert("threads".into(), why)),
             }
         }
+        let stops = is_started && (see == See::Ptrace || calls && sockets.is_none());
+        if stops {
+            measured.without = ptrace::measured(false);
+        }
         let mut sources = Self {
             captures,
             sockets,
             threads,
+            stopped: stops.then(Vec::new),
             pending: Vec::new(),
             next: 0,
             packets: 0,
@@ -131,7 +148,14 @@ impl Sources {
 
     /// Measures what a message costs while all this looks, if it was measured before without.
     fn measure(&mut self) {
-        if self.measured.without.is_empty() || !self.sees_loopback() {
+        if self.measured.without.is_empty() {
+            return;
+        }
+        if self.stopped.is_some() {
+            self.measured.with.extend(ptrace::measured(true));
+            return;
+        }
+        if !self.sees_loopback() {
             return;
         }
         let Ok(probe) = PingPong::start() else { return };
@@ -155,10 +179,14 @@ impl Sources {
         if !self.measured.with.is_empty() {
             self.measure();
         }
+        let stopped = self.stopped.take().is_some();
         (self.captures, self.sockets, self.threads) = (Vec::new(), None, None);
         let measured = &mut self.measured;
         if !measured.with.is_empty() {
-            measured.without.extend(PingPong::start().and_then(PingPong::run).unwrap_or_default());
+            measured.without.extend(match stopped {
+                true => ptrace::measured(false),
+                false => PingPong::start().and_then(PingPong::run).unwrap_or_default(),
+            });
         }
         Cost::of(&measured.without, &measured.with)
     }
@@ -166,6 +194,23 @@ impl Sources {
     /// Whether sockets are looked at.
     pub(super) const fn has_sockets(&self) -> bool {
         self.sockets.is_some()
+    }
+
+    /// Whether programs are stopped at their calls.
+    pub(super) const fn has_stopped(&self) -> bool {
+        self.stopped.is_some()
+    }
+
+    /// The programs by the commands that stop them, where that is how they are looked at; what they tell passes through a directory.
+    pub(super) fn stopping(&mut self, directory: &Path, programs: Vec<Program>) -> Result<Vec<Program>> {
+        let Some(stopped) = &mut self.stopped else { return Ok(programs) };
+        let each = programs.into_iter().enumerate().map(|(number, program)| {
+            let told = Told::create(directory, number)?;
+            let command = told.command(&program.command)?;
+            stopped.push(told);
+            Ok(Program { command, ..program })
+        });
+        each.collect()
     }
 
     /// Whether threads are.
@@ -217,6 +262,7 @@ impl Sources {
         if let Some(trace) = &mut self.threads {
             self.lost_records += trace.drain(&mut threads).map_err(failed)?;
         }
+        self.told(&mut sockets, &mut threads)?;
         let measured = &self.measured;
         sockets.retain(|event| !measured.threads.contains(&event.thread));
         threads.retain(|event| !measured.threads.contains(&event.thread));
@@ -228,6 +274,24 @@ impl Sources {
         for event in threads {
             self.pending.push((event.at_ns, self.next, Seen::Thread(event)));
             self.next += 1;
+        }
+        Ok(())
+    }
+}
+
+impl Sources {
+    /// What programs tell that are stopped.
+    fn told(&mut self, sockets: &mut Vec<SocketEvent>, threads: &mut Vec<ThreadEvent>) -> Result<()> {
+        let failed = |error| Error::environment(format!("what programs do at their sockets cannot be read: {error}"));
+        for told in self.stopped.iter_mut().flatten() {
+            for news in told.drain().map_err(failed)? {
+                match news {
+                    News::Socket(event) => sockets.push(event),
+                    News::Thread(event) => threads.push(event),
+                    News::Lost(count) => self.lost_records += count,
+                    News::Absent(why) => drop(self.absent.insert("sockets by ptrace".into(), why)),
+                }
+            }
         }
         Ok(())
     }

@@ -43,6 +43,7 @@ mod ssh;
 mod together;
 mod trace;
 mod trace_network;
+mod trace_ptrace;
 mod traces;
 mod truth;
 mod watch;

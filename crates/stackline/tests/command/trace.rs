@@ -158,7 +158,7 @@ fn packets_alone_say_that_they_do_not_show_it() {
     let (_, json) = read(&done);
     assert_eq!(kinds(&json)[0], "server_takes", "{json}");
     let sentence = json["findings"][0]["sentence"].as_str().unwrap();
-    assert!(sentence.contains("packets do not show"), "{sentence}");
+    assert!(sentence.contains("neither packets nor calls show"), "{sentence}");
 }
 
 #[test]

@@ -107,9 +107,9 @@ pub(super) fn server_takes(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
             "see what it waits for: what it asks over Unix sockets or of hosts that were not traced, a pipe, a thread of its own",
         ),
         false => (
-            "takes its time, what with packets do not show",
+            "takes its time; what with, neither packets nor calls show",
             0.9,
-            "run `stackline trace` on the server's machine, as root: its threads show what it does",
+            "run `stackline trace` on the server's machine, as root: what its threads wait for shows it",
         ),
     };
     of_server(kind, log, Cause::Server, does, confidence, attempt)

@@ -1,0 +1,17 @@
+//! What programs that are started here do at their sockets, by stopping them at each call that may send or receive (seccomp(2),
+//! ptrace(2)). It needs no root and sees static programs too.
+//!
+//! | module | one idea |
+//! | --- | --- |
+//! | [`record`] | what is told, and how it passes from the process that stops the program to the one that keeps it |
+//! | [`traced`] | the program's side: waits until it is traced, then lets itself be stopped |
+//! | [`tracer`] | the other side: stops, looks, lets go |
+//! | `socket` | which socket a descriptor of another process is |
+//!
+//! Two stops a call cost the program some 10 us, so this is for where the kernel's trace events ([`super::sockets`]) are not to be had. It
+//! does not see io_uring, what several datagrams in one call carry, content, nor when threads run.
+
+pub mod record;
+mod socket;
+pub mod traced;
+pub mod tracer;

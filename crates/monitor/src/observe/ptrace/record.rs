@@ -1,0 +1,228 @@
+//! What is told of a program that is stopped at its calls: one line of JSON each, through a pipe with a name.
+//!
+//! A line is written whole or not at all; what did not fit is counted in the next. Whoever reads trusts none of it further than
+//! its form.
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::stat::Mode;
+use serde::{Deserialize, Serialize};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+/// Bytes that wait in the pipe, at most.
+const PIPE: i32 = 1 << 20;
+/// Bytes of a line, at most: fewer than the kernel writes at once.
+const LINE: usize = 4000;
+
+/// Something happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// When, on the clock of events, ns.
+    pub at_ns: u64,
+    /// The thread, in the numbers of the program's own PID namespace.
+    pub thread: u32,
+    /// What.
+    pub what: Change,
+}
+
+/// What happened. A socket is named by the number of its inode, which no other has while the machine is up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Change {
+    /// A TCP connection is used for the first time.
+    Opened {
+        /// The socket.
+        socket: u64,
+        /// This end.
+        local: SocketAddr,
+        /// The other end.
+        remote: SocketAddr,
+    },
+    /// A call that sends returns.
+    Sent {
+        /// The socket.
+        socket: u64,
+        /// Bytes taken.
+        bytes: u64,
+    },
+    /// A call that receives, and takes out what it gives, returns.
+    Received {
+        /// The socket.
+        socket: u64,
+        /// Bytes given.
+        bytes: u64,
+    },
+    /// It begins another thread, which is stopped too.
+    Began {
+        /// The new thread.
+        child: u32,
+        /// Whether it is of a new process.
+        is_process: bool,
+    },
+    /// It goes on with another program.
+    Executes {
+        /// The program's name.
+        name: String,
+    },
+    /// It ends.
+    Ends {
+        /// Whether its process ends with it.
+        last: bool,
+    },
+    /// Records were lost.
+    Lost {
+        /// How many.
+        count: u64,
+    },
+    /// Nothing is told, or not of all.
+    Absent {
+        /// Why.
+        why: String,
+    },
+}
+
+/// The end that writes.
+#[derive(Debug)]
+pub struct Writer {
+    pipe: File,
+    lost: u64,
+}
+
+impl Writer {
+    /// Opens the pipe, which is read already.
+    ///
+    /// # Errors
+    /// Where there is none, or nobody reads it.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let pipe = OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC).open(path)?;
+        Ok(Self { pipe, lost: 0 })
+    }
+
+    /// Writes a record, or counts it as lost.
+    pub fn put(&mut self, record: &Record) {
+        if self.lost > 0 {
+            let lost = Record { what: Change::Lost { count: self.lost }, ..record.clone() };
+            if self.line(&lost) {
+                self.lost = 0;
+            }
+        }
+        if !self.line(record) {
+            self.lost += 1;
+        }
+    }
+
+    fn line(&mut self, record: &Record) -> bool {
+        let Ok(mut line) = serde_json::to_vec(record) else { return false };
+        line.push(b'\n');
+        // A pipe takes so little at once, or nothing of it.
+        line.len() <= LINE && self.pipe.write(&line).is_ok_and(|written| written == line.len())
+    }
+}
+
+/// The end that reads.
+#[derive(Debug)]
+pub struct Reader {
+    pipe: File,
+    begun: Vec<u8>,
+}
+
+impl Reader {
+    /// Makes a pipe that is not there yet, for this user alone.
+    ///
+    /// # Errors
+    /// Where none can be made.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        nix::unistd::mkfifo(path, Mode::S_IRUSR | Mode::S_IWUSR)?;
+        // That it writes too keeps it open while nobody else does.
+        let flags = OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+        let pipe = OpenOptions::new().read(true).write(true).custom_flags(flags.bits()).open(path)?;
+        // Users have a limit; then it is as it is.
+        let _ = fcntl(&pipe, FcntlArg::F_SETPIPE_SZ(PIPE));
+        Ok(Self { pipe, begun: Vec::new() })
+    }
+
+    /// Adds what was written since the last time. What is no record is counted and left out.
+    ///
+    /// # Errors
+    /// When the pipe cannot be read.
+    pub fn drain(&mut self, out: &mut Vec<Record>) -> io::Result<u64> {
+        let (mut wrong, mut bytes) = (0, vec![0; 1 << 16]);
+        loop {
+            match self.pipe.read(&mut bytes) {
+                Ok(0) => return Ok(wrong),
+                Ok(count) => self.begun.extend_from_slice(&bytes[..count]),
+                Err(error) if error.raw_os_error() == Some(Errno::EAGAIN as i32) => return Ok(wrong),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            }
+            let whole = self.begun.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+            for line in self.begun[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+                match serde_json::from_slice(line) {
+                    Ok(record) => out.push(record),
+                    Err(_) => wrong += 1,
+                }
+            }
+            self.begun.drain(..whole);
+            if self.begun.len() > LINE {
+                self.begun.clear();
+                wrong += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(at_ns: u64, what: Change) -> Record {
+        Record { at_ns, thread: 7, what }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("pipe");
+        assert!(Writer::open(&path).is_err());
+        let mut reader = Reader::create(&path).unwrap();
+        let mut writer = Writer::open(&path).unwrap();
+        let all = [
+            record(1, Change::Executes { name: "a \"b\"\n".into() }),
+            record(
+                2,
+                Change::Opened { socket: 3, local: "[::1]:80".parse().unwrap(), remote: "10.0.0.1:9".parse().unwrap() },
+            ),
+            record(3, Change::Sent { socket: 3, bytes: u64::MAX }),
+            record(4, Change::Ends { last: true }),
+        ];
+        all.iter().for_each(|one| writer.put(one));
+        let mut read = Vec::new();
+        assert_eq!(reader.drain(&mut read).unwrap(), 0);
+        assert_eq!(read, all);
+    }
+
+    #[test]
+    fn what_finds_no_room_is_counted_and_what_is_no_record_too() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("pipe");
+        let mut reader = Reader::create(&path).unwrap();
+        let mut writer = Writer::open(&path).unwrap();
+        let one = record(1, Change::Sent { socket: 1, bytes: 1 });
+        (0..100_000).for_each(|_| writer.put(&one));
+        let mut read = Vec::new();
+        reader.drain(&mut read).unwrap();
+        let written = read.len() as u64;
+        writer.put(&one);
+        writer.put(&record(1, Change::Executes { name: "x".repeat(LINE) }));
+        writer.put(&one);
+        writer.pipe.write_all(b"{}\n").unwrap();
+        read.clear();
+        assert_eq!(reader.drain(&mut read).unwrap(), 1);
+        let lost = |what: &Change| if let Change::Lost { count } = what { Some(*count) } else { None };
+        assert_eq!(read.iter().filter_map(|record| lost(&record.what)).collect::<Vec<_>>(), [100_000 - written, 1]);
+        assert_eq!(read.len(), 4);
+    }
+}

@@ -1,0 +1,47 @@
+//! The side of the program: before it begins, the process that will be it waits until it is traced and asks to be stopped.
+
+use crate::sys::ptrace::stop_at;
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Calls that send or receive at a descriptor. Each is stopped whatever the descriptor is.
+pub(super) const CALLS: [u32; 10] = [
+    libc::SYS_read as u32,
+    libc::SYS_write as u32,
+    libc::SYS_readv as u32,
+    libc::SYS_writev as u32,
+    libc::SYS_recvfrom as u32,
+    libc::SYS_sendto as u32,
+    libc::SYS_recvmsg as u32,
+    libc::SYS_sendmsg as u32,
+    libc::SYS_sendfile as u32,
+    libc::SYS_splice as u32,
+];
+/// Who traces does so at once.
+const BEGINS: Duration = Duration::from_secs(5);
+
+/// Becomes the program, once it is traced. It returns only where that cannot be.
+#[must_use]
+pub fn become_program(command: &[OsString]) -> io::Error {
+    let Some((name, arguments)) = command.split_first() else { return io::Error::other("it has no name") };
+    let until = Instant::now() + BEGINS;
+    while !is_traced() {
+        if Instant::now() > until {
+            return io::Error::other("nobody traces it");
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    match stop_at(&CALLS) {
+        Ok(()) => Command::new(name).args(arguments).exec(),
+        Err(error) => error,
+    }
+}
+
+fn is_traced() -> bool {
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+    let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:"));
+    tracer.is_some_and(|tracer| tracer.trim() != "0")
+}

@@ -1,0 +1,238 @@
+//! The side that looks: starts a program, stops it and whatever it starts at calls that send or receive, tells what they did at
+//! TCP connections, and ends as the program does.
+//!
+//! A stopped thread goes on as soon as its call has been looked at. Signals reach the program as if nobody looked.
+
+use super::record::{Change, Record};
+use super::socket::{Known, look, number_of};
+use crate::sys::ptrace::{entered, go_on, listen, returned, wait};
+use nix::sys::ptrace::{self, Options};
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::signalfd::SignalFd;
+use nix::unistd::Pid;
+use stackline_events::clock;
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::process::Command;
+
+/// Sockets that are remembered, at most; what later ones do is not told, and counted as lost.
+const MOST: usize = 1 << 18;
+/// Signals that are passed on to the program.
+const PASSED_ON: [Signal; 6] =
+    [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM, Signal::SIGUSR1, Signal::SIGUSR2];
+/// A stop that is none of a signal's delivery (`PTRACE_EVENT_STOP`).
+const EVENT_STOP: i32 = 128;
+/// Signals that stop a program.
+const STOPPING: [i32; 4] = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
+
+/// How a program ended, as shells put it: its code, or 128 and the number of the signal that ended it.
+pub type Code = i32;
+
+/// Starts the command, which becomes the program by [`super::traced::become_program`], and tells what it does until it ends.
+///
+/// # Errors
+/// When it cannot be started, or may not be traced.
+pub fn run(command: &mut Command, mut tell: impl FnMut(Record)) -> io::Result<Code> {
+    let program = Pid::from_raw(command.spawn()?.id().cast_signed());
+    let options = Options::PTRACE_O_TRACESECCOMP
+        | Options::PTRACE_O_TRACESYSGOOD
+        | Options::PTRACE_O_TRACECLONE
+        | Options::PTRACE_O_TRACEFORK
+        | Options::PTRACE_O_TRACEVFORK
+        | Options::PTRACE_O_TRACEEXEC
+        | Options::PTRACE_O_EXITKILL;
+    ptrace::seize(program, options).map_err(|error| {
+        let _ = kill(program, Signal::SIGKILL);
+        io::Error::from(error)
+    })?;
+    pass_on(program)?;
+    if fs::read_link("/proc/self").ok().as_deref() != Some(std::path::Path::new(&std::process::id().to_string())) {
+        let why = "/proc is not that of the program's processes: what these do at sockets is not known".to_owned();
+        tell(Record { at_ns: clock::now_ns(), thread: 0, what: Change::Absent { why } });
+    }
+    let mut tracer =
+        Tracer { program, calls: HashMap::new(), sockets: HashMap::new(), processes: HashMap::new(), tell };
+    loop {
+        match wait() {
+            Ok((thread, status)) => {
+                if let Some(code) = tracer.see(thread, status) {
+                    return Ok(code);
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Passes signals on to the program that a process sends here; keys of the terminal reach it without.
+fn pass_on(program: Pid) -> io::Result<()> {
+    let signals: SigSet = PASSED_ON.into_iter().collect();
+    signals.thread_block()?;
+    let pending = SignalFd::new(&signals)?;
+    let pass = move || {
+        while let Ok(Some(sent)) = pending.read_signal() {
+            if let Ok(signal) = Signal::try_from(sent.ssi_signo.cast_signed())
+                && sent.ssi_code <= 0
+            {
+                let _ = kill(program, signal);
+            }
+        }
+    };
+    std::thread::Builder::new().name("signals".into()).spawn(pass).map(drop)
+}
+
+/// A call that a thread is in, and what its result means.
+#[derive(Clone, Copy, Debug, Default)]
+struct Calls {
+    sends: Option<u64>,
+    receives: Option<u64>,
+}
+
+struct Tracer<T> {
+    program: Pid,
+    calls: HashMap<Pid, Calls>,
+    sockets: HashMap<u64, Known>,
+    processes: HashMap<Pid, Pid>,
+    tell: T,
+}
+
+impl<T: FnMut(Record)> Tracer<T> {
+    /// Takes note of a stop or an end, and lets the thread go on. How the program ended, when it did.
+    fn see(&mut self, thread: Pid, status: i32) -> Option<Code> {
+        if libc::WIFEXITED(status) {
+            return self.ends(thread, libc::WEXITSTATUS(status));
+        }
+        if libc::WIFSIGNALED(status) {
+            return self.ends(thread, 128 + libc::WTERMSIG(status));
+        }
+        let signal = libc::WSTOPSIG(status);
+        match status >> 16 {
+            libc::PTRACE_EVENT_SECCOMP => self.enters(thread),
+            // What a signal stops stays stopped; every other such stop is a new thread's first.
+            EVENT_STOP if STOPPING.contains(&signal) => listen(thread),
+            EVENT_STOP => go_on(thread, 0),
+            0 if signal == libc::SIGTRAP | 0x80 => self.returns(thread),
+            0 => go_on(thread, signal),
+            event => {
+                self.event(thread, event);
+                go_on(thread, 0);
+            }
+        }
+        None
+    }
+
+    fn tell(&mut self, thread: Pid, what: Change) {
+        (self.tell)(Record { at_ns: clock::now_ns(), thread: number(thread), what });
+    }
+
+    /// A thread is about to make one of the calls.
+    fn enters(&mut self, thread: Pid) {
+        let calls = entered(thread).map(|(call, arguments)| self.calls_of(thread, call, &arguments));
+        match calls.filter(|calls| calls.sends.is_some() || calls.receives.is_some()) {
+            Some(calls) => {
+                self.calls.insert(thread, calls);
+                // Gone is gone.
+                let _ = ptrace::syscall(thread, None);
+            }
+            None => go_on(thread, 0),
+        }
+    }
+
+    /// At which connections a call sends and receives.
+    fn calls_of(&mut self, thread: Pid, call: i64, arguments: &[u64; 6]) -> Calls {
+        let looks_only = |flags: u64| flags & u64::from(libc::MSG_PEEK.cast_unsigned()) != 0;
+        match call {
+            libc::SYS_read | libc::SYS_readv => Calls { receives: self.connection(thread, arguments[0]), sends: None },
+            libc::SYS_recvfrom if looks_only(arguments[3]) => Calls::default(),
+            libc::SYS_recvmsg if looks_only(arguments[2]) => Calls::default(),
+            libc::SYS_recvfrom | libc::SYS_recvmsg => {
+                Calls { receives: self.connection(thread, arguments[0]), sends: None }
+            }
+            libc::SYS_splice => {
+                Calls { receives: self.connection(thread, arguments[0]), sends: self.connection(thread, arguments[2]) }
+            }
+            _ => Calls { sends: self.connection(thread, arguments[0]), receives: None },
+        }
+    }
+
+    /// The TCP connection that a descriptor of a thread is; told when it is new.
+    fn connection(&mut self, thread: Pid, descriptor: u64) -> Option<u64> {
+        let socket = number_of(thread, descriptor)?;
+        let known = match self.sockets.get(&socket) {
+            Some(known) => *known,
+            None if self.sockets.len() >= MOST => {
+                self.tell(thread, Change::Lost { count: 1 });
+                return None;
+            }
+            None => {
+                let known = look(self.process(thread), descriptor);
+                if let Known::Connection(local, remote) = known {
+                    self.tell(thread, Change::Opened { socket, local, remote });
+                }
+                if known != Known::NotYet {
+                    self.sockets.insert(socket, known);
+                }
+                known
+            }
+        };
+        matches!(known, Known::Connection(..)).then_some(socket)
+    }
+
+    /// A call returns.
+    fn returns(&mut self, thread: Pid) {
+        let result = returned(thread).and_then(|result| u64::try_from(result).ok());
+        let calls = self.calls.remove(&thread).unwrap_or_default();
+        if let Some(bytes) = result.filter(|bytes| *bytes > 0) {
+            if let Some(socket) = calls.receives {
+                self.tell(thread, Change::Received { socket, bytes });
+            }
+            if let Some(socket) = calls.sends {
+                self.tell(thread, Change::Sent { socket, bytes });
+            }
+        }
+        go_on(thread, 0);
+    }
+
+    fn event(&mut self, thread: Pid, event: i32) {
+        let other = || ptrace::getevent(thread).ok().and_then(|number| i32::try_from(number).ok()).map(Pid::from_raw);
+        match event {
+            libc::PTRACE_EVENT_CLONE | libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK => {
+                let Some(child) = other() else { return };
+                let is_process = self.process(child) == child;
+                self.tell(thread, Change::Began { child: number(child), is_process });
+            }
+            libc::PTRACE_EVENT_EXEC => {
+                // A thread that executes has its process's number from now on.
+                if let Some(before) = other() {
+                    self.calls.remove(&before);
+                }
+                let name = fs::read_to_string(format!("/proc/{thread}/comm")).unwrap_or_default();
+                self.tell(thread, Change::Executes { name: name.trim_end().to_owned() });
+            }
+            _ => {}
+        }
+    }
+
+    fn ends(&mut self, thread: Pid, code: Code) -> Option<Code> {
+        let last = self.process(thread) == thread;
+        self.tell(thread, Change::Ends { last });
+        self.calls.remove(&thread);
+        self.processes.remove(&thread);
+        (thread == self.program).then_some(code)
+    }
+
+    /// The process of a thread.
+    fn process(&mut self, thread: Pid) -> Pid {
+        *self.processes.entry(thread).or_insert_with(|| {
+            let status = fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
+            let process = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
+            process.and_then(|text| text.trim().parse().ok()).map_or(thread, Pid::from_raw)
+        })
+    }
+}
+
+fn number(thread: Pid) -> u32 {
+    thread.as_raw().unsigned_abs()
+}

@@ -1,0 +1,112 @@
+//! What ptrace(2) and seccomp(2) need and `nix` has no safe call for. It decides nothing.
+
+use nix::unistd::Pid;
+use std::io;
+
+/// The system call at whose entry a thread was stopped by its filter: number and arguments.
+pub(crate) fn entered(thread: Pid) -> Option<(i64, [u64; 6])> {
+    let info = nix::sys::ptrace::syscall_info(thread).ok()?;
+    if info.op != libc::PTRACE_SYSCALL_INFO_SECCOMP {
+        return None;
+    }
+    // SAFETY: the kernel filled this part of the union, since `op` says so.
+    let call = unsafe { info.u.seccomp };
+    Some((call.nr.cast_signed(), call.args))
+}
+
+/// What the system call returns at whose end a thread was stopped.
+pub(crate) fn returned(thread: Pid) -> Option<i64> {
+    let info = nix::sys::ptrace::syscall_info(thread).ok()?;
+    // SAFETY: the kernel filled this part of the union, since `op` says so.
+    (info.op == libc::PTRACE_SYSCALL_INFO_EXIT).then(|| unsafe { info.u.exit.sval })
+}
+
+/// Waits until a thread that is traced stops or ends: which, and its status as the kernel gives it. `nix` knows no status with a
+/// signal of real time, of which threads of glibc use two.
+pub(crate) fn wait() -> io::Result<(Pid, libc::c_int)> {
+    let mut status = 0;
+    // SAFETY: the kernel writes the status, which is this function's.
+    let thread = unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL) };
+    if thread < 0 { Err(io::Error::last_os_error()) } else { Ok((Pid::from_raw(thread), status)) }
+}
+
+/// Lets a thread go on until it is stopped again, with a signal or 0.
+pub(crate) fn go_on(thread: Pid, signal: libc::c_int) {
+    // SAFETY: the call takes no pointer of this process; a thread that is gone is an error and nothing else.
+    unsafe { libc::ptrace(libc::PTRACE_CONT, thread.as_raw(), 0, signal) };
+}
+
+/// A thread that was stopped by a signal stays so, and can be continued by another.
+pub(crate) fn listen(thread: Pid) {
+    const LISTEN: libc::c_uint = 0x4208;
+    // SAFETY: the call takes no pointer of this process; a thread that is gone is an error and nothing else.
+    unsafe { libc::ptrace(LISTEN, thread.as_raw(), 0, 0) };
+}
+
+/// From now on this thread, and whatever it starts, stops at those system calls, where somebody traces it; where nobody does, they
+/// fail. Calls of programs for another kind of processor go on as they are.
+pub(crate) fn stop_at(calls: &[u32]) -> io::Result<()> {
+    let filter = filter(calls).ok_or(io::ErrorKind::Unsupported)?;
+    let length = u16::try_from(filter.len()).map_err(io::Error::other)?;
+    let program = libc::sock_fprog { len: length, filter: filter.as_ptr().cast_mut() };
+    nix::sys::prctl::set_no_new_privs()?;
+    // SAFETY: the kernel reads the instructions, which live until it returns, and keeps a copy.
+    let set = unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) };
+    if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The number by which the kernel calls this kind of processor (`linux/audit.h`).
+const PROCESSOR: Option<u32> = if cfg!(target_arch = "x86_64") {
+    Some(0xC000_003E)
+} else if cfg!(target_arch = "aarch64") {
+    Some(0xC000_00B7)
+} else {
+    None
+};
+
+/// The filter as instructions of classic BPF over `struct seccomp_data`: the number of the call at 0, of the processor at 4.
+fn filter(calls: &[u32]) -> Option<Vec<libc::sock_filter>> {
+    const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
+    const IF_EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+    const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
+    let instruction = |code: u32, k: u32, jt: u8, jf: u8| libc::sock_filter { code: code as u16, jt, jf, k };
+    let count = u8::try_from(calls.len()).ok()?;
+    let mut all = vec![instruction(LOAD, 4, 0, 0), instruction(IF_EQUAL, PROCESSOR?, 0, count.checked_add(1)?)];
+    all.push(instruction(LOAD, 0, 0, 0));
+    // The last instruction stops, the one before it lets the call be.
+    let to_stop = (1..=count).rev();
+    all.extend(calls.iter().zip(to_stop).map(|(call, over)| instruction(IF_EQUAL, *call, over, 0)));
+    all.push(instruction(RETURN, libc::SECCOMP_RET_ALLOW, 0, 0));
+    all.push(instruction(RETURN, libc::SECCOMP_RET_TRACE, 0, 0));
+    Some(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the filter makes of a call.
+    fn judged(filter: &[libc::sock_filter], call: u32, processor: u32) -> u32 {
+        let (mut at, mut loaded) = (0, 0);
+        loop {
+            let step = filter[at];
+            at += 1;
+            match u32::from(step.code) & 0x07 {
+                libc::BPF_LD => loaded = if step.k == 0 { call } else { processor },
+                libc::BPF_JMP => at += usize::from(if loaded == step.k { step.jt } else { step.jf }),
+                _ => return step.k,
+            }
+        }
+    }
+
+    #[test]
+    fn only_the_calls_that_are_named_stop() {
+        let filter = filter(&[0, 1, 45]).unwrap();
+        let own = PROCESSOR.unwrap();
+        for call in 0..400 {
+            let stops = judged(&filter, call, own) == libc::SECCOMP_RET_TRACE;
+            assert_eq!(stops, [0, 1, 45].contains(&call), "{call}");
+            assert_eq!(judged(&filter, call, 0x4000_0003), libc::SECCOMP_RET_ALLOW, "another processor's");
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Programs that are stopped at their calls, where the kernel's trace events are not to be had: the command that each is started by,
+//! and what it tells. What is told of several programs is kept apart: each may have process numbers of its own.
+
+use crate::exit::{Error, Exit, Result};
+use crate::flags;
+use stackline_monitor::observe::cost::PingPong;
+use stackline_monitor::observe::ptrace::record::{Change, Reader, Record, Writer};
+use stackline_monitor::observe::ptrace::{traced, tracer};
+use stackline_monitor::observe::sockets::{SocketChange, SocketEvent, TcpState, Transport};
+use stackline_monitor::observe::threads::{ThreadChange, ThreadEvent};
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The hidden command of this program that does it.
+const COMMAND: &str = "ptrace";
+/// Numbers of threads are below this (`PID_MAX_LIMIT`); what lies above says which program it is.
+const NUMBERS: u32 = 1 << 22;
+
+/// `stackline ptrace`: starts a program and stops it at calls, or is what is stopped.
+pub(crate) fn ptrace(flags: &flags::Ptrace) -> Result {
+    if flags.ping_pong {
+        return ping_pong();
+    }
+    if flags.traced {
+        let error = traced::become_program(&flags.command);
+        let name = flags.command.first().map(|name| name.to_string_lossy()).unwrap_or_default();
+        eprintln!("error: {name} cannot be started: {error}");
+        return Ok(Exit::Program(if error.kind() == ErrorKind::NotFound { 127 } else { 126 }));
+    }
+    let mut writer = flags
+        .to
+        .as_ref()
+        .map(|to| Writer::open(to))
+        .transpose()
+        .map_err(|error| Error::environment(format!("what the program does cannot be told: {error}")))?;
+    let mut command = Command::new(own()?);
+    command.args([COMMAND, "--traced", "--"]).args(&flags.command);
+    let ended = tracer::run(&mut command, |record| writer.iter_mut().for_each(|writer| writer.put(&record)));
+    let code = ended.or_else(|error| {
+        let why = format!("programs may not be stopped here: {error}");
+        let absent = Record { at_ns: stackline_events::clock::now_ns(), thread: 0, what: Change::Absent { why } };
+        writer.iter_mut().for_each(|writer| writer.put(&absent));
+        untraced(&flags.command)
+    })?;
+    Ok(Exit::Program(u8::try_from(code).unwrap_or(u8::MAX)))
+}
+
+/// The program as it is, in this process's place.
+fn untraced(command: &[OsString]) -> Result<i32> {
+    use std::os::unix::process::CommandExt as _;
+    let Some((name, arguments)) = command.split_first() else { return Ok(0) };
+    let error = Command::new(name).args(arguments).exec();
+    Err(Error::input(format!("{} cannot be started: {error}", name.to_string_lossy())))
+}
+
+fn own() -> Result<PathBuf> {
+    std::env::current_exe().map_err(|error| Error::environment(format!("this program cannot find itself: {error}")))
+}
+
+/// Measures what a message and its answer take, and prints a batch a line, ns.
+fn ping_pong() -> Result {
+    let batches = PingPong::start()
+        .and_then(PingPong::elapsed)
+        .map_err(|error| Error::environment(format!("nothing can be measured: {error}")))?;
+    for ns in batches {
+        crate::output::print(&format!("{ns}\n"))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// What a message and its answer take a program, elapsed ns of each batch: as it is, or `stopped` at its calls.
+pub(super) fn measured(stopped: bool) -> Vec<f64> {
+    let Ok(own) = own() else { return Vec::new() };
+    let mut command = Command::new(&own);
+    if stopped {
+        command.args([COMMAND, "--"]).arg(&own);
+    }
+    let output = command.args([COMMAND, "--ping-pong"]).stdin(Stdio::null()).stderr(Stdio::null()).output();
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    text.lines().filter_map(|line| line.parse().ok()).collect()
+}
+
+/// What is told of one program.
+#[derive(Debug)]
+pub(super) struct Told {
+    reader: Reader,
+    path: PathBuf,
+    /// Added to all its numbers.
+    base: u32,
+    begun: bool,
+}
+
+/// What it comes to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum News {
+    Socket(SocketEvent),
+    Thread(ThreadEvent),
+    Lost(u64),
+    Absent(String),
+}
+
+impl Told {
+    /// Of the program of that number; its pipe is made in a directory.
+    pub(super) fn create(directory: &Path, number: usize) -> Result<Self> {
+        let path = directory.join(format!("calls.{number}"));
+        let failed = |error| Error::environment(format!("{} cannot be made: {error}", path.display()));
+        let reader = Reader::create(&path).map_err(failed)?;
+        let number = u32::try_from(number + 1).unwrap_or(0).min(u32::MAX / NUMBERS);
+        Ok(Self { reader, path, base: number * NUMBERS, begun: false })
+    }
+
+    /// The command that starts the program.
+    pub(super) fn command(&self, program: &[OsString]) -> Result<Vec<OsString>> {
+        let words = [own()?.into(), COMMAND.into(), "--to".into(), self.path.clone().into(), "--".into()];
+        Ok(words.into_iter().chain(program.iter().cloned()).collect())
+    }
+
+    /// What was told since the last time.
+    pub(super) fn drain(&mut self) -> std::io::Result<Vec<News>> {
+        let mut records = Vec::new();
+        let wrong = self.reader.drain(&mut records)?;
+        let mut news: Vec<News> = records.into_iter().flat_map(|record| self.news(record)).collect();
+        news.extend((wrong > 0).then_some(News::Lost(wrong)));
+        Ok(news)
+    }
+
+    fn news(&mut self, record: Record) -> Vec<News> {
+        let Record { at_ns, thread, what } = record;
+        let id = |thread: u32| self.base + thread % NUMBERS;
+        let event = |socket, what| {
+            News::Socket(SocketEvent {
+                at_ns,
+                socket,
+                thread: id(thread),
+                in_interrupt: false,
+                transport: Transport::Tcp,
+                what,
+            })
+        };
+        let of_thread = |thread: u32, what| News::Thread(ThreadEvent { at_ns, thread, what });
+        let signed = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+        let news = match what {
+            Change::Opened { socket, local, remote } => {
+                let (old, new) = (TcpState::Closed, TcpState::Established);
+                event(socket, SocketChange::State { old, new, local: Some(local), remote: Some(remote) })
+            }
+            Change::Sent { socket, bytes } => event(socket, SocketChange::Sent { bytes: signed(bytes), flags: 0 }),
+            Change::Received { socket, bytes } => {
+                event(socket, SocketChange::Received { bytes: signed(bytes), flags: 0 })
+            }
+            Change::Began { child, is_process } => {
+                of_thread(id(thread), ThreadChange::Forked { child: id(child), is_process: Some(is_process) })
+            }
+            Change::Executes { name } => of_thread(id(thread), ThreadChange::Executes { name }),
+            Change::Ends { last } => of_thread(id(thread), ThreadChange::Exits { last }),
+            Change::Lost { count } => News::Lost(count),
+            Change::Absent { why } => News::Absent(why),
+        };
+        // The first is of the program's first thread, which this process began.
+        let is_first = !std::mem::replace(&mut self.begun, true);
+        let first = is_first.then(|| {
+            let what = ThreadChange::Forked { child: self.base + thread % NUMBERS, is_process: Some(true) };
+            of_thread(super::own_thread(), what)
+        });
+        first.into_iter().chain([news]).collect()
+    }
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_have_numbers_of_their_own() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut told = [Told::create(directory.path(), 0).unwrap(), Told::create(directory.path(), 1).unwrap()];
+        let threads: Vec<Vec<u32>> = told
+            .iter_mut()
+            .map(|told| {
+                let mut writer = Writer::open(&told.path).unwrap();
+                writer.put(&Record { at_ns: 1, thread: 2, what: Change::Executes { name: "a".into() } });
+                writer.put(&Record { at_ns: 2, thread: 2, what: Change::Began { child: 3, is_process: false } });
+                let thread = |news: &News| match news {
+                    News::Thread(ThreadEvent { what: ThreadChange::Forked { child, .. }, .. }) => Some(*child),
+                    News::Thread(event) => Some(event.thread),
+                    _ => None,
+                };
+                told.drain().unwrap().iter().filter_map(thread).collect()
+            })
+            .collect();
+        let of = |base: u32| vec![base + 2, base + 2, base + 3];
+        assert_eq!(threads, [of(NUMBERS), of(2 * NUMBERS)]);
+        let path = told[0].path.clone();
+        drop(told);
+        assert!(!path.exists(), "no pipe is left");
+    }
+}
