@@ -10,6 +10,7 @@
 //! | [`datagram`] | numbered and controlled datagrams: format, counting, timeouts |
 //! | [`ikp`] | V's message passing: Send, Receive, Reply, MoveTo, MoveFrom |
 //! | [`imp`] | the ARPANET of 1973: an IMP, its lines, messages and routing |
+//! | [`ncp`] | one end of a connection between hosts of the ARPANET: links, allocations |
 //! | [`tcp`] | one end of a TCP connection, as Linux has it |
 
 #![no_std]
@@ -21,4 +22,5 @@ pub mod datagram;
 mod fuzz_path;
 pub mod ikp;
 pub mod imp;
+pub mod ncp;
 pub mod tcp;
