@@ -126,6 +126,9 @@ pub struct StackTable {
     /// Whether its packets can be marked (ECN), and it reacts to marks.
     #[serde(skip)]
     pub ecn: bool,
+    /// Whether it goes across IMPs, and across nothing else.
+    #[serde(skip)]
+    pub imps: bool,
     /// Its options.
     pub options: &'static [OptionTable],
     /// Its mapping.
@@ -171,6 +174,7 @@ impl StackTable {
         one_host: false,
         files: true,
         ecn: false,
+        imps: false,
         options: &[],
         mapping: &[],
         exclusive: &[],
@@ -223,6 +227,25 @@ impl StackTable {
             let mut written = set.iter().filter(|entry| is_written(stack, entry));
             Some((*written.next()?, *written.next()?))
         })
+    }
+
+    /// Whether its messages go across such a network: across IMPs, or across switches.
+    ///
+    /// # Errors
+    /// An [`Error`] of the input that says what would.
+    pub fn goes_across(&self, network: &Network) -> Result<()> {
+        let name = &network.name;
+        match (self.imps, network.has_imps()) {
+            (false, true) => {
+                let message = format!("{} does not go across the IMPs of `{name}`", self.name);
+                Err(Error::input(message).hint("`over ncp` does; switches instead of IMPs carry every other stack"))
+            }
+            (true, false) => {
+                let message = format!("{} goes across IMPs alone, and `{name}` has none", self.name);
+                Err(Error::input(message).hint("`imp` instead of `router` or `switch` declares them, or another stack"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Whether a stack is this one with options that it takes.
@@ -287,6 +310,8 @@ pub struct Capabilities {
     pub same_host: bool,
     /// Whether raw Ethernet frames of ours travel between hosts.
     pub ethernet: bool,
+    /// Whether networks of IMPs run there.
+    pub imps: bool,
     /// Most hosts of a network.
     pub most_hosts: usize,
     /// Smallest MTU of a link, in bytes of the network layer.
@@ -303,6 +328,7 @@ impl Capabilities {
         own_clocks: true,
         same_host: true,
         ethernet: true,
+        imps: false,
         most_hosts: usize::MAX,
         least_link_mtu: 0,
     };
@@ -317,12 +343,9 @@ impl Capabilities {
             let hint = "`in simulated` (or `--in simulated`) computes it, `in emulated` makes it";
             return Err(Error::input(format!("the {world} world has no network `{name}`")).hint(hint));
         }
-        if network.has_imps() {
-            let message =
-                format!("the network `{name}` is one of IMPs, and no stack of the {world} world goes across it");
-            return Err(Error::input(message).hint(
-                "switches instead of IMPs; IMPs run in `stackline reproduce arpanet` alone, on networks of its own",
-            ));
+        if network.has_imps() && !self.imps {
+            let message = format!("the network `{name}` is one of IMPs, which an {world} network cannot have");
+            return Err(Error::input(message).hint("`in simulated` (or `--in simulated`) has them, `over ncp`"));
         }
         let hosts = network.hosts.len();
         if hosts > self.most_hosts {

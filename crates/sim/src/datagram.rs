@@ -6,6 +6,9 @@
 
 use bytes::BytesMut;
 use stackline_net::{Payload, packet::Node};
+use stackline_proto::imp::Failure;
+use stackline_proto::imp::packet::FULL_BITS;
+use stackline_proto::ncp;
 use stackline_proto::tcp::segment::LARGEST_HEADERS;
 use stackline_proto::tcp::{Codepoint, Segment};
 
@@ -71,6 +74,19 @@ pub(crate) enum Body {
     Fragment { whole: Whole, index: u16, count: u16, bytes: u32 },
     /// Word from a host that nobody listens there (ICMP), with the first 28 bytes of what came.
     Refused,
+    /// A message between hosts of IMPs.
+    Message(ncp::Message),
+    /// Word of the IMPs on what became of one.
+    Answer(u16, Verdict),
+}
+
+/// What became of a message between hosts of IMPs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It was delivered (RFNM).
+    Delivered,
+    /// It was not.
+    Failed(Failure),
 }
 
 /// What a fragmented datagram is once it is whole again.
@@ -104,6 +120,30 @@ impl Datagram {
     /// The same with so many bytes of data from that place of its stream on, or of the data unit with that id.
     pub(crate) const fn at(mut self, place: u64, bytes: u32) -> Self {
         (self.place, self.bytes) = (place, bytes);
+        self
+    }
+
+    /// A message between hosts of IMPs.
+    pub(crate) fn of_message(pair: u32, connection: u32, header: &[u8], message: ncp::Message) -> Self {
+        let new = Self::new(pair, connection, header, Body::Message(message));
+        if message.bytes > 0 { new.at(message.place, message.bytes) } else { new }
+    }
+
+    /// Word to its sender of what became of a message.
+    pub(crate) fn verdict(&self, verdict: Verdict) -> Self {
+        let link = if let Body::Message(message) = self.body() { message.link } else { 0 };
+        Self::new(self.pair, self.connection, self.header(), Body::Answer(link, verdict))
+    }
+
+    /// What one of the packets carries in which a message goes: so many bytes; the first begins with a header.
+    pub(crate) fn part(mut self, part: u8, bytes: u32, header: u32) -> Self {
+        let before = u32::from(part) * (FULL_BITS / 8);
+        if self.place != NOWHERE {
+            let begins = before.saturating_sub(header);
+            let ends = (before + bytes).saturating_sub(header).min(self.bytes);
+            self.place += u64::from(begins);
+            self.bytes = ends.saturating_sub(begins);
+        }
         self
     }
 
@@ -147,6 +187,8 @@ impl Datagram {
             Body::Bytes(bytes) => bytes.len(),
             Body::Control(_) => 25,
             Body::Refused => 28,
+            Body::Message(message) => (message.bits() / 8) as usize,
+            Body::Answer(..) => 0,
         }
     }
 
@@ -174,7 +216,7 @@ impl Datagram {
         bytes.resize(headers + self.carried(), 0);
         let body = &mut bytes[headers..];
         match self.body() {
-            Body::Zeros(_) | Body::Refused => {}
+            Body::Zeros(_) | Body::Refused | Body::Message(_) | Body::Answer(..) => {}
             Body::Unit { number, .. } => put_number(body, *number),
             Body::Fragment { index, whole, .. } if *index == 0 => put_number(body, whole.number),
             Body::Fragment { .. } => {}

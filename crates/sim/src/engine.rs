@@ -2,10 +2,10 @@
 //! every endpoint that may go on, then what they send. And how a run goes on: endpoints connect, loads start, the measured
 //! parts start, everything ends.
 
+use crate::carrier::Carrier;
 use crate::clock::HostClock;
 use crate::context::Context;
 use crate::datagram::Datagram;
-use crate::digest::Digest;
 use crate::error::{Error, Result};
 use crate::executor::{Executor, Timer};
 use crate::job::Job;
@@ -20,7 +20,7 @@ use stackline_core::error::Blame;
 use stackline_core::program::{Side, both_ways};
 use stackline_core::time::{Duration, Instant};
 use stackline_endpoint::{Observation, Task};
-use stackline_net::{Delivery, Network, Node, Packet, Path, Tap};
+use stackline_net::{Delivery, Node, Packet, Path, Tap};
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::task::{self, Poll, Waker};
@@ -63,7 +63,7 @@ struct Slot {
 pub(crate) struct Engine<'s, T: Tap<Datagram>> {
     scene: &'s Scene<'s>,
     executor: Rc<Executor>,
-    network: Network<Datagram, Digest<T>>,
+    carrier: Carrier<T>,
     clocks: Vec<Rc<HostClock>>,
     /// Two a part: initiators, responders.
     jobs: Vec<Rc<Job>>,
@@ -86,13 +86,12 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     /// # Errors
     /// An [`Error`] that names what is not simulated.
     pub(crate) fn new(scene: &'s Scene<'s>, tap: T, trace: Option<Trace>) -> Result<Self> {
-        let watch = Digest::new(scene.network, tap);
         let clocks: Vec<_> = scene.network.hosts.iter().map(|host| Rc::new(HostClock::new(&host.clock))).collect();
         let log = trace.map(|trace| Rc::new(Log::new(trace, clocks.clone())));
         Ok(Self {
             scene,
             executor: Executor::new(log),
-            network: Network::new(scene.network, scene.seed.child("network"), watch),
+            carrier: Carrier::new(scene.network, scene.seed.child("network"), tap),
             clocks,
             jobs: Vec::new(),
             pairs: Vec::new(),
@@ -120,12 +119,12 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         // Endpoints hold their ends of connections, and those notify the world that they go.
         self.slots.clear();
         let records = records::records(self.scene, &self.jobs, std::mem::take(&mut self.observed));
-        let ports = self.network.counters().collect();
+        let ports = self.carrier.counters();
         let (virtual_time, events) = (self.executor.now(), self.events);
         if let Some(log) = &self.executor.log {
             log.finish().map_err(Error::environment)?;
         }
-        let watch = self.network.into_tap();
+        let watch = self.carrier.into_tap();
         let (digest, events) = (watch.digest, watch.events + events);
         Ok((Outcome { records, digest, events, virtual_time, ports }, watch.inner))
     }
@@ -135,7 +134,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     /// The next thing that happens.
     #[inline]
     fn step(&mut self) -> Result<()> {
-        if self.stage == Stage::Quieting && self.network.deadline().is_none() {
+        if self.stage == Stage::Quieting && self.carrier.deadline().is_none() {
             self.begin();
             return self.settle();
         }
@@ -143,9 +142,9 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         let mut until = self.executor.next_timer().map_or(cap, |timer| timer.min(cap));
         if self.executor.blocked.get() > 0 {
             // Somebody waits for a packet to leave, which is notified only when its moment has been computed.
-            until = self.network.deadline().map_or(until, |(at, _)| at.min(until));
+            until = self.carrier.deadline().map_or(until, |at| at.min(until));
         }
-        if let Some(Delivery { due, mut packet }) = self.network.poll(until) {
+        if let Some(Delivery { due, mut packet }) = self.carrier.poll(until) {
             self.come_to(due)?;
             self.deliver(&mut packet);
         } else if let Some((at, timer)) = self.executor.take_timer(until) {
@@ -173,7 +172,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         while let Some(at) = log.look_before(until) {
             let emitted: usize = self.pairs.iter().map(|pair| pair.sample(at, log)).sum();
             let emitted =
-                emitted + self.network.processors(at).filter(|(host, spent)| log.processor(*host, at, *spent)).count();
+                emitted + self.carrier.processors(at).filter(|(host, spent)| log.processor(*host, at, *spent)).count();
             if emitted == 0 {
                 // Nothing has happened, and nothing will before.
                 log.skip_to(until);
@@ -271,7 +270,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         std::mem::swap(&mut *self.executor.outgoing().borrow_mut(), &mut packets);
         for packet in packets.drain(..) {
             self.steps += 1;
-            self.network.handle(self.executor.now(), packet);
+            self.carrier.handle(self.executor.now(), packet);
         }
         self.packets = packets;
         self.tell_departures();
@@ -280,7 +279,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     /// Senders that wait learn which of their packets have left, or when they will have.
     #[inline]
     fn tell_departures(&mut self) {
-        let watch = self.network.tap();
+        let watch = self.carrier.tap();
         for left in watch.departures.drain(..) {
             if let Some(pair) = self.pairs.get(left.pair as usize) {
                 pair.departed(pair.route().side_of(left.from), left.at, left.bytes, &self.executor);
@@ -318,7 +317,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         words.dedup();
         words.truncate(4);
         let words = words.join(", ");
-        if self.network.deadline().is_some() || self.executor.next_timer().is_some() {
+        if self.carrier.deadline().is_some() || self.executor.next_timer().is_some() {
             let cap = (cap - Instant(0)).seconds();
             Error::measurement(format!(
                 "the run did not end within {} of virtual time: {words}",
@@ -358,6 +357,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         }
         let stack = stacks::find(&part.stack.name)?;
         stack.table.accepts(&part.stack)?;
+        stack.table.goes_across(scene.network)?;
         let seed = scene.seed.child("part").index(number as u64);
         let first = self.slots.len() as u32;
         let sides = [(Side::Initiator, from, first + part.replicas), (Side::Responder, to, first)];
@@ -384,7 +384,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
             }
         }
         let wanted = self.pairs.iter().any(|pair| pair.wants_departures());
-        self.network.tap().departures_wanted = wanted;
+        self.carrier.tap().departures_wanted = wanted;
         Ok(())
     }
 
@@ -396,7 +396,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     }
 
     fn path(&self, from: Node, to: Node, flow: u32) -> Result<Path> {
-        self.network.path(from, to, flow).ok_or_else(|| {
+        self.carrier.path(from, to, flow).ok_or_else(|| {
             let name =
                 |node: Node| self.scene.network.hosts.get(node.0 as usize).map_or("?", |host| host.name.as_str());
             Error::input(format!("no path leads from {} to {}", name(from), name(to)))

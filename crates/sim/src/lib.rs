@@ -9,6 +9,8 @@
 //! | --- | --- |
 //! | [`carry_out`] | start here: one run, from its scene to its records |
 //! | `engine` | the loop: the network's next delivery, the next timer, which endpoint is polled; how a run goes on |
+//! | `carrier` | what carries packets: links and switches, or IMPs |
+//! | `host_messages` | packets as messages over IMPs |
 //! | [`messages`] | connections of an application that is no endpoint: whole messages, timers |
 //! | [`imps`] | networks of IMPs, and what their hosts send |
 //! | `executor` | what endpoints share: the virtual time, timers, packets to send |
@@ -20,6 +22,7 @@
 //! | `trace` | events of endpoints and machines, when they are wanted |
 //! | `digest` | the digest of all network events |
 
+mod carrier;
 mod clock;
 mod context;
 mod datagram;
@@ -27,6 +30,7 @@ mod digest;
 mod engine;
 mod error;
 mod executor;
+mod host_messages;
 pub mod imps;
 mod job;
 pub mod messages;
@@ -58,6 +62,7 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     processors: false,
     same_host: false,
     ethernet: false,
+    imps: true,
     ..Capabilities::EVERYTHING
 };
 

@@ -132,7 +132,7 @@ fn try_again(
         on.emulation.change(link, network.links[link].clone())?;
     }
     let (second, _) = second?;
-    output::print(&format!("\nwith {change}: {}\n", compared(&first.totals, &second.totals)))?;
+    output::say(&format_args!("with {change}: {}", compared(&first.totals, &second.totals)));
     output::say(&format_args!("kept in {}", second.path.display()));
     Ok(())
 }
@@ -502,7 +502,8 @@ fn report(flags: &flags::Trace, done: &Done) -> Result<()> {
     }
     let plan = Plan { seed: 0, hosts: BTreeMap::new(), networks: Vec::new(), measurements: Vec::new() };
     let (first, others) = findings.split_at(findings.len().min(1));
-    output::print(&stackline_report::findings(&plan, first))?;
+    // On stdout is what the programs print, and may be kept in a file.
+    output::say(&format_args!("{}", stackline_report::findings(&plan, first).trim_end()));
     if !others.is_empty() {
         let kinds: Vec<&str> = others.iter().map(|finding| finding.kind).collect();
         output::say(&format_args!("and {} more ({}): `stackline diagnose {run}`", others.len(), kinds.join(", ")));

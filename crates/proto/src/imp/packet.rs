@@ -177,6 +177,15 @@ impl Frame {
         }
     }
 
+    /// The message of a host and the part of it that it carries.
+    #[must_use]
+    pub const fn part(&self) -> Option<(u64, u8)> {
+        match &self.load {
+            Load::Packet { packet: Packet { kind: Kind::Data { part, id, .. }, .. }, .. } => Some((*id, *part)),
+            _ => None,
+        }
+    }
+
     /// Whether it carries data of a host.
     #[must_use]
     pub const fn is_data(&self) -> bool {

@@ -16,6 +16,7 @@ use stackline_net::event_queue::EventQueue;
 use stackline_net::loss::LossProcess;
 use stackline_proto::imp::packet::FULL_BITS;
 use stackline_proto::imp::{Address, Failure, Frame, HostKind, Imp, Input, Load, Message, Options, Output};
+use std::collections::HashMap;
 
 /// Bits of a packet beside its data, on a line: 72 of hardware, 80 of software (BBN 2499, 2.1.2).
 pub const OVERHEAD_BITS: u32 = 152;
@@ -91,6 +92,44 @@ pub enum News {
     Timer(u32),
 }
 
+/// Where a packet passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passed {
+    /// From a host into its IMP.
+    FromHost(Address),
+    /// A direction of a line: two a line, the first from its first end.
+    Line(usize),
+    /// From its last IMP to its host.
+    ToHost(Address),
+}
+
+/// A packet of a message passed somewhere, for whoever watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passage {
+    /// The message.
+    pub id: u64,
+    /// Which of its packets.
+    pub part: u8,
+    /// Its data, bits.
+    pub bits: u32,
+    /// Where.
+    pub place: Passed,
+    /// Since when it was there: at the IMP before the line, or at the host.
+    pub came: Instant,
+    /// When its last bit had left.
+    pub left: Instant,
+    /// Whether the line lost it.
+    pub is_lost: bool,
+}
+
+/// What packets pass, where that is wanted.
+#[derive(Debug, Default)]
+struct Watch {
+    /// Since when each packet is at an IMP: by IMP, message and part.
+    came: HashMap<(u16, u64, u8), Instant>,
+    passages: Vec<Passage>,
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Wake(u16),
@@ -132,6 +171,7 @@ pub struct Network {
     now: Instant,
     news: std::collections::VecDeque<(Address, News)>,
     hops: u64,
+    watch: Option<Watch>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -141,6 +181,9 @@ struct Interface {
     /// The message that it offered, and the one that it is getting.
     offered: Option<Message>,
     getting: Option<Message>,
+    /// When it was offered, and how many of its parts were read.
+    offered_at: Instant,
+    parts: u8,
     /// The first part of a message comes behind its leader.
     begins: bool,
 }
@@ -175,7 +218,15 @@ impl Network {
         let mut hosts = vec![Vec::new(); count];
         for host in &plan.hosts {
             kinds[usize::from(host.imp)].push(host.kind);
-            let interface = Interface { bit_s: host.bit_s, takes: true, offered: None, getting: None, begins: false };
+            let interface = Interface {
+                bit_s: host.bit_s,
+                takes: true,
+                offered: None,
+                getting: None,
+                offered_at: Instant(0),
+                parts: 0,
+                begins: false,
+            };
             hosts[usize::from(host.imp)].push(interface);
         }
         let mut network = Self {
@@ -192,6 +243,7 @@ impl Network {
             now: Instant(0),
             news: std::collections::VecDeque::new(),
             hops: 0,
+            watch: None,
         };
         for (imp, (satellites, kinds)) in satellites.iter().zip(&kinds).enumerate() {
             network.imps.push(network.imp(imp, satellites, kinds));
@@ -206,7 +258,19 @@ impl Network {
         if splits { new.splitting() } else { new }
     }
 
+    /// The same; what packets pass is told by [`Network::passages`].
+    #[must_use]
+    pub fn watched(mut self) -> Self {
+        self.watch = Some(Watch::default());
+        self
+    }
+
     // --- what is known ---
+
+    /// What packets passed since this was asked last.
+    pub fn passages(&mut self) -> impl Iterator<Item = Passage> {
+        self.watch.iter_mut().flat_map(|watch| watch.passages.drain(..))
+    }
 
     /// The IMPs.
     #[must_use]
@@ -226,6 +290,12 @@ impl Network {
         self.now
     }
 
+    /// When something happens next.
+    #[must_use]
+    pub fn next(&self) -> Option<Instant> {
+        if self.news.is_empty() { self.events.next() } else { Some(self.now) }
+    }
+
     /// How long each direction of each line was in use, and data bits that crossed it: two a line, the first from its first end.
     pub fn lines(&self) -> impl Iterator<Item = (Duration, u64)> {
         self.directions.iter().map(|direction| (direction.busy, direction.data_bits))
@@ -240,6 +310,7 @@ impl Network {
         if let Some(interface) = self.interface(imp, host) {
             interface.offered = Some(message);
             interface.begins = true;
+            (interface.offered_at, interface.parts) = (now, 0);
         }
         self.handle(imp, Input::Offer(host, message));
     }
@@ -334,14 +405,19 @@ impl Network {
             Event::Frame { imp, line, slot } => {
                 self.free.push(slot);
                 if let Some(frame) = self.frames[slot as usize].take() {
+                    self.comes_to(imp, &frame);
                     self.handle(imp, Input::Frame(usize::from(line), frame));
                 }
             }
             Event::Free { imp, line } => self.handle(imp, Input::LineFree(usize::from(line))),
-            Event::Part { imp, host } => self.handle(imp, Input::Part(host)),
+            Event::Part { imp, host } => {
+                self.is_read(imp, host);
+                self.handle(imp, Input::Part(host));
+            }
             Event::Taken { imp, host } => {
                 let Some(interface) = self.interface(imp, host).filter(|interface| interface.takes) else { return };
                 if let Some(message) = interface.getting.take() {
+                    self.is_given(imp, &message);
                     self.news.push_back((message.to, News::Delivered(message)));
                     self.handle(imp, Input::Taken(host));
                 }
@@ -349,6 +425,55 @@ impl Network {
             Event::Timer(number) => self.news.push_back((Address::default(), News::Timer(number))),
         }
     }
+
+    // --- what is watched ---
+
+    /// A packet comes to an IMP.
+    fn comes_to(&mut self, imp: u16, frame: &Frame) {
+        if let (Some(watch), Some((id, part))) = (&mut self.watch, frame.part()) {
+            // What comes again has been here since it came first.
+            watch.came.entry((imp, id, part)).or_insert(self.now);
+        }
+    }
+
+    /// A packet leaves an IMP for the first time.
+    fn leaves(&mut self, imp: u16, frame: &Frame, place: Passed, left: Instant, is_lost: bool) {
+        let (Some(watch), Some((id, part))) = (&mut self.watch, frame.part()) else { return };
+        if let Some(came) = watch.came.remove(&(imp, id, part)) {
+            watch.passages.push(Passage { id, part, bits: frame.bits(), place, came, left, is_lost });
+        }
+    }
+
+    /// A part of a host's message was read.
+    fn is_read(&mut self, imp: u16, host: u16) {
+        let (now, Some(interface)) = (self.now, self.interface(imp, host)) else { return };
+        let (came, part, Some(message)) = (interface.offered_at, interface.parts, interface.offered) else { return };
+        interface.parts += 1;
+        if let Some(watch) = &mut self.watch {
+            let (id, bits, place) = (message.id, message.bits_of(part), Passed::FromHost(message.from));
+            watch.passages.push(Passage { id, part, bits, place, came, left: now, is_lost: false });
+            watch.came.insert((imp, id, part), now);
+        }
+    }
+
+    /// A host has a message.
+    fn is_given(&mut self, imp: u16, message: &Message) {
+        let Some(watch) = &mut self.watch else { return };
+        for part in 0..message.parts() {
+            let came = watch.came.remove(&(imp, message.id, part)).unwrap_or(self.now);
+            let (id, bits, place) = (message.id, message.bits_of(part), Passed::ToHost(message.to));
+            watch.passages.push(Passage { id, part, bits, place, came, left: self.now, is_lost: false });
+        }
+    }
+
+    /// A message is lost: nothing of it is looked for any more.
+    fn is_over(&mut self, message: &Message) {
+        if let Some(watch) = &mut self.watch {
+            watch.came.retain(|(_, id, _), _| *id != message.id);
+        }
+    }
+
+    // --- the machines ---
 
     fn handle(&mut self, imp: u16, input: Input) {
         let now = self.now;
@@ -397,6 +522,7 @@ impl Network {
             }
             Output::Rfnm(host, message) => self.news.push_back((Address { imp, host }, News::Answered(message))),
             Output::Failed(host, message, why) => {
+                self.is_over(&message);
                 self.news.push_back((Address { imp, host }, News::Failed(message, why)));
             }
         }
@@ -419,6 +545,9 @@ impl Network {
         direction.data_bits += if frame.is_data() { u64::from(bits) } else { 0 };
         self.events.put(self.now + takes, Event::Free { imp, line: line as u16 });
         let is_lost = direction.is_cut || direction.loss.lost(self.now, u64::from(bits.div_ceil(8))).is_some();
+        let (to, at) = (direction.to, self.now + takes + direction.delay);
+        let place = self.out[usize::from(imp)].get(line).copied().unwrap_or_default();
+        self.leaves(imp, &frame, Passed::Line(place), self.now + takes, is_lost);
         if is_lost {
             return;
         }
@@ -427,7 +556,6 @@ impl Network {
             self.frames.len() as u32 - 1
         });
         self.frames[slot as usize] = Some(frame);
-        let (to, at) = (direction.to, self.now + takes + direction.delay);
         self.events.put(at, Event::Frame { imp: to.0, line: to.1, slot });
     }
 }

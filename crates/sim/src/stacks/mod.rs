@@ -11,6 +11,7 @@ mod byte_stream;
 mod discard;
 mod ikp;
 mod linux_tcp;
+mod ncp;
 mod packet_end;
 mod packet_pair;
 mod packet_wire;
@@ -36,6 +37,7 @@ static ALL: &[&Stack] = &[
     &blast::WINDOW,
     &blast::BLAST,
     &ikp::STACK,
+    &ncp::STACK,
 ];
 
 /// The tables of all simulated stacks.

@@ -231,7 +231,7 @@ impl Socket {
             }
             Body::Fragment { whole, index, count, .. } => self.whole(*whole, *index, *count),
             Body::Refused => Some(Received::Refused),
-            Body::Zeros(_) | Body::Bytes(_) => None,
+            Body::Zeros(_) | Body::Bytes(_) | Body::Message(_) | Body::Answer(..) => None,
         };
         let Some(received) = received else { return };
         if self.closed.get() {

@@ -181,6 +181,17 @@ impl Case<'_> {
                 format!("an {} network carries IP, so raw Ethernet frames would not cross it", self.can.world);
             return Some(error(message).hint("leave `carrier` out, or run it in the live world"));
         }
+        if network.has_imps() && !self.can.imps {
+            // Said of the network already.
+            return None;
+        }
+        if let Err(refused) = table.goes_across(network) {
+            return Some(error(refused.message).hint(refused.hint.unwrap_or_default()));
+        }
+        if network.has_imps() {
+            // Messages are cut to packets whose number of hops nothing limits.
+            return None;
+        }
         let (from, to) = (part.part.from.as_ref()?, part.part.to.as_ref()?);
         if let Some((from, to, links)) =
             [(from, to), (to, from)].into_iter().find_map(|(from, to)| too_far(network, from, to))

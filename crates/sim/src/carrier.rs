@@ -1,0 +1,91 @@
+//! What carries packets between hosts: links and switches (`net`), or IMPs. The engine knows the one face of both.
+
+use crate::datagram::Datagram;
+use crate::digest::Digest;
+use crate::host_messages::HostMessages;
+use stackline_core::network as plan;
+use stackline_core::random::Seed;
+use stackline_core::time::Instant;
+use stackline_net::{Counters, Delivery, Network, Node, Packet, Path, Tap};
+
+/// What carries packets.
+#[expect(clippy::large_enum_variant, reason = "there is one of it in a run")]
+pub(crate) enum Carrier<T: Tap<Datagram>> {
+    /// Links and switches.
+    Network(Network<Datagram, Digest<T>>),
+    /// IMPs.
+    Imps(HostMessages<T>),
+}
+
+impl<T: Tap<Datagram>> Carrier<T> {
+    pub(crate) fn new(network: &plan::Network, seed: Seed, tap: T) -> Self {
+        let tap = Digest::new(network, tap);
+        match network.has_imps() {
+            true => Self::Imps(HostMessages::new(network, seed, tap)),
+            false => Self::Network(Network::new(network, seed, tap)),
+        }
+    }
+
+    /// A host hands a packet over.
+    #[inline]
+    pub(crate) fn handle(&mut self, now: Instant, packet: Packet<Datagram>) {
+        match self {
+            Self::Network(network) => network.handle(now, packet),
+            Self::Imps(imps) => imps.handle(now, packet),
+        }
+    }
+
+    /// The next packet that reaches its host, not after `until`.
+    #[inline]
+    pub(crate) fn poll(&mut self, until: Instant) -> Option<Delivery<Datagram>> {
+        match self {
+            Self::Network(network) => network.poll(until),
+            Self::Imps(imps) => imps.poll(until),
+        }
+    }
+
+    /// When something happens next, while anything is under way.
+    #[inline]
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        match self {
+            Self::Network(network) => network.deadline().map(|(at, _)| at),
+            Self::Imps(imps) => imps.deadline(),
+        }
+    }
+
+    /// The way of packets from one host to another.
+    pub(crate) fn path(&self, from: Node, to: Node, flow: u32) -> Option<Path> {
+        match self {
+            Self::Network(network) => network.path(from, to, flow),
+            Self::Imps(imps) => imps.path(from, to),
+        }
+    }
+
+    /// What went through each direction of each link.
+    pub(crate) fn counters(&self) -> Vec<Counters> {
+        match self {
+            Self::Network(network) => network.counters().collect(),
+            Self::Imps(imps) => imps.counters(),
+        }
+    }
+
+    /// What processors of hosts have spent by now, ns.
+    pub(crate) fn processors(&self, at: Instant) -> impl Iterator<Item = (Node, u64)> {
+        let network = if let Self::Network(network) = self { Some(network) } else { None };
+        network.into_iter().flat_map(move |network| network.processors(at))
+    }
+
+    pub(crate) fn tap(&mut self) -> &mut Digest<T> {
+        match self {
+            Self::Network(network) => network.tap(),
+            Self::Imps(imps) => imps.tap(),
+        }
+    }
+
+    pub(crate) fn into_tap(self) -> Digest<T> {
+        match self {
+            Self::Network(network) => network.into_tap(),
+            Self::Imps(imps) => imps.into_tap(),
+        }
+    }
+}

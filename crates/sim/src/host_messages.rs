@@ -1,0 +1,220 @@
+//! Packets of hosts as messages over a network of IMPs: each host offers one after the other, and learns what became of each. What
+//! packets pass is told as events of the network, port by port.
+//!
+//! The IMPs were up for a while before the run begins: lines are used and ways are known. While nothing is under way they are left
+//! alone and made good for when something is offered.
+
+use crate::datagram::{Datagram, Verdict};
+use crate::digest::Digest;
+use crate::imps::{Network, News, Passage, Passed, plan};
+use stackline_core::network as language;
+use stackline_core::random::Seed;
+use stackline_core::time::{Duration, Instant};
+use stackline_net::{Counters, Delivery, NetworkEvent, Node, Packet, Path, Place, Port, Reason, Tap};
+use stackline_proto::imp::{Address, Message};
+use stackline_proto::ncp::{HEADER_BITS, MESSAGE_BYTES};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+/// The IMPs were up for so long.
+const BEFORE: Duration = Duration(60_000_000_000);
+
+/// Hosts' messages, and the IMPs that carry them.
+pub(crate) struct HostMessages<T> {
+    imps: Network,
+    /// Where each host is, by its number, and which host is there.
+    addresses: Vec<Address>,
+    hosts: BTreeMap<Address, usize>,
+    /// Messages that wait for each host's interface, and whether one is being read.
+    waiting: Vec<VecDeque<u64>>,
+    is_reading: Vec<bool>,
+    /// What is under way.
+    packets: HashMap<u64, Packet<Datagram>>,
+    numbered: u64,
+    tap: Digest<T>,
+    /// The port of each direction of the IMPs' lines, and of each host's interface.
+    lines: Vec<Port>,
+    interfaces: BTreeMap<Address, Port>,
+    counters: Vec<Counters>,
+    out: VecDeque<Delivery<Datagram>>,
+}
+
+impl<T: Tap<Datagram>> HostMessages<T> {
+    pub(crate) fn new(network: &language::Network, seed: Seed, tap: Digest<T>) -> Self {
+        let (imps, places) = plan::of(network);
+        let addresses: Vec<Address> =
+            network.hosts.iter().map(|host| places.get(&host.name).copied().unwrap_or_default()).collect();
+        let is_host = |name: &str| network.host(name).is_some();
+        let (mut lines, mut interfaces) = (Vec::new(), BTreeMap::new());
+        for (link, one) in (0..).zip(&network.links) {
+            let port = 2 * link;
+            match [is_host(&one.ends.0), is_host(&one.ends.1)] {
+                [false, false] => lines.extend([Port(port), Port(port + 1)]),
+                [first, _] => {
+                    let name = if first { &one.ends.0 } else { &one.ends.1 };
+                    let address = places.get(name).copied().unwrap_or_default();
+                    interfaces.insert(address, Port(if first { port } else { port + 1 }));
+                }
+            }
+        }
+        let mut imps = Network::new(&imps, seed).watched();
+        while imps.poll(Instant(0) + BEFORE).is_some() {}
+        Self {
+            imps,
+            hosts: addresses.iter().enumerate().map(|(number, address)| (*address, number)).collect(),
+            waiting: vec![VecDeque::new(); addresses.len()],
+            is_reading: vec![false; addresses.len()],
+            addresses,
+            packets: HashMap::new(),
+            numbered: 0,
+            tap,
+            counters: vec![Counters::default(); 2 * network.links.len()],
+            lines,
+            interfaces,
+            out: VecDeque::new(),
+        }
+    }
+
+    /// A host hands a message over; its interface takes it when those before it were read.
+    pub(crate) fn handle(&mut self, now: Instant, mut packet: Packet<Datagram>) {
+        // What was left alone is made good: nothing of a host happens in it.
+        while let Some((at, address, news)) = self.imps.poll(now + BEFORE) {
+            self.learns(at, address, news);
+        }
+        self.numbered += 1;
+        packet.number = self.numbered;
+        let host = packet.from.0 as usize;
+        self.packets.insert(self.numbered, packet);
+        let Some(waiting) = self.waiting.get_mut(host) else { return };
+        waiting.push_back(self.numbered);
+        self.offer(now + BEFORE, host);
+    }
+
+    fn offer(&mut self, at: Instant, host: usize) {
+        if self.is_reading[host] {
+            return;
+        }
+        let Some(id) = self.waiting[host].pop_front() else { return };
+        let Some(packet) = self.packets.get(&id) else { return };
+        let place = |node: Node| self.addresses.get(node.0 as usize).copied().unwrap_or_default();
+        let message = Message { from: place(packet.from), to: place(packet.to), bits: 8 * packet.bytes() as u32, id };
+        self.is_reading[host] = true;
+        self.imps.offer(at, message);
+    }
+
+    /// The next message that reaches its host, or word of what became of one, not after `until`.
+    pub(crate) fn poll(&mut self, until: Instant) -> Option<Delivery<Datagram>> {
+        loop {
+            if let Some(delivery) = self.out.pop_front() {
+                return Some(delivery);
+            }
+            if self.packets.is_empty() {
+                return None;
+            }
+            let (at, address, news) = self.imps.poll(until + BEFORE)?;
+            self.learns(at, address, news);
+        }
+    }
+
+    /// When something happens next; nothing does that concerns a host while no message is under way.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        if let Some(delivery) = self.out.front() {
+            return Some(delivery.due);
+        }
+        let next = self.imps.next().filter(|_| !self.packets.is_empty())?;
+        Some(Instant(next.0.saturating_sub(BEFORE.0)))
+    }
+
+    fn learns(&mut self, at: Instant, address: Address, news: News) {
+        self.watch();
+        let due = Instant(at.0.saturating_sub(BEFORE.0));
+        match news {
+            News::Accepted(_) => {
+                if let Some(host) = self.hosts.get(&address).copied() {
+                    self.is_reading[host] = false;
+                    self.offer(at, host);
+                }
+            }
+            News::Delivered(message) => {
+                let Some(packet) = self.packets.get(&message.id).cloned() else { return };
+                self.tap.record(due, Place::Host(packet.to), NetworkEvent::Deliver, &packet);
+                self.out.push_back(Delivery { due, packet });
+            }
+            News::Answered(message) => self.ends(due, message.id, Verdict::Delivered),
+            News::Failed(message, why) => self.ends(due, message.id, Verdict::Failed(why)),
+            News::Timer(_) => {}
+        }
+    }
+
+    /// A message is over: its sender learns how.
+    fn ends(&mut self, due: Instant, id: u64, verdict: Verdict) {
+        let Some(packet) = self.packets.remove(&id) else { return };
+        let payload = packet.payload.verdict(verdict);
+        self.out.push_back(Delivery { due, packet: Packet { from: packet.to, to: packet.from, payload, ..packet } });
+    }
+
+    /// Tells what packets passed.
+    fn watch(&mut self) {
+        let passages: Vec<Passage> = self.imps.passages().collect();
+        for passage in passages {
+            self.passes(&passage);
+        }
+    }
+
+    fn passes(&mut self, passage: &Passage) {
+        let Some(packet) = self.packets.get(&passage.id) else { return };
+        let port = match passage.place {
+            Passed::Line(direction) => self.lines.get(direction).copied(),
+            Passed::FromHost(address) => self.interfaces.get(&address).copied(),
+            // The other direction of the same link.
+            Passed::ToHost(address) => self.interfaces.get(&address).map(|port| Port(port.0 ^ 1)),
+        };
+        let Some(port) = port else { return };
+        let packet = part_of(packet, passage);
+        let at = |at: Instant| Instant(at.0.saturating_sub(BEFORE.0));
+        let (came, left, place) = (at(passage.came), at(passage.left), Place::Port(port));
+        self.tap.record(came, place, NetworkEvent::Enqueue(packet.bytes()), &packet);
+        self.tap.record(left, place, NetworkEvent::Dequeue, &packet);
+        if let Some(counters) = self.counters.get_mut(port.0 as usize) {
+            counters.packets += 1;
+            counters.bytes += packet.bytes();
+            let lost = Reason::ALL.iter().position(|reason| *reason == Reason::Lost).unwrap_or(0);
+            counters.drops[lost] += u64::from(passage.is_lost);
+        }
+        if passage.is_lost {
+            self.tap.record(left, place, NetworkEvent::Drop(Reason::Lost), &packet);
+        }
+    }
+
+    /// What went through each direction of each link.
+    pub(crate) fn counters(&self) -> Vec<Counters> {
+        let mut all = self.counters.clone();
+        for (port, (busy, _)) in self.lines.iter().zip(self.imps.lines()) {
+            all[port.0 as usize].busy = busy;
+        }
+        all
+    }
+
+    /// The way from one host to another, as far as it is known before: how long a message may be.
+    pub(crate) fn path(&self, from: Node, to: Node) -> Option<Path> {
+        let known = |node: Node| self.addresses.get(node.0 as usize);
+        known(from).zip(known(to))?;
+        Some(Path { ports: Vec::new(), mtu: u64::from(MESSAGE_BYTES + HEADER_BITS / 8), delay: Duration::ZERO })
+    }
+
+    pub(crate) const fn tap(&mut self) -> &mut Digest<T> {
+        &mut self.tap
+    }
+
+    pub(crate) fn into_tap(mut self) -> Digest<T> {
+        self.watch();
+        self.tap
+    }
+}
+
+/// One of the packets that a message goes in.
+fn part_of(message: &Packet<Datagram>, passage: &Passage) -> Packet<Datagram> {
+    let mut packet = message.clone();
+    packet.segments = stackline_net::Segments::one(passage.bits.div_ceil(8));
+    packet.payload = packet.payload.part(passage.part, passage.bits / 8, HEADER_BITS / 8);
+    packet
+}

@@ -1,0 +1,206 @@
+//! `ncp`: connections of the Host-Host protocol of 1972 between hosts of IMPs, the machine of `proto::ncp` at each end.
+
+mod end;
+
+use super::byte_stream::{Introductions, Streams};
+use super::pair::{Pair, Route, Stack, same};
+use super::stream::Stream;
+use crate::context::Context;
+use crate::datagram::{Body, Datagram};
+use crate::error::Result;
+use crate::executor::{ConnectionEnd, Executor};
+use crate::trace::Log;
+use crate::world::{self, Connect, Work};
+use end::End;
+use stackline_core::catalogue::{FlowControl, Mapping, OptionKind, OptionTable, PacketContent, StackFacts, StackTable};
+use stackline_core::plan;
+use stackline_core::program::Side;
+use stackline_core::time::Instant;
+use stackline_net::Packet;
+use stackline_proto::ncp::{Connection, Kind, MESSAGE_BYTES, Options, State};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// Bytes that a receiver allocates: eight full messages.
+const ALLOCATE: u64 = 8 * MESSAGE_BYTES as u64;
+const SEND_BUFFER: u64 = 16 << 10;
+
+const MAPPING: &[Mapping] = &[
+    Mapping {
+        operation: "ConnectRequest",
+        services: "a message each way that opens it and allocates, then 16 bytes of introduction",
+    },
+    Mapping { operation: "AwaitConnectIndication", services: "the same, from the other side" },
+    Mapping {
+        operation: "DataRequest",
+        services: "the whole unit into the send buffer; messages as links are free and room is allocated",
+    },
+    Mapping {
+        operation: "AwaitDataIndication",
+        services: "out of what came until the unit is there; what is read is allocated again",
+    },
+    Mapping { operation: "RPCCall", services: "the request into the send buffer, the response out of what came" },
+    Mapping { operation: "RPCAwaitCallInd, RPCReturn", services: "the same, from the other side" },
+    Mapping { operation: "StartBulkGet, StartBulkPut", services: "1 byte" },
+    Mapping { operation: "StopBulkGet, AwaitStopBulkGet", services: "none: the last unit has arrived" },
+    Mapping { operation: "StopBulkPut, AwaitStopBulkPut", services: "1 byte that confirms the arrival" },
+    Mapping { operation: "end of stream (time limit)", services: "CLS once everything is delivered" },
+    Mapping { operation: "DisconnectRequest", services: "CLS" },
+    Mapping { operation: "AwaitDisconnectIndication", services: "CLS from the peer, then the own" },
+];
+
+static TABLE: StackTable = StackTable {
+    name: "ncp",
+    summary: "the Host-Host protocol of 1972 over IMPs (NIC 8246), in virtual time",
+    files: false,
+    imps: true,
+    options: &[
+        OptionTable::new(
+            "links",
+            OptionKind::Number(1, 64),
+            "1",
+            "messages under way at once: a link has one until its RFNM; NETSPD used 4",
+        ),
+        OptionTable::new(
+            "allocate",
+            OptionKind::Bytes(1, 1 << 30),
+            "8 messages of 1003 B",
+            "bytes that a receiver allocates to its sender, and again as they are read",
+        ),
+        OptionTable::new(
+            "send_buffer",
+            OptionKind::BUFFER,
+            "16 KiB",
+            "bytes a sender may have handed over that were not delivered",
+        ),
+    ],
+    mapping: MAPPING,
+    unreported: (&["cwnd_segments", "rtt_var_s", "busy_s"], "the protocol has no congestion window and times nothing"),
+    facts: StackFacts {
+        packets: PacketContent::Stream,
+        flow_control: FlowControl::Buffers,
+        ..StackTable::RELIABLE.facts
+    },
+    ..StackTable::RELIABLE
+};
+
+/// The Host-Host protocol.
+pub(super) static STACK: Stack = Stack { table: &TABLE, pair };
+
+#[expect(clippy::unnecessary_wraps, reason = "other stacks refuse")]
+fn pair(route: Route, stack: &plan::Stack, _seed: u64, introduces: bool) -> Result<Rc<dyn Pair>> {
+    let options = Options {
+        links: stack.number("links").and_then(|links| u16::try_from(links).ok()).unwrap_or(1),
+        allocate: stack.number("allocate").unwrap_or(ALLOCATE),
+        send_buffer: stack.number("send_buffer").unwrap_or(SEND_BUFFER),
+    };
+    Ok(Rc::new(NcpPair {
+        route,
+        options,
+        introductions: Introductions::new(introduces),
+        ends: Default::default(),
+        backlog: RefCell::default(),
+        dialled: Cell::new(0),
+        seen: Cell::new(0),
+    }))
+}
+
+/// The connections of a pair, one after the other.
+#[derive(Debug)]
+struct NcpPair {
+    route: Route,
+    options: Options,
+    introductions: Introductions,
+    ends: [RefCell<Vec<Rc<End>>>; 2],
+    /// Connections that came and were not accepted yet.
+    backlog: RefCell<VecDeque<Rc<End>>>,
+    /// Connections asked for so far, and seen by the responder.
+    dialled: Cell<u32>,
+    seen: Cell<u32>,
+}
+
+impl NcpPair {
+    fn add(&self, connection: u32, side: Side, machine: Connection) -> Rc<End> {
+        let end = Rc::new(End::new(&self.route, connection, side, machine));
+        self.ends[side.index()].borrow_mut().push(Rc::clone(&end));
+        end
+    }
+
+    fn find(&self, connection: u32, side: Side) -> Option<Rc<End>> {
+        self.ends[side.index()].borrow().iter().rev().find(|end| end.connection() == connection).map(Rc::clone)
+    }
+}
+
+impl Pair for NcpPair {
+    fn route(&self) -> &Route {
+        &self.route
+    }
+
+    fn spawn(self: Rc<Self>, context: Rc<Context>, replica: u32) -> Work {
+        world::spawn(self, context, replica)
+    }
+
+    fn arrived(&self, side: Side, packet: &mut Packet<Datagram>, executor: &Rc<Executor>) {
+        let connection = packet.payload.connection;
+        if let Some(end) = self.find(connection, side) {
+            return end.arrived(&packet.payload, executor);
+        }
+        let opens = matches!(packet.payload.body(), Body::Message(message) if message.kind == Kind::Open);
+        if side == Side::Responder && opens && connection >= self.seen.get() {
+            self.seen.set(connection + 1);
+            let end = self.add(connection, side, Connection::listen(self.options, executor.now()));
+            self.backlog.borrow_mut().push_back(Rc::clone(&end));
+            end.arrived(&packet.payload, executor);
+        }
+    }
+
+    fn timer(&self, connection: u32, side: Side, executor: &Rc<Executor>) {
+        if let Some(end) = self.find(connection, side) {
+            end.rang(executor);
+        }
+    }
+
+    fn sample(&self, at: Instant, log: &Log) -> usize {
+        self.ends.iter().map(|ends| ends.borrow().iter().filter(|end| end.sample(at, log)).count()).sum()
+    }
+
+    /// Lets go of an end that is over.
+    fn forget(&self, end: Rc<dyn ConnectionEnd>) {
+        self.ends[end.side().index()].borrow_mut().retain(|known| !same(known, &end));
+    }
+}
+
+impl Connect for NcpPair {
+    type Service = Stream<Rc<End>>;
+
+    async fn connect(self: &Rc<Self>, context: &Rc<Context>) -> Result<Stream<Rc<End>>> {
+        Stream::connect(&**self, context).await
+    }
+
+    async fn accept(self: &Rc<Self>, context: &Rc<Context>, _first: bool) -> Result<Stream<Rc<End>>> {
+        Stream::accept(&**self, context).await
+    }
+}
+
+impl Streams for NcpPair {
+    type End = Rc<End>;
+
+    fn introductions(&self) -> &Introductions {
+        &self.introductions
+    }
+
+    fn dial(&self, executor: &Rc<Executor>) -> Result<Rc<End>> {
+        let connection = self.dialled.get();
+        self.dialled.set(connection + 1);
+        let end = self.add(connection, Side::Initiator, Connection::connect(self.options, executor.now()));
+        end.touch(executor);
+        Ok(end)
+    }
+
+    fn accept(&self) -> Option<Rc<End>> {
+        let mut backlog = self.backlog.borrow_mut();
+        let ready = backlog.iter().position(|end| end.state() != State::Opening)?;
+        backlog.remove(ready)
+    }
+}
