@@ -11,7 +11,7 @@ use stackline_sim::imps::{Host, Line, Node, OVERHEAD_BITS, Plan};
 use stackline_spec::{Context, Overrides};
 
 /// The network of January 1973, in the language.
-pub(super) const MAP: &str = include_str!("map.stackline");
+pub(super) const MAP: &str = include_str!("../../../../examples/arpanet.stackline");
 /// The rate of nearly all lines, bit/s.
 pub(super) const LINE: f64 = 50_000.0;
 /// Cycles a word that the message generator and the discard take (2.2.1).

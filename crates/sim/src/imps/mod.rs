@@ -22,6 +22,8 @@ use std::collections::HashMap;
 pub const OVERHEAD_BITS: u32 = 152;
 /// The same since a checksum by software was added (RFC 528).
 pub const OVERHEAD_WITH_CHECKSUM_BITS: u32 = 168;
+/// A packet is told to come this much later than it has left the place before, so that both have an order.
+const AFTER: Duration = Duration(1);
 /// Bits that precede a message at a host's interface: its leader (BBN 1822).
 const LEADER_BITS: u32 = 32;
 
@@ -432,7 +434,7 @@ impl Network {
     fn comes_to(&mut self, imp: u16, frame: &Frame) {
         if let (Some(watch), Some((id, part))) = (&mut self.watch, frame.part()) {
             // What comes again has been here since it came first.
-            watch.came.entry((imp, id, part)).or_insert(self.now);
+            watch.came.entry((imp, id, part)).or_insert(self.now + AFTER);
         }
     }
 
@@ -452,7 +454,7 @@ impl Network {
         if let Some(watch) = &mut self.watch {
             let (id, bits, place) = (message.id, message.bits_of(part), Passed::FromHost(message.from));
             watch.passages.push(Passage { id, part, bits, place, came, left: now, is_lost: false });
-            watch.came.insert((imp, id, part), now);
+            watch.came.insert((imp, id, part), now + AFTER);
         }
     }
 
