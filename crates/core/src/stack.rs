@@ -122,6 +122,8 @@ pub enum ClosedForm {
     Udp,
     /// QUIC.
     Quic,
+    /// The Host-Host protocol over IMPs.
+    Messages,
 }
 
 /// What bounds the data on its way from a sender to a receiver.
@@ -145,6 +147,8 @@ pub enum PacketsInFlight {
     Fixed(u64),
     /// As many as the option `n` says.
     OptionN,
+    /// Messages of so many bytes: one on each of as many links as the option `links` says, at least 1.
+    Links(u64),
 }
 
 /// What answers have to know of a stack; a plan carries it, so that a run can be explained elsewhere.

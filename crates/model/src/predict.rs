@@ -5,6 +5,7 @@
 mod bulk;
 mod interval;
 mod limits;
+mod messages;
 mod situation;
 mod turns;
 mod uncovered;
@@ -17,6 +18,7 @@ use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 use situation::{Load, Situation};
+use stackline_core::catalogue::ClosedForm;
 use stackline_core::network::Network;
 use stackline_core::plan::{Composer, Measurement, Part, Plan};
 
@@ -87,6 +89,9 @@ fn answer(network: Option<&Network>, measurement: &Measurement, part: &Part, loa
     let (Some(from), Some(to)) = (&part.from, &part.to) else {
         return Err("both ends need a host of the network: `from HOST to HOST`".to_string());
     };
+    if part.stack.facts.form == ClosedForm::Messages {
+        return messages::predict(network, measurement, part, &recognise(&part.procedure)?);
+    }
     let way = |a: &str, b: &str| {
         let path = Path::between(network, a, b);
         path.filter(|p| !p.hops.is_empty()).ok_or_else(|| format!("no path leads from {a} to {b} in {}", network.name))

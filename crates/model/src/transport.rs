@@ -81,7 +81,7 @@ impl Transport {
             ClosedForm::SmolTcp => smoltcp(stack),
             ClosedForm::Udp => udp(),
             ClosedForm::Quic => quic(stack),
-            ClosedForm::None => {
+            ClosedForm::None | ClosedForm::Messages => {
                 let name = &stack.name;
                 return Err(format!("the forms know nothing of the stack {name}, only of tcp, udp and quic"));
             }

@@ -9,7 +9,7 @@ use super::log::Log;
 use super::part::{LEAST_TRIP_S, Part, Work, other};
 use super::session_network;
 use crate::statistics::real;
-use stackline_core::catalogue::PacketsInFlight;
+use stackline_core::catalogue::{OptionValue, PacketsInFlight};
 use stackline_core::plan::Size;
 use stackline_core::units;
 use stackline_model::pipe;
@@ -108,13 +108,8 @@ fn offered(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
 
 /// Messages of calls that go a few packets at a time, each time a round trip.
 fn turns_of_calls(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
-    let stack = &part.plan.stack;
-    let packets = match stack.facts.in_flight? {
-        PacketsInFlight::Fixed(packets) => packets,
-        PacketsInFlight::OptionN => stack.number("n")?,
-    };
-    let (path, trip) = (part.data_path()?, part.round_trip_s()?);
-    let packet = stack.number("packet").unwrap_or_else(|| path.mtu_bytes().saturating_sub(HEADERS)).max(1);
+    let InFlight { packets, packet, .. } = in_flight(part)?;
+    let trip = part.round_trip_s()?;
     let each = |size: &Size| match size {
         Size::Bytes(bytes) => Some(bytes.div_ceil(packet).div_ceil(packets.max(1))),
         Size::Drawn(_) => None,
@@ -142,13 +137,11 @@ fn turns_of_calls(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
 
 /// One packet on its way at a time.
 fn stop_and_wait(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
-    let stack = &part.plan.stack;
-    let packets = match stack.facts.in_flight? {
-        PacketsInFlight::Fixed(packets) => packets,
-        PacketsInFlight::OptionN => stack.number("n")?,
-    };
-    let (path, trip) = (part.data_path()?, part.round_trip_s()?);
-    let packet = stack.number("packet").unwrap_or_else(|| path.mtu_bytes().saturating_sub(HEADERS));
+    if let PacketsInFlight::Links(message) = part.plan.stack.facts.in_flight? {
+        return waits_for_rfnms(context, part, message);
+    }
+    let InFlight { packets, packet } = in_flight(part)?;
+    let trip = part.round_trip_s()?;
     let window = real(packets * packet);
     let needed = part.bandwidth_delay_bytes()?;
     let lets = pipe::window_limited_bit_s(window, trip)?;
@@ -172,6 +165,58 @@ fn stop_and_wait(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let advice = format!("`window(n = {most})`, or `blast`: the path holds {most} packets");
     Some(finding.attempt_by(advice, Change::Window(part.index, most as u64)))
 }
+
+/// What may be on its way: so many packets, of so many bytes.
+struct InFlight {
+    packets: u64,
+    packet: u64,
+}
+
+fn in_flight(part: &Part<'_>) -> Option<InFlight> {
+    let stack = &part.plan.stack;
+    let of_path = || part.data_path().map(|path| path.mtu_bytes().saturating_sub(HEADERS));
+    let packets = match stack.facts.in_flight? {
+        PacketsInFlight::Fixed(packets) => packets,
+        PacketsInFlight::OptionN => stack.number("n")?,
+        PacketsInFlight::Links(_) => return None,
+    };
+    Some(InFlight { packets, packet: stack.number("packet").or_else(of_path)?.max(1) })
+}
+
+/// Links that have their one message under way: each waits for its RFNM. How long that takes, the transport measured.
+fn waits_for_rfnms(context: &Context<'_>, part: &Part<'_>, message: u64) -> Option<Finding> {
+    let links = part.plan.stack.number("links").unwrap_or(1);
+    let trips = part.records.iter().flat_map(|record| [&record.initiator, &record.responder]);
+    let trips =
+        trips.filter_map(|side| side.transport).map(|(_, stop)| stop).filter(|stop| stop.bytes_acked > Some(message));
+    let trip = trips.map(|stop| stop.rtt_s).filter(|trip| *trip > 0.0).reduce(f64::max)?;
+    let lets = pipe::window_limited_bit_s(real(links * message), trip)?;
+    let share = (1.0 - context.measurement.fullness(part)?) * part.weight;
+    let near = (0.5..2.0).contains(&(part.rate_bit_s() / lets));
+    if share < LEAST || !near {
+        return None;
+    }
+    let sentence = format!(
+        "{links} {} of {} in each round trip of {} allow {}: a link has one until its RFNM",
+        if links == 1 { "message" } else { "messages" },
+        units::size(message),
+        units::time(trip),
+        units::rate(lets)
+    );
+    let figure =
+        format!("sent at {}; the way is not full {} of the time", units::rate(part.rate_bit_s()), percent(share));
+    let finding = KIND.finding(context, share, 0.9, sentence).because(context.measurement.figure(figure));
+    if links >= MOST_MESSAGES {
+        return Some(finding.attempt(format!("nothing of the protocol: the IMPs let {MOST_MESSAGES} be under way")));
+    }
+    let more = (2 * links).min(MOST_MESSAGES);
+    let advice = format!("more messages at once: `ncp(links = {more})`");
+    let change = Change::Option(part.index, "links", OptionValue::Number(more));
+    Some(finding.attempt_by(advice, change))
+}
+
+/// Messages that IMPs let be under way from one to another (BBN 2499, 2.3).
+const MOST_MESSAGES: u64 = 4;
 
 /// More than this times the rate that a window allows is no rounding error.
 const SLACK: f64 = 1.2;

@@ -12,7 +12,9 @@ use crate::executor::{ConnectionEnd, Executor};
 use crate::trace::Log;
 use crate::world::{self, Connect, Work};
 use end::End;
-use stackline_core::catalogue::{FlowControl, Mapping, OptionKind, OptionTable, PacketContent, StackFacts, StackTable};
+use stackline_core::catalogue::{
+    ClosedForm, FlowControl, Mapping, OptionKind, OptionTable, PacketContent, PacketsInFlight, StackFacts, StackTable,
+};
 use stackline_core::plan;
 use stackline_core::program::Side;
 use stackline_core::time::Instant;
@@ -79,7 +81,9 @@ static TABLE: StackTable = StackTable {
     unreported: (&["cwnd_segments", "rtt_var_s", "busy_s"], "the protocol has no congestion window and times nothing"),
     facts: StackFacts {
         packets: PacketContent::Stream,
+        form: ClosedForm::Messages,
         flow_control: FlowControl::Buffers,
+        in_flight: Some(PacketsInFlight::Links(MESSAGE_BYTES as u64)),
         ..StackTable::RELIABLE.facts
     },
     ..StackTable::RELIABLE

@@ -1,0 +1,385 @@
+//! The Host-Host protocol over IMPs: as many messages as there are links in each round trip of a message, as far as the slowest line
+//! carries them (BBN Report 2499, 2.1.3).
+//!
+//! A message goes by the way with the fewest lines. Its first packet is stored and sent on at each IMP, the others follow it as fast
+//! as the slowest line takes them; its host gets it whole; its answer (RFNM) comes back the same way. Queues, retransmissions and
+//! changes of the way are left out.
+
+use super::situation::Values;
+use crate::messages::{PACKET_BITS, PACKET_DATA_BITS};
+use crate::prediction::{Answer, Quantity, Unit};
+use crate::real;
+use crate::recognise::Shape;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec;
+use alloc::vec::Vec;
+use stackline_core::network::{ImpMachine, Link, Network};
+use stackline_core::plan::{Count, Measurement, Part, Size};
+use stackline_core::program::{CountArgument, DelayArgument, SizeArgument};
+
+/// Bits of a packet beside its data (2.1.2), and of a message beside its data at a host's interface (BBN 1822, NIC 8246).
+const OVERHEAD_BITS: f64 = PACKET_BITS - PACKET_DATA_BITS;
+const LEADER_BITS: f64 = 32.0;
+const HEADER_BITS: f64 = 40.0;
+/// Most bytes of data of a message.
+const MESSAGE_BYTES: u64 = 1003;
+/// A command on the control link is as long.
+const COMMAND_BYTES: u64 = 10;
+/// Messages under way from one IMP to another, at most (2.3).
+const WINDOW: u32 = 4;
+/// What `allocate` is where it is not written: eight messages.
+const ALLOCATE: u64 = 8 * MESSAGE_BYTES;
+/// Cycles of an IMP for a packet: it comes and is looked at, and it is put on a line (2.1.1: 1160 together).
+const CYCLES_IN: f64 = 460.0;
+const CYCLES_OUT: f64 = 700.0;
+/// Cycles for a packet of a host and for a word of it, and for a word of a message that a host gets (table 3A).
+const CYCLES_OF_HOST: (f64, f64) = (200.0, 4.6);
+const CYCLES_TO_HOST: f64 = 29.22;
+const WORD_BITS: f64 = 16.0;
+/// Routing takes a full packet of each line each 640 ms (2.1.2).
+const ROUTING_S: f64 = 0.64;
+/// A line with so long a delay goes by satellite, and has time.
+const SATELLITE_S: f64 = 0.1;
+/// A packet without acknowledgement goes again after this, and room that nobody uses is given back after as long (history: R619).
+const AGAIN_S: f64 = 0.125;
+const KEPT_S: f64 = 0.125;
+/// How far runs lie from the form: by queues behind routing messages, and by which of several ways is taken.
+const WITHIN: f64 = 0.15;
+
+/// What lies between two hosts.
+struct Way {
+    /// Rates of the interfaces of the host that sends and of the one that receives; none takes no time.
+    interfaces: [Option<f64>; 2],
+    lines: Vec<Line>,
+    /// Seconds of a cycle of the first IMP, and of the last.
+    cycles_s: (f64, f64),
+}
+
+/// A line and the IMPs at its ends.
+#[derive(Clone, Copy)]
+struct Line {
+    bit_s: f64,
+    delay_s: f64,
+    /// Seconds of a cycle of the IMP that sends, and of the one that receives.
+    cycles_s: (f64, f64),
+}
+
+impl Line {
+    /// Seconds until a packet of so much data is at the next IMP and has been looked at. Routing is in its way now and then.
+    fn packet_s(&self, bits: f64) -> f64 {
+        let routing = PACKET_BITS / self.bit_s;
+        let waits = routing * routing / (2.0 * ROUTING_S);
+        let processors = CYCLES_OUT * self.cycles_s.0 + CYCLES_IN * self.cycles_s.1;
+        waits + (bits + OVERHEAD_BITS) / self.bit_s + self.delay_s + processors
+    }
+
+    /// Seconds from one full packet to the next: the processor looks after the line between them.
+    fn full_s(&self) -> f64 {
+        let routing = PACKET_BITS / self.bit_s / ROUTING_S;
+        let line = PACKET_BITS / self.bit_s + CYCLES_OUT * self.cycles_s.0;
+        (line / (1.0 - routing).max(0.1)).max((CYCLES_IN + CYCLES_OUT) * self.cycles_s.0.max(self.cycles_s.1))
+    }
+}
+
+/// Seconds of a cycle (2.2.1.1).
+const fn cycle_s(machine: ImpMachine) -> f64 {
+    match machine {
+        ImpMachine::H516 => 1.0e-6,
+        ImpMachine::H316 => 1.6e-6,
+        ImpMachine::Tip => 2.2e-6,
+        ImpMachine::Free => 0.0,
+    }
+}
+
+impl Way {
+    /// The way with the fewest lines; of several the one that is declared first.
+    fn between(network: &Network, from: &str, to: &str) -> Option<Self> {
+        let mut before = BTreeMap::from([(from, (from, usize::MAX))]);
+        let mut next = VecDeque::from([from]);
+        while let Some(at) = next.pop_front().filter(|at| *at != to) {
+            for (number, link) in network.links.iter().enumerate() {
+                let other = match (link.ends.0 == at, link.ends.1 == at) {
+                    (true, _) => link.ends.1.as_str(),
+                    (_, true) => link.ends.0.as_str(),
+                    _ => continue,
+                };
+                if !before.contains_key(other) {
+                    before.insert(other, (at, number));
+                    next.push_back(other);
+                }
+            }
+        }
+        let mut hops = Vec::new();
+        let mut at = to;
+        while at != from {
+            let (earlier, link) = *before.get(at)?;
+            hops.push((at, &network.links[link]));
+            at = earlier;
+        }
+        hops.reverse();
+        let cycle = |name: &str| {
+            let imp = network.switches.iter().find(|switch| switch.name == name).and_then(|switch| switch.imp.as_ref());
+            cycle_s(imp.map(|imp| imp.machine).unwrap_or_default())
+        };
+        let (first, last) = (hops.first()?, hops.last()?);
+        let imps = hops.get(..hops.len() - 1).unwrap_or_default();
+        let line = |pair: &[(&str, &Link)]| Line {
+            bit_s: pair[1].1.rate.mean_bit_s().unwrap_or(f64::INFINITY),
+            delay_s: pair[1].1.delay.seconds(),
+            cycles_s: (cycle(pair[0].0), cycle(pair[1].0)),
+        };
+        Some(Self {
+            interfaces: [first.1.rate.mean_bit_s(), last.1.rate.mean_bit_s()],
+            lines: imps.windows(2).map(line).collect(),
+            cycles_s: (cycle(first.0), imps.last().map_or(0.0, |(name, _)| cycle(name))),
+        })
+    }
+
+    /// Seconds of so many bits at an interface.
+    fn interface_s(&self, end: usize, bits: f64) -> f64 {
+        self.interfaces[end].map_or(0.0, |rate| bits / rate)
+    }
+
+    /// Seconds of a packet of so much data from line to line.
+    fn packet_s(&self, bits: f64) -> f64 {
+        self.lines.iter().map(|line| line.packet_s(bits)).sum()
+    }
+
+    /// Seconds until the first IMP has a packet of so much data of its host.
+    fn taken_s(&self, bits: f64) -> f64 {
+        let cycles = CYCLES_OF_HOST.0 + CYCLES_OF_HOST.1 * bits / WORD_BITS;
+        self.interface_s(0, bits) + cycles * self.cycles_s.0
+    }
+
+    /// Seconds until a host has a message of so many bits that is whole.
+    fn given_s(&self, bits: f64) -> f64 {
+        self.interface_s(1, LEADER_BITS + bits) + CYCLES_TO_HOST * self.cycles_s.1 * bits / WORD_BITS
+    }
+
+    /// From one full packet to the next at the slowest part of the way: a line, or the first interface.
+    fn slowest_s(&self) -> f64 {
+        self.lines.iter().map(Line::full_s).fold(self.taken_s(PACKET_DATA_BITS), f64::max)
+    }
+
+    /// Seconds from a message at its host's interface to all of it at the other host.
+    fn message_s(&self, bytes: u64) -> f64 {
+        let bits = HEADER_BITS + 8.0 * real(bytes);
+        let first = bits.min(PACKET_DATA_BITS);
+        let packets = libm::ceil(bits / PACKET_DATA_BITS).max(1.0);
+        let taken = self.interface_s(0, LEADER_BITS) + self.taken_s(first);
+        taken + self.packet_s(first) + (packets - 1.0) * self.slowest_s() + self.given_s(bits)
+    }
+
+    /// Seconds that a message waits behind the RFNM of the one that it answers, which leaves just before it on the same line.
+    fn behind_rfnm_s(&self, bytes: u64) -> f64 {
+        let first = (HEADER_BITS + 8.0 * real(bytes)).min(PACKET_DATA_BITS);
+        let taken = self.interface_s(0, LEADER_BITS) + self.taken_s(first);
+        let line = |line: &Line| (OVERHEAD_BITS / line.bit_s + CYCLES_OUT * line.cycles_s.0 - taken).max(0.0);
+        self.lines.first().map_or(0.0, line)
+    }
+
+    /// Seconds to ask for room for a message.
+    fn asks_s(&self, back: &Self) -> f64 {
+        self.packet_s(0.0) + back.packet_s(0.0)
+    }
+
+    /// Whether packets go again before their acknowledgement can be there: it waits for half a packet, and goes in another (2.1.2).
+    fn repeats(&self) -> bool {
+        let acknowledged_s = |line: &Line| 1.5 * PACKET_BITS / line.bit_s + 2.0 * line.delay_s;
+        self.lines.iter().any(|line| line.delay_s < SATELLITE_S && acknowledged_s(line) > AGAIN_S)
+    }
+
+    /// Seconds from a message to its RFNM.
+    fn round_trip_s(&self, bytes: u64, back: &Self) -> f64 {
+        self.message_s(bytes) + back.packet_s(0.0)
+    }
+
+    /// Data bits of full messages that the slowest part of the way carries, bit/s.
+    fn carries_bit_s(&self) -> f64 {
+        let message_s = 8.0 * self.slowest_s();
+        let given = self.given_s(HEADER_BITS + 8.0 * real(MESSAGE_BYTES));
+        8.0 * real(MESSAGE_BYTES) / message_s.max(given)
+    }
+}
+
+/// A part over `ncp`.
+pub(super) fn predict(
+    network: &Network,
+    measurement: &Measurement,
+    part: &Part,
+    shape: &Shape,
+) -> Result<Answer, String> {
+    let (Some(from), Some(to)) = (&part.from, &part.to) else {
+        return Err("both ends need a host of the network: `from HOST to HOST`".to_string());
+    };
+    let way = |a: &str, b: &str| {
+        Way::between(network, a, b).ok_or_else(|| format!("no path leads from {a} to {b} in {}", network.name))
+    };
+    if measurement.parts.len() > 1 || part.replicas > 1 {
+        return Err("what several of them make of one network of IMPs is in no form".to_string());
+    }
+    let ways = (way(from, to)?, way(to, from)?);
+    if ways.0.repeats() || ways.1.repeats() {
+        return Err(
+            "a line is so slow that packets go again, after 125 ms, before they can be acknowledged".to_string()
+        );
+    }
+    // Pauses that the part does not have are none.
+    let none = |waits: &[DelayArgument]| {
+        let is_none = |wait: &DelayArgument| match wait {
+            DelayArgument::Drawn(_) => false,
+            DelayArgument::Timing(index) => part.data.timings.get(*index).is_none(),
+        };
+        waits.iter().all(is_none)
+    };
+    match shape {
+        Shape::Bulk { get, count, waits, connects: false, .. } if none(waits) => {
+            let (there, back) = if *get { (&ways.1, &ways.0) } else { (&ways.0, &ways.1) };
+            bulk(part, there, back, *count)
+        }
+        Shape::Calls { calls: of, arrival, service, fresh: false }
+            if none(service)
+                && arrival.as_ref().is_none_or(|one| none(core::slice::from_ref(one)))
+                && of.len() == 1 =>
+        {
+            calls(part, &ways, of[0])
+        }
+        _ => Err("over IMPs the forms cover bulk transfers and calls that follow one another".to_string()),
+    }
+}
+
+fn size(part: &Part, argument: SizeArgument) -> Result<u64, String> {
+    let size = match argument {
+        SizeArgument::Bytes(bytes) => return Ok(bytes),
+        SizeArgument::Unit => &part.data.unit,
+        SizeArgument::Reply => &part.data.reply,
+    };
+    match size {
+        Size::Bytes(bytes) => Ok(*bytes),
+        Size::Drawn(_) => Err("sizes that are drawn are in no form over IMPs".to_string()),
+    }
+}
+
+fn links(part: &Part) -> u64 {
+    part.stack.number("links").unwrap_or(1)
+}
+
+/// A bulk transfer: the least of what messages in flight, the allocation and the slowest line allow.
+fn bulk(part: &Part, there: &Way, back: &Way, count: CountArgument) -> Result<Answer, String> {
+    let (links, trip) = (links(part), there.round_trip_s(MESSAGE_BYTES, back));
+    let under_way = links.min(u64::from(WINDOW));
+    let message_bits = 8.0 * real(MESSAGE_BYTES);
+    let allocate = part.stack.number("allocate").unwrap_or(ALLOCATE);
+    // The allocation comes back with a message of its own once half of it is read.
+    let allocated_s = trip + back.message_s(COMMAND_BYTES);
+    let limits = [
+        ("messages in flight", real(under_way) * message_bits / trip),
+        ("allocation", 8.0 * real(allocate) / allocated_s),
+        ("rate", there.carries_bit_s()),
+    ];
+    let (limit, steady) = limits.into_iter().fold(limits[0], |least, one| if one.1 < least.1 { one } else { least });
+    let unit = size(part, SizeArgument::Unit)?;
+    let bytes = match (count, part.data.count) {
+        (CountArgument::Times(times), _) | (CountArgument::Count, Count::Units(times)) => Some(times * unit),
+        (CountArgument::Count, Count::Amount(bytes)) => Some(bytes),
+        (CountArgument::Count, Count::Unlimited | Count::WholeFile) => None,
+    };
+    let mut values = Values::new();
+    values.add("round trip of a full message", trip, Unit::Seconds, "2.1.3, with interfaces and processors");
+    values.add("messages under way", real(under_way), Unit::Count, "links, at most the window of 4 (2.3)");
+    values.add(
+        "messages that would fill the way",
+        trip * there.carries_bit_s() / message_bits,
+        Unit::Count,
+        "F of 2.1.3",
+    );
+    for (name, rate) in limits {
+        values.add(name, rate, Unit::BitPerSecond, "2.1.2, 2.1.3");
+    }
+    // A byte that starts it before, the last message on its way and a byte that confirms it behind.
+    let around = there.message_s(1) + back.message_s(1) + trip - message_bits / steady;
+    let (value, moved) = match bytes {
+        Some(bytes) => {
+            let elapsed = around.max(0.0) + 8.0 * real(bytes) / steady;
+            (8.0 * real(bytes) / elapsed, Some((real(bytes), elapsed)))
+        }
+        None => (steady, None),
+    };
+    let assumptions = vec![
+        "messages take the way with the fewest lines, and meet no others".to_string(),
+        "room at the destination comes with the answer to the message before".to_string(),
+    ];
+    let interval = [value * (1.0 - WITHIN), value * (1.0 + WITHIN)];
+    Ok(Answer { quantity: Quantity::Throughput, value, interval, limit, values: values.0, assumptions, moved })
+}
+
+/// Calls that follow one another.
+fn calls(part: &Part, (there, back): &(Way, Way), sizes: (SizeArgument, SizeArgument)) -> Result<Answer, String> {
+    let (request, response) = (size(part, sizes.0)?, size(part, sizes.1)?);
+    if request.max(response) > MESSAGE_BYTES {
+        return Err(format!("calls of several messages of {MESSAGE_BYTES} B are in no form over IMPs"));
+    }
+    let asks_s = asking_s(there, back, (request, response));
+    let message_s = |way: &Way, bytes: u64| way.behind_rfnm_s(bytes) + way.message_s(bytes);
+    let value = asks_s + message_s(there, request) + message_s(back, response);
+    let delay_s: f64 = [there, back].iter().flat_map(|way| &way.lines).map(|line| line.delay_s).sum();
+    let mut values = Values::new();
+    values.add("propagation, both ways", delay_s, Unit::Seconds, "5.4 us a mile");
+    values.add("lines each way", real(there.lines.len() as u64), Unit::Count, "the way with the fewest");
+    values.add(
+        "room is asked for",
+        Some(asks_s).filter(|time| *time > 0.0),
+        Unit::Seconds,
+        "messages of several packets (2.3)",
+    );
+    values.add("response time", value, Unit::Seconds, "stored and sent on, interfaces and processors (2.1.4)");
+    let interval = [value * (1.0 - WITHIN), value * (1.0 + WITHIN)];
+    let limit = if delay_s > value / 2.0 { "propagation" } else { "round trips" };
+    let assumptions = vec!["messages take the way with the fewest lines, and meet no others".to_string()];
+    let moved = Some((real(request.saturating_add(response)), value));
+    Ok(Answer { quantity: Quantity::Response, value, interval, limit, values: values.0, assumptions, moved })
+}
+
+/// Seconds that a call spends on asking for room: for each of its messages that has several packets, once what was given with the
+/// last answer is given back. The first of them asks in any case, and asking may take so long that the next has to ask again.
+fn asking_s(there: &Way, back: &Way, (request, response): (u64, u64)) -> f64 {
+    let is_long = |bytes: u64| HEADER_BITS + 8.0 * real(bytes) > PACKET_DATA_BITS;
+    let asks = [(there, back, request), (back, there, response)]
+        .map(|(way, other, bytes)| if is_long(bytes) { way.asks_s(other) } else { 0.0 });
+    // The answer to the one message leaves with the other one, which comes later by so much.
+    let later = [
+        back.message_s(response) - back.packet_s(0.0) + asks[1],
+        there.message_s(request) - there.packet_s(0.0) + asks[0],
+    ];
+    asks.iter().zip(later).filter(|(_, later)| *later > KEPT_S).map(|(asks, _)| asks).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn way(hops: usize, bit_s: f64) -> Way {
+        let line = Line { bit_s, delay_s: 0.0, cycles_s: (0.0, 0.0) };
+        Way { interfaces: [None; 2], lines: vec![line; hops], cycles_s: (0.0, 0.0) }
+    }
+
+    #[test]
+    fn without_interfaces_and_processors_it_is_the_form_of_table_1() {
+        // F messages for a full path: the round trip over the time of a message on a line. RFNMs and routing cost a little.
+        for (hops, needed) in [(1, 1.0), (8, 1.875)] {
+            let way = way(hops, 50_000.0);
+            let trip = way.round_trip_s(MESSAGE_BYTES, &way);
+            let in_flight = trip / (8.0 * PACKET_BITS / 50_000.0);
+            assert!((in_flight - needed).abs() < 0.2, "{hops}: {in_flight}");
+        }
+    }
+
+    #[test]
+    fn a_full_line_carries_what_is_useful_of_it() {
+        // 40 kbit/s of 50 (2.1.2).
+        let carries = way(3, 50_000.0).carries_bit_s();
+        assert!((40_000.0..42_000.0).contains(&carries), "{carries}");
+    }
+}
