@@ -10,6 +10,7 @@
 //! | [`summary`] | what a summary holds |
 //! | [`summarise`](mod@summarise) | records to summaries |
 //! | [`flags`] | what one has to know before believing the figures |
+//! | [`imps`] | what IMPs reported to the Network Control Center |
 //! | [`interval`] | when `until` is reached |
 //! | [`compare`](mod@compare) | one run against another |
 //! | [`compare_segments`](mod@compare_segments) | one trace against another |
@@ -48,6 +49,7 @@ mod fairness;
 pub mod findings;
 pub mod flags;
 mod groups;
+pub mod imps;
 pub mod interval;
 pub mod lifeline_statistics;
 pub mod lifelines;

@@ -344,7 +344,7 @@ impl Capabilities {
             return Err(Error::input(format!("the {world} world has no network `{name}`")).hint(hint));
         }
         if network.has_imps() && !self.imps {
-            let message = format!("the network `{name}` is one of IMPs, which an {world} network cannot have");
+            let message = format!("the network `{name}` is one of IMPs, which the {world} world does not have");
             return Err(Error::input(message).hint("`in simulated` (or `--in simulated`) has them, `over ncp`"));
         }
         let hosts = network.hosts.len();

@@ -32,18 +32,45 @@ svg{--paper:#fff;--ink:#1f2933;--soft:#52606d;--line:#8795a1;--host:#e6f0fa;--ed
 .paper{fill:var(--paper)}text{font:11px system-ui,sans-serif;fill:var(--ink);text-anchor:middle}\
 .name{font-size:13px;font-weight:600}.head{font-size:14px;font-weight:600;text-anchor:start}.soft{fill:var(--soft)}\
 .host rect{fill:var(--host);stroke:var(--edge)}.switch rect{fill:var(--switch)}.switch text{fill:var(--on)}\
-.line{stroke:var(--line);fill:none}.arrow{fill:var(--line)}\
+.line{stroke:var(--line);fill:none}.busy1{stroke:#4c9a6a}.busy2{stroke:#c9a227}.busy3{stroke:#e07b39}\
+.busy4{stroke:#c92a2a}.down{stroke-dasharray:6 5}.arrow{fill:var(--line)}\
 .link text{paint-order:stroke;stroke:var(--paper);stroke-width:4px;stroke-linejoin:round}";
+
+/// How busy a link was, a share of the time: from its first end, and to it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LinkUse {
+    /// From its first end.
+    pub there: f64,
+    /// To it.
+    pub back: f64,
+    /// Whether it was never used.
+    pub is_down: bool,
+}
 
 /// The network as SVG; `None` when it has more nodes than [`MOST_NODES`].
 #[must_use]
 pub fn drawing(network: &Network) -> Option<String> {
+    drawing_in_use(network, &[])
+}
+
+/// The same with how busy its links were, as far as it is known, in their order: a line is the redder the busier its busier direction
+/// was, and says how busy that was in place of its delay.
+#[must_use]
+pub fn drawing_in_use(network: &Network, uses: &[Option<LinkUse>]) -> Option<String> {
     if network.hosts.len() + network.switches.len() > MOST_NODES {
         return None;
     }
-    let scene = Scene::of(network);
+    let mut scene = Scene::of(network);
+    for line in &mut scene.lines {
+        if let (Some(Some(used)), Some(link)) = (uses.get(line.number), network.links.get(line.number)) {
+            line.is_used(link, *used);
+        }
+    }
     Some(scene.svg(network))
 }
+
+/// From which share on a line is of the next colour.
+const BUSY: [f64; 4] = [0.1, 0.3, 0.6, 0.9];
 
 /// A node as it is drawn.
 struct Node {
@@ -69,6 +96,9 @@ fn text_width(text: &str, character: f64) -> f64 {
 
 /// A link as it is drawn.
 struct Line {
+    /// Which of the network's.
+    number: usize,
+    class: String,
     ends: (usize, usize),
     above: String,
     below: String,
@@ -210,17 +240,19 @@ fn lines(network: &Network) -> Vec<Line> {
     let nodes: BTreeMap<&String, usize> = names.zip(0..).collect();
     let ends = |link: &Link| nodes.get(&link.ends.0).copied().zip(nodes.get(&link.ends.1).copied());
     // What joins a node to itself or to nothing cannot be drawn; no checked network has it.
-    let drawn = network.links.iter().filter_map(|link| ends(link).filter(|(a, b)| a != b).map(|ends| (link, ends)));
-    let drawn: Vec<(&Link, (usize, usize))> = drawn.collect();
+    let numbered = network.links.iter().enumerate();
+    let drawn = numbered.filter_map(|link| ends(link.1).filter(|(a, b)| a != b).map(|ends| (link, ends)));
+    let drawn: Vec<((usize, &Link), (usize, usize))> = drawn.collect();
     let mut joining: BTreeMap<(usize, usize), (usize, usize)> = BTreeMap::new();
     drawn.iter().for_each(|(_, (a, b))| joining.entry((*a.min(b), *a.max(b))).or_default().1 += 1);
     let rates: Vec<f64> = network.links.iter().filter_map(|link| facts::mean_rate(&link.rate)).collect();
-    let line = |(link, ends): &(&Link, (usize, usize))| {
+    let line = |((number, link), ends): &((usize, &Link), (usize, usize))| {
         let (done, all) = joining.entry((ends.0.min(ends.1), ends.0.max(ends.1))).or_default();
         #[expect(clippy::cast_precision_loss, reason = "few links")]
         let beside = (*done as f64 - (*all as f64 - 1.0) / 2.0) * BESIDE;
         *done += 1;
-        Line::new(link, *ends, network, thickness(link, &rates), if ends.0 < ends.1 { beside } else { -beside })
+        let beside = if ends.0 < ends.1 { beside } else { -beside };
+        Line { number: *number, ..Line::new(link, *ends, network, thickness(link, &rates), beside) }
     };
     drawn.iter().map(line).collect()
 }
@@ -265,7 +297,23 @@ impl Line {
         let label = Shape { middle: Point::default(), half, angle: 0.0 };
         let (from, bend, to) = (Point::default(), Point::default(), Point::default());
         let (one_way, title) = (link.one_way, said.join(", "));
-        Self { ends, above, below, title, one_way, thickness, beside, label, from, bend, to }
+        let (number, class) = (0, "line".to_owned());
+        Self { number, class, ends, above, below, title, one_way, thickness, beside, label, from, bend, to }
+    }
+
+    /// Shows how busy it was.
+    fn is_used(&mut self, link: &Link, used: LinkUse) {
+        let busier = used.there.max(used.back);
+        let level = BUSY.iter().filter(|from| busier >= **from).count();
+        self.class = if used.is_down { "line down".to_owned() } else { format!("line busy{level}") };
+        self.below = if used.is_down { "down".to_owned() } else { format!("{:.0} %", 100.0 * busier) };
+        let (first, second) = &link.ends;
+        self.title = format!(
+            "{first}>{second} {:.1} % busy, {second}>{first} {:.1} %; {}",
+            100.0 * used.there,
+            100.0 * used.back,
+            self.title
+        );
     }
 
     /// From the edge of the one box to that of the other, straight or in a bow.
@@ -320,10 +368,11 @@ impl Line {
         // Writing to a String cannot fail.
         let _ = writeln!(
             out,
-            "<g class=\"link\"><title>{}</title><path class=\"line\" d=\"M{:.1} {:.1}Q{:.1} {:.1} {:.1} {:.1}\" \
+            "<g class=\"link\"><title>{}</title><path class=\"{}\" d=\"M{:.1} {:.1}Q{:.1} {:.1} {:.1} {:.1}\" \
              stroke-width=\"{:.1}\"/>{}<g transform=\"translate({:.1} {:.1}) rotate({degrees:.1})\">\
              <text y=\"-5\">{}</text><text class=\"soft\" y=\"14\">{}</text></g></g>",
             escaped(&self.title),
+            self.class,
             from.x,
             from.y,
             self.bend.x,

@@ -15,6 +15,7 @@
 //! | [`plan`](mod@plan) | what exactly will be done |
 //! | [`chart`](mod@chart) | curves over two axes as a picture |
 //! | [`drawing`](mod@drawing) | a network as a picture |
+//! | [`ncc`](mod@ncc) | what IMPs and lines did, as the Network Control Center had it |
 //! | [`picture`](mod@picture) | lifelines as SVG and PNG, for papers |
 //! | [`monitored`](mod@monitored) | what monitors saw over time, as a chart |
 //! | [`page`](mod@page) | a whole run as one file for a browser |
@@ -34,6 +35,7 @@ mod grid;
 pub mod json;
 pub mod lifelines;
 pub mod monitored;
+pub mod ncc;
 mod notes;
 pub mod page;
 pub mod paper;
@@ -51,11 +53,12 @@ pub use chart::{Chart, chart};
 pub use comparison::{comparison, comparison_json, segment_comparison, segment_comparison_json};
 pub use connections::{connections, connections_json};
 pub use csv::csv;
-pub use drawing::drawing;
+pub use drawing::{LinkUse, drawing, drawing_in_use};
 pub use figure::Percentile;
 pub use findings::{findings, findings_json, first_finding, wrapped};
 pub use json::{Header, json};
 pub use lifelines::{lifelines, lifelines_gnuplot, lifelines_json};
+pub use ncc::{ncc, ncc_json};
 pub use notes::{Note, Weight};
 pub use page::page;
 pub use paper::{paper, paper_json};

@@ -2,7 +2,7 @@
 
 use crate::datagram::Datagram;
 use crate::digest::Digest;
-use crate::host_messages::HostMessages;
+use crate::host_messages::{HostMessages, Report};
 use stackline_core::network as plan;
 use stackline_core::random::Seed;
 use stackline_core::time::Instant;
@@ -73,6 +73,18 @@ impl<T: Tap<Datagram>> Carrier<T> {
     pub(crate) fn processors(&self, at: Instant) -> impl Iterator<Item = (Node, u64)> {
         let network = if let Self::Network(network) = self { Some(network) } else { None };
         network.into_iter().flat_map(move |network| network.processors(at))
+    }
+
+    /// IMPs report how they are from now on, where there are any.
+    pub(crate) fn report(&mut self) {
+        if let Self::Imps(imps) = self {
+            imps.report();
+        }
+    }
+
+    /// What they have reported since this was asked last.
+    pub(crate) fn reports(&mut self) -> Vec<(Instant, Vec<Report>)> {
+        if let Self::Imps(imps) = self { imps.reports() } else { Vec::new() }
     }
 
     pub(crate) fn tap(&mut self) -> &mut Digest<T> {

@@ -8,6 +8,7 @@ use crate::context::Context;
 use crate::datagram::Datagram;
 use crate::error::{Error, Result};
 use crate::executor::{Executor, Timer};
+use crate::imp_log::ImpLog;
 use crate::job::Job;
 use crate::phase;
 use crate::records;
@@ -64,6 +65,7 @@ pub(crate) struct Engine<'s, T: Tap<Datagram>> {
     scene: &'s Scene<'s>,
     executor: Rc<Executor>,
     carrier: Carrier<T>,
+    imp_log: ImpLog,
     clocks: Vec<Rc<HostClock>>,
     /// Two a part: initiators, responders.
     jobs: Vec<Rc<Job>>,
@@ -88,10 +90,15 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     pub(crate) fn new(scene: &'s Scene<'s>, tap: T, trace: Option<Trace>) -> Result<Self> {
         let clocks: Vec<_> = scene.network.hosts.iter().map(|host| Rc::new(HostClock::new(&host.clock))).collect();
         let log = trace.map(|trace| Rc::new(Log::new(trace, clocks.clone())));
+        let mut carrier = Carrier::new(scene.network, scene.seed.child("network"), tap);
+        if log.is_some() {
+            carrier.report();
+        }
         Ok(Self {
             scene,
             executor: Executor::new(log),
-            carrier: Carrier::new(scene.network, scene.seed.child("network"), tap),
+            carrier,
+            imp_log: ImpLog::default(),
             clocks,
             jobs: Vec::new(),
             pairs: Vec::new(),
@@ -160,6 +167,9 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     fn come_to(&mut self, at: Instant) -> Result<()> {
         if let Some(log) = &self.executor.log {
             self.sample(log, at);
+            for (at, reports) in self.carrier.reports() {
+                self.imp_log.put(log, self.scene.network, at, reports);
+            }
         }
         self.events += 1;
         self.steps = if at > self.executor.now() { 0 } else { self.steps + 1 };

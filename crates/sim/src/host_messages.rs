@@ -11,7 +11,9 @@ use stackline_core::network as language;
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
 use stackline_net::{Counters, Delivery, NetworkEvent, Node, Packet, Path, Place, Port, Reason, Tap};
-use stackline_proto::imp::{Address, Message};
+use stackline_proto::imp::line::{Line, LineCounts};
+use stackline_proto::imp::machine::Counts;
+use stackline_proto::imp::{Address, Imp, Message};
 use stackline_proto::ncp::{HEADER_BITS, MESSAGE_BYTES};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -36,6 +38,43 @@ pub(crate) struct HostMessages<T> {
     interfaces: BTreeMap<Address, Port>,
     counters: Vec<Counters>,
     out: VecDeque<Delivery<Datagram>>,
+    /// What IMPs report, where that is wanted, and when they do so next.
+    reports: Option<Reports>,
+}
+
+/// How often IMPs report to the Network Control Center: each 52 s in their time; here as often as a short run can use.
+const REPORT_EVERY: Duration = Duration(1_000_000_000);
+
+#[derive(Debug)]
+struct Reports {
+    next: Instant,
+    made: Vec<(Instant, Vec<Report>)>,
+}
+
+/// What an IMP reports of itself: counts since the network began, and how it is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Report {
+    /// What it did.
+    pub(crate) counts: Counts,
+    /// How long its processor worked.
+    pub(crate) busy: Duration,
+    /// Buffers to put messages together: free, promised, all; packets on their way through.
+    pub(crate) buffers: (u32, u32, u32, u32),
+    /// Its lines.
+    pub(crate) lines: Vec<LineReport>,
+}
+
+/// What it reports of a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LineReport {
+    /// Its port.
+    pub(crate) port: u32,
+    /// Whether it is used.
+    pub(crate) is_up: bool,
+    /// What it did.
+    pub(crate) counts: LineCounts,
+    /// How long something was on it.
+    pub(crate) busy: Duration,
 }
 
 impl<T: Tap<Datagram>> HostMessages<T> {
@@ -71,13 +110,55 @@ impl<T: Tap<Datagram>> HostMessages<T> {
             lines,
             interfaces,
             out: VecDeque::new(),
+            reports: None,
+        }
+    }
+
+    /// IMPs report from now on.
+    pub(crate) fn report(&mut self) {
+        self.reports = Some(Reports { next: Instant(0) + REPORT_EVERY, made: vec![(Instant(0), self.state())] });
+    }
+
+    /// What they have reported since this was asked last, each time all of them in their order.
+    pub(crate) fn reports(&mut self) -> Vec<(Instant, Vec<Report>)> {
+        self.reports.as_mut().map(|reports| std::mem::take(&mut reports.made)).unwrap_or_default()
+    }
+
+    /// How the IMPs are now.
+    fn state(&self) -> Vec<Report> {
+        let busy: Vec<Duration> = self.imps.lines().map(|(busy, _)| busy).collect();
+        let imp = |(number, imp): (usize, &Imp)| {
+            let line = |(at, line): (usize, &Line)| {
+                let direction = self.imps.direction(number, at)?;
+                let port = self.lines.get(direction)?.0;
+                Some(LineReport { port, is_up: imp.is_up(at), counts: line.counts, busy: *busy.get(direction)? })
+            };
+            let lines = imp.lines().iter().enumerate().filter_map(line).collect();
+            Report { counts: imp.counts, busy: imp.busy(), buffers: imp.buffers(), lines }
+        };
+        self.imps.imps().iter().enumerate().map(imp).collect()
+    }
+
+    /// What happens next among IMPs and hosts, not after `until`; reports are made on the way.
+    fn next(&mut self, until: Instant) -> Option<(Instant, Address, News)> {
+        loop {
+            let report = self.reports.as_ref().map(|reports| reports.next).filter(|next| *next <= until);
+            if let Some(news) = self.imps.poll(report.unwrap_or(until) + BEFORE) {
+                return Some(news);
+            }
+            let at = report?;
+            let state = self.state();
+            if let Some(reports) = &mut self.reports {
+                reports.made.push((at, state));
+                reports.next = at + REPORT_EVERY;
+            }
         }
     }
 
     /// A host hands a message over; its interface takes it when those before it were read.
     pub(crate) fn handle(&mut self, now: Instant, mut packet: Packet<Datagram>) {
         // What was left alone is made good: nothing of a host happens in it.
-        while let Some((at, address, news)) = self.imps.poll(now + BEFORE) {
+        while let Some((at, address, news)) = self.next(now) {
             self.learns(at, address, news);
         }
         self.numbered += 1;
@@ -110,7 +191,7 @@ impl<T: Tap<Datagram>> HostMessages<T> {
             if self.packets.is_empty() {
                 return None;
             }
-            let (at, address, news) = self.imps.poll(until + BEFORE)?;
+            let (at, address, news) = self.next(until)?;
             self.learns(at, address, news);
         }
     }

@@ -11,6 +11,7 @@
 //! | `engine` | the loop: the network's next delivery, the next timer, which endpoint is polled; how a run goes on |
 //! | `carrier` | what carries packets: links and switches, or IMPs |
 //! | `host_messages` | packets as messages over IMPs |
+//! | `imp_log` | what IMPs report of themselves, as events |
 //! | [`messages`] | connections of an application that is no endpoint: whole messages, timers |
 //! | [`imps`] | networks of IMPs, and what their hosts send |
 //! | `executor` | what endpoints share: the virtual time, timers, packets to send |
@@ -31,6 +32,7 @@ mod engine;
 mod error;
 mod executor;
 mod host_messages;
+mod imp_log;
 pub mod imps;
 mod job;
 pub mod messages;

@@ -45,7 +45,7 @@ pub struct Trace {
     pub flows: Vec<u32>,
     /// What a right clock reads at the run's beginning, ns.
     pub zero_ns: u64,
-    /// Takes the events; its hosts are the network's, in their order.
+    /// Takes the events; its hosts are the network's, in their order, and behind them its IMPs.
     pub tapes: EventLogs,
 }
 

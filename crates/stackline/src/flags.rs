@@ -155,6 +155,11 @@ pub(crate) enum Command {
     Compare(Compare),
     /// Report what limits a run, with confidence, evidence, and what to try
     Diagnose(Diagnose),
+    /// Show what the IMPs of a run reported: packets, processors, lines; a map of how busy lines were
+    #[command(
+        after_help = "Example:  stackline run --trace examples/arpanet.stackline && stackline ncc last --svg map.svg"
+    )]
+    Ncc(Ncc),
     /// Make a run out of logs of events, or add them to one
     #[command(after_help = AFTER_IMPORT)]
     Import(Import),
@@ -368,6 +373,18 @@ pub(crate) struct Diagnose {
     /// Take a minute, and not two seconds, to simulate what each piece of advice is worth
     #[arg(long)]
     pub(crate) simulate: bool,
+    /// Print JSON on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Ncc {
+    /// A run across IMPs with events: a directory, or its name under the runs directory
+    pub(crate) run: PathBuf,
+    /// Draw the network with how busy its lines were into a file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
     /// Print JSON on stdout
     #[arg(long)]
     pub(crate) json: bool,

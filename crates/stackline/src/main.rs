@@ -18,6 +18,7 @@ mod keywords;
 mod lifelines;
 mod loaded;
 mod manual;
+mod ncc;
 mod net;
 mod output;
 mod predict;
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
         Command::Agent(flags) => agent::agent(&flags),
         Command::Compare(flags) => compare::compare(&flags),
         Command::Diagnose(flags) => diagnose::diagnose(&flags),
+        Command::Ncc(flags) => ncc::ncc(&flags),
         Command::Import(flags) => import::import(&flags),
         Command::Export(flags) => export::export(&flags),
         Command::Lifelines(flags) => lifelines::lifelines(&flags),

@@ -46,7 +46,9 @@ impl<'p> Simulated<'p> {
 
     /// Where the events of endpoints and protocol machines go.
     fn trace(&self, network: &Network, tracing: &Tracing) -> Trace {
-        let hosts = network.hosts.iter().map(|host| host.name.clone());
+        // IMPs report too.
+        let imps = network.switches.iter().filter(|switch| switch.imp.is_some()).map(|switch| switch.name.clone());
+        let hosts = network.hosts.iter().map(|host| host.name.clone()).chain(imps);
         let tapes = EventLogs::new(hosts, spooled(&self.traces.directory));
         Trace { flows: tracing.flows.clone(), zero_ns: zero(network, tracing), tapes }
     }

@@ -292,6 +292,12 @@ impl Network {
         self.now
     }
 
+    /// Which direction of all a line of an IMP is, as [`Network::lines`] counts them.
+    #[must_use]
+    pub fn direction(&self, imp: usize, line: usize) -> Option<usize> {
+        self.out.get(imp)?.get(line).copied()
+    }
+
     /// When something happens next.
     #[must_use]
     pub fn next(&self) -> Option<Instant> {

@@ -36,7 +36,8 @@ pub(crate) const STACKS: &[StackTable] = &[
 
 /// A world that can do everything that any world can.
 const fn world(world: World, networks: bool) -> Available<'static> {
-    let can = Capabilities { world, networks, ..Capabilities::EVERYTHING };
+    let imps = matches!(world, World::Simulated);
+    let can = Capabilities { world, networks, imps, ..Capabilities::EVERYTHING };
     Available { can, stacks: STACKS }
 }
 
@@ -44,7 +45,8 @@ const WORLDS: &[Available<'_>] =
     &[world(World::Live, false), world(World::Emulated, true), world(World::Simulated, true)];
 
 /// Stacks of the examples that the other tests leave out.
-const TRANSFERS: [StackTable; 3] = [
+const TRANSFERS: [StackTable; 4] = [
+    StackTable { imps: true, ..stack("ncp", &[option("links", OptionKind::Number(1, 64))]) },
     stack("saw", &[option("packet", OptionKind::BUFFER)]),
     stack("window", &[option("packet", OptionKind::BUFFER)]),
     stack(

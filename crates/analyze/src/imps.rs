@@ -1,0 +1,151 @@
+//! What the IMPs of a run reported to the Network Control Center, summed up: each of them, and each direction of each line.
+
+use stackline_events::{Table, Value};
+use std::collections::BTreeMap;
+
+/// What was reported.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reports {
+    /// By name.
+    pub imps: BTreeMap<String, Imp>,
+    /// By the name of their port: `BBN>Harvard` is the way from the one to the other.
+    pub lines: BTreeMap<String, Line>,
+}
+
+/// An IMP.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Imp {
+    /// What its reports are of, s.
+    pub seconds: f64,
+    /// Packets that it passed on, or that began or ended there.
+    pub packets: u64,
+    /// Messages of its hosts, sent and received.
+    pub messages: (u64, u64),
+    /// Packets for IMPs that cannot be reached.
+    pub unreachable: u64,
+    /// How much its processor worked, a share: on average, and in the busiest report.
+    pub busy: (f64, f64),
+    /// Packets on their way through it, at most.
+    pub through: u64,
+    /// Buffers to put messages together: the fewest that were free, and all.
+    pub reassembly: (u64, u64),
+}
+
+/// A direction of a line.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Line {
+    /// What its reports are of, s.
+    pub seconds: f64,
+    /// How long it was used.
+    pub up_seconds: f64,
+    /// How often it went down.
+    pub downs: u64,
+    /// How long something was on it, a share: on average, and in the busiest report.
+    pub busy: (f64, f64),
+    /// Packets, with those that went again.
+    pub packets: u64,
+    /// Their data, bits.
+    pub bits: u64,
+    /// Packets that went again.
+    pub again: u64,
+    /// Packets that came and were refused, or were there already.
+    pub refused: u64,
+    /// See `refused`.
+    pub duplicates: u64,
+}
+
+impl Line {
+    /// bit/s of data.
+    #[must_use]
+    pub fn bit_s(&self) -> f64 {
+        if self.seconds > 0.0 { self.bits as f64 / self.seconds } else { 0.0 }
+    }
+}
+
+/// Adds up what is reported in a table of events.
+#[must_use]
+pub fn reports(events: &Table) -> Reports {
+    let mut all = Reports::default();
+    for row in 0..events.len() {
+        match events.keyword(row) {
+            "IMP_REPORT" => all.imps.entry(events.host(row).to_owned()).or_default().add(events, row),
+            "IMP_LINE" => {
+                if let Value::Text(port) = events.value(row, 1) {
+                    all.lines.entry(port.to_owned()).or_default().add(events, row);
+                }
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+/// A field as a count.
+fn count(events: &Table, row: usize, field: usize) -> u64 {
+    events.number(row, field).and_then(|number| u64::try_from(number).ok()).unwrap_or(0)
+}
+
+/// A mean over time with more of it, and the greatest.
+fn mean((mean, most): (f64, f64), seconds: f64, share: f64, more: f64) -> (f64, f64) {
+    let all = seconds + more;
+    (if all > 0.0 { (mean * seconds + share * more) / all } else { 0.0 }, most.max(share))
+}
+
+impl Imp {
+    fn add(&mut self, events: &Table, row: usize) {
+        let field = |field| count(events, row, field);
+        let more = field(0) as f64 / 1e9;
+        self.busy = mean(self.busy, self.seconds, field(5) as f64 / 1e6, more);
+        let (free, all) = (field(6), field(8));
+        let fewest = if self.seconds > 0.0 { self.reassembly.0.min(free) } else { free };
+        self.reassembly = (fewest, self.reassembly.1.max(all));
+        self.seconds += more;
+        self.packets += field(1);
+        self.messages.0 += field(2);
+        self.messages.1 += field(3);
+        self.unreachable += field(4);
+        self.through = self.through.max(field(9));
+    }
+}
+
+impl Line {
+    fn add(&mut self, events: &Table, row: usize) {
+        let field = |field| count(events, row, field);
+        let more = field(0) as f64 / 1e9;
+        let share = if more > 0.0 { field(3) as f64 / 1e9 / more } else { 0.0 };
+        self.busy = mean(self.busy, self.seconds, share.min(1.0), more);
+        self.seconds += more;
+        self.up_seconds += if field(2) > 0 { more } else { 0.0 };
+        self.packets += field(4);
+        self.bits += field(5);
+        self.again += field(6);
+        self.refused += field(7);
+        self.duplicates += field(8);
+        self.downs += field(9);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: i64 = 1_000_000_000;
+
+    #[test]
+    fn reports_add_up() {
+        let mut events = Table::default();
+        for (cpu, free, packets) in [(100_000, 24, 10), (300_000, 16, 30)] {
+            let values = [SECOND, packets, 1, 2, 0, cpu, free, 8, 24, 5].map(Value::from);
+            events.push("IMP_REPORT", "BBN", 0, &values);
+            let mut line = [SECOND, 0, 1, SECOND / 4, packets, 1000 * packets, 1, 0, 0, 0].map(Value::from);
+            line[1] = Value::Text("BBN>MIT");
+            events.push("IMP_LINE", "BBN", 0, &line);
+        }
+        let reports = reports(&events);
+        let bbn = reports.imps["BBN"];
+        assert_eq!((bbn.seconds, bbn.packets, bbn.messages, bbn.reassembly), (2.0, 40, (2, 4), (16, 24)));
+        assert!((bbn.busy.0 - 0.2).abs() < 1e-9 && (bbn.busy.1 - 0.3).abs() < 1e-9);
+        let line = reports.lines["BBN>MIT"];
+        assert_eq!((line.up_seconds, line.busy, line.again, line.bit_s()), (2.0, (0.25, 0.25), 2, 20_000.0));
+    }
+}

@@ -1,0 +1,149 @@
+//! The table of a Network Control Center: what each IMP and each line did, and what is out of the ordinary; the same as JSON.
+
+use crate::grid::{Align, line, widths};
+use serde_json::{Value, json};
+use stackline_analyze::imps::{Imp, Line, Reports};
+use stackline_core::units;
+
+/// Packets that went again are out of the ordinary above this share.
+const AGAIN: f64 = 0.05;
+/// A line or a processor that is busy for longer is full.
+const FULL: f64 = 0.9;
+
+/// The table as text: lines that carried data, the busiest first.
+#[must_use]
+pub fn ncc(reports: &Reports) -> String {
+    let seconds = reports.imps.values().map(|imp| imp.seconds).fold(0.0, f64::max);
+    let mut out = format!(
+        "{} IMPs and {} directions of lines, reports of {}\n\n",
+        reports.imps.len(),
+        reports.lines.len(),
+        units::time(seconds)
+    );
+    out += &imps(reports);
+    out.push('\n');
+    out += &lines(reports);
+    let found = anomalies(reports);
+    out.push('\n');
+    if found.is_empty() {
+        out += "nothing out of the ordinary\n";
+    }
+    found.iter().for_each(|one| out += &format!("! {one}\n"));
+    out
+}
+
+fn table(head: &[&str], align: &[Align], rows: Vec<Vec<String>>) -> String {
+    let mut all = vec![head.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>()];
+    all.extend(rows);
+    let widths = widths(&all);
+    all.iter().map(|row| line(row, &widths, align).trim_end().to_owned() + "\n").collect()
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+fn imps(reports: &Reports) -> String {
+    let mut imps: Vec<(&String, &Imp)> = reports.imps.iter().collect();
+    imps.sort_by(|a, b| b.1.packets.cmp(&a.1.packets).then(a.0.cmp(b.0)));
+    let idle = imps.iter().filter(|(_, imp)| imp.packets == 0).count();
+    imps.retain(|(_, imp)| imp.packets > 0);
+    let row = |(name, imp): (&String, &Imp)| {
+        vec![
+            name.clone(),
+            format!("{:.1}", imp.packets as f64 / imp.seconds.max(1e-9)),
+            imp.messages.0.to_string(),
+            imp.messages.1.to_string(),
+            percent(imp.busy.0),
+            percent(imp.busy.1),
+            imp.through.to_string(),
+            format!("{} of {}", imp.reassembly.0, imp.reassembly.1),
+        ]
+    };
+    let head = ["IMP", "packets/s", "sent", "received", "CPU", "most", "through", "reassembly free"];
+    let align =
+        [Align::Left, Align::Right, Align::Right, Align::Right, Align::Right, Align::Right, Align::Right, Align::Right];
+    let mut out = table(&head, &align, imps.into_iter().map(row).collect());
+    if idle > 0 {
+        out += &format!("and {idle} without a packet of a host\n");
+    }
+    out
+}
+
+fn lines(reports: &Reports) -> String {
+    let mut lines: Vec<(&String, &Line)> = reports.lines.iter().filter(|(_, line)| line.bits > 0).collect();
+    lines.sort_by(|a, b| b.1.busy.0.total_cmp(&a.1.busy.0).then(a.0.cmp(b.0)));
+    let row = |(name, line): (&String, &Line)| {
+        vec![
+            name.clone(),
+            percent(line.busy.0),
+            percent(line.busy.1),
+            units::rate(line.bit_s()),
+            line.packets.to_string(),
+            line.again.to_string(),
+            line.refused.to_string(),
+            line.downs.to_string(),
+        ]
+    };
+    let head = ["line", "busy", "most", "data", "packets", "again", "refused", "downs"];
+    let align =
+        [Align::Left, Align::Right, Align::Right, Align::Right, Align::Right, Align::Right, Align::Right, Align::Right];
+    table(&head, &align, lines.into_iter().map(row).collect())
+}
+
+/// What is out of the ordinary, a sentence each.
+fn anomalies(reports: &Reports) -> Vec<String> {
+    let mut found = Vec::new();
+    for (name, imp) in &reports.imps {
+        found.extend(
+            (imp.unreachable > 0)
+                .then(|| format!("{name} had {} packets for IMPs that cannot be reached", imp.unreachable)),
+        );
+        found.extend(
+            (imp.busy.1 > FULL)
+                .then(|| format!("the processor of {name} was busy {} of a report", percent(imp.busy.1))),
+        );
+        let is_short = imp.reassembly.1 > 0 && imp.reassembly.0 == 0;
+        found.extend(is_short.then(|| format!("{name} had no buffer left to put messages together")));
+    }
+    for (name, line) in &reports.lines {
+        found.extend((line.downs > 0).then(|| {
+            format!(
+                "{name} went down {} times and was up {} of {}",
+                line.downs,
+                units::time(line.up_seconds),
+                units::time(line.seconds)
+            )
+        }));
+        let again = line.again as f64 / (line.packets.max(1)) as f64;
+        found.extend((again > AGAIN).then(|| format!("{} of the packets over {name} went again", percent(again))));
+        found.extend(
+            (line.busy.1 > FULL).then(|| format!("{name} was full: busy {} of a report", percent(line.busy.1))),
+        );
+    }
+    found
+}
+
+/// The same as JSON: times in s, shares from 0 to 1.
+#[must_use]
+pub fn ncc_json(reports: &Reports) -> Value {
+    let imp = |(name, imp): (&String, &Imp)| {
+        json!({
+            "name": name, "seconds": imp.seconds, "packets": imp.packets, "messages_sent": imp.messages.0,
+            "messages_received": imp.messages.1, "unreachable": imp.unreachable, "cpu": imp.busy.0, "cpu_most": imp.busy.1,
+            "through_most": imp.through, "reassembly_free_least": imp.reassembly.0, "reassembly": imp.reassembly.1,
+        })
+    };
+    let line = |(name, line): (&String, &Line)| {
+        json!({
+            "port": name, "seconds": line.seconds, "up_seconds": line.up_seconds, "downs": line.downs, "busy": line.busy.0,
+            "busy_most": line.busy.1, "data_bit_s": line.bit_s(), "packets": line.packets, "again": line.again,
+            "refused": line.refused, "duplicates": line.duplicates,
+        })
+    };
+    json!({
+        "imps": reports.imps.iter().map(imp).collect::<Vec<_>>(),
+        "lines": reports.lines.iter().map(line).collect::<Vec<_>>(),
+        "anomalies": anomalies(reports),
+    })
+}

@@ -1,0 +1,78 @@
+//! What IMPs report of themselves as events of a trace: what each did since its last report, and how it is.
+
+use crate::host_messages::{LineReport, Report};
+use crate::trace::Log;
+use stackline_core::network::Network;
+use stackline_core::time::{Duration, Instant};
+use stackline_events::{Keyword, Value};
+
+static IMP_REPORT: Keyword = Keyword::new("IMP_REPORT");
+static IMP_LINE: Keyword = Keyword::new("IMP_LINE");
+
+/// What they reported last.
+#[derive(Debug, Default)]
+pub(crate) struct ImpLog {
+    before: Option<(Instant, Vec<Report>)>,
+}
+
+impl ImpLog {
+    /// Tells reports of all IMPs at a moment; the first is what the others begin from.
+    pub(crate) fn put(&mut self, log: &Log, network: &Network, at: Instant, reports: Vec<Report>) {
+        if let Some((since, before)) = &self.before {
+            let interval = at.since(*since);
+            for (number, (now, before)) in reports.iter().zip(before).enumerate() {
+                let host = network.hosts.len() + number;
+                imp(log, host, (at, interval), now, before);
+                for (line, last) in now.lines.iter().zip(&before.lines) {
+                    self::line(log, host, network, (at, interval), line, last);
+                }
+            }
+        }
+        self.before = Some((at, reports));
+    }
+}
+
+fn imp(log: &Log, host: usize, (at, interval): (Instant, Duration), now: &Report, before: &Report) {
+    let (counts, last) = (&now.counts, &before.counts);
+    let worked = now.busy.0.saturating_sub(before.busy.0);
+    let (free, promised, all, through) = now.buffers;
+    let values = [
+        interval.0,
+        counts.packets.saturating_sub(last.packets),
+        counts.messages.0.saturating_sub(last.messages.0),
+        counts.messages.1.saturating_sub(last.messages.1),
+        counts.unreachable.saturating_sub(last.unreachable),
+        worked * 1_000_000 / interval.0.max(1),
+        free.into(),
+        promised.into(),
+        all.into(),
+        through.into(),
+    ];
+    log.put(host, at, &IMP_REPORT, &values.map(Value::from));
+}
+
+fn line(
+    log: &Log,
+    host: usize,
+    network: &Network,
+    (at, interval): (Instant, Duration),
+    now: &LineReport,
+    before: &LineReport,
+) {
+    let (counts, last) = (&now.counts, &before.counts);
+    let port = network.port_name(now.port).unwrap_or_default();
+    let since = |now: u64, before: u64| Value::from(now.saturating_sub(before));
+    let values = [
+        interval.0.into(),
+        Value::Text(&port),
+        i64::from(now.is_up).into(),
+        since(now.busy.0, before.busy.0),
+        since(counts.packets, last.packets),
+        since(counts.bits, last.bits),
+        since(counts.again, last.again),
+        since(counts.refused, last.refused),
+        since(counts.duplicates, last.duplicates),
+        since(counts.downs, last.downs),
+    ];
+    log.put(host, at, &IMP_LINE, &values);
+}

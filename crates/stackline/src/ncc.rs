@@ -1,0 +1,63 @@
+//! `stackline ncc`: what the IMPs of a run reported, as the Network Control Center had it: a table, and the map with how busy lines were.
+
+use crate::exit::{Error, Exit, Result};
+use crate::flags;
+use crate::output;
+use stackline_analyze::imps::{self, Reports};
+use stackline_events::Table;
+use stackline_events::table::FIELDS;
+use stackline_report::LinkUse;
+use stackline_runs::Run;
+use stackline_runs::events::{Wanted, read_batches};
+use std::path::Path;
+
+/// Shows what was reported.
+pub(crate) fn ncc(flags: &flags::Ncc) -> Result {
+    let run = Run::open_events(&flags.run)?;
+    let reports = reported(&run)?;
+    if reports.imps.is_empty() {
+        let path = run.path.display();
+        return Err(Error::input(format!("no IMP reported anything in {path}"))
+            .hint("`stackline run --trace examples/arpanet.stackline` makes a run across IMPs that report"));
+    }
+    if let Some(path) = &flags.svg {
+        draw(&run, &reports, path)?;
+    }
+    if flags.json {
+        output::json(&stackline_report::ncc_json(&reports), false)?;
+    } else {
+        output::print(&stackline_report::ncc(&reports))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Batch by batch: what is kept is one line an IMP and a line.
+fn reported(run: &Run) -> Result<Reports> {
+    let fields: Vec<usize> = (0..FIELDS).collect();
+    let mut kept = Table::default();
+    read_batches(&run.path, &Wanted::fields(&fields), |batch| {
+        let is_report = |row: &usize| batch.keyword(*row).starts_with("IMP_");
+        for row in (0..batch.len()).filter(is_report) {
+            let values: Vec<_> = (0..10).map(|field| batch.value(row, field)).collect();
+            kept.push(batch.keyword(row), batch.host(row), batch.at_ns[row], &values);
+        }
+    })?;
+    Ok(imps::reports(&kept))
+}
+
+/// Draws the network that they are of.
+fn draw(run: &Run, reports: &Reports, path: &Path) -> Result<()> {
+    let network = run.plan.networks.iter().find(|network| network.has_imps());
+    let network = network.ok_or_else(|| Error::input("the run has no network of IMPs to draw"))?;
+    let port = |number: usize| network.port_name(u32::try_from(number).ok()?);
+    let of = |number: usize| port(number).and_then(|name| reports.lines.get(&name));
+    let used = |link: usize| {
+        let (there, back) = (of(2 * link)?, of(2 * link + 1)?);
+        Some(LinkUse { there: there.busy.0, back: back.busy.0, is_down: there.up_seconds.min(back.up_seconds) <= 0.0 })
+    };
+    let uses: Vec<Option<LinkUse>> = (0..network.links.len()).map(used).collect();
+    let picture = stackline_report::drawing_in_use(network, &uses);
+    let picture =
+        picture.ok_or_else(|| Error::input(format!("network {} has too many nodes for a picture", network.name)))?;
+    output::file(path, picture)
+}
