@@ -230,7 +230,8 @@ fn boxes(network: &Network) -> Vec<Node> {
         Node::new("host", &host.name, address.clone(), format!("host {} {address}", host.name))
     });
     let switches = network.switches.iter().map(|switch| {
-        Node::new("switch", &switch.name, String::new(), format!("switch {}: {}", switch.name, described(switch)))
+        let kind = if switch.imp.is_some() { "IMP" } else { "switch" };
+        Node::new("switch", &switch.name, String::new(), format!("{kind} {}: {}", switch.name, described(switch)))
     });
     hosts.chain(switches).collect()
 }
@@ -242,7 +243,7 @@ fn lines(network: &Network) -> Vec<Line> {
     // What joins a node to itself or to nothing cannot be drawn; no checked network has it.
     let numbered = network.links.iter().enumerate();
     let drawn = numbered.filter_map(|link| ends(link.1).filter(|(a, b)| a != b).map(|ends| (link, ends)));
-    let drawn: Vec<((usize, &Link), (usize, usize))> = drawn.collect();
+    let drawn: Vec<_> = drawn.collect();
     let mut joining: BTreeMap<(usize, usize), (usize, usize)> = BTreeMap::new();
     drawn.iter().for_each(|(_, (a, b))| joining.entry((*a.min(b), *a.max(b))).or_default().1 += 1);
     let rates: Vec<f64> = network.links.iter().filter_map(|link| facts::mean_rate(&link.rate)).collect();

@@ -10,7 +10,7 @@ use crate::table::WIDTH;
 use facts::Offer;
 pub use facts::{Way, link_changes};
 use serde_json::{Value, json as object};
-use stackline_core::network::{Charge, Clock, Interface, Link, Network, Switch};
+use stackline_core::network::{Charge, Clock, Imp, ImpMachine, Interface, Link, Network, Switch};
 use stackline_core::units;
 use std::collections::BTreeSet;
 
@@ -96,12 +96,17 @@ fn clock(clock: &Clock) -> Option<String> {
 }
 
 fn switches(network: &Network) -> Vec<String> {
-    let lines = network.switches.iter().map(|switch| format!("switch {}: {}", switch.name, described(switch)));
+    let kind = |switch: &Switch| if switch.imp.is_some() { "IMP" } else { "switch" };
+    let lines =
+        network.switches.iter().map(|switch| format!("{} {}: {}", kind(switch), switch.name, described(switch)));
     lines.flat_map(|line| wrap(&line, WIDTH)).collect()
 }
 
 /// A switch's buffer, cells and queues.
 pub(crate) fn described(switch: &Switch) -> String {
+    if let Some(imp) = &switch.imp {
+        return described_imp(imp);
+    }
     let place = if switch.buffer_per_port { "for each port" } else { "for all ports" };
     let mut said = vec![
         switch
@@ -115,10 +120,30 @@ pub(crate) fn described(switch: &Switch) -> String {
     said.join(", ")
 }
 
+/// What is said of an IMP; what is not is as it was in January 1973.
+fn described_imp(imp: &Imp) -> String {
+    let machine = match imp.machine {
+        ImpMachine::H516 => "Honeywell 516",
+        ImpMachine::H316 => "Honeywell 316",
+        ImpMachine::Tip => "TIP",
+        ImpMachine::Free => "takes no time",
+    };
+    let mut said = vec![machine.to_owned()];
+    said.extend(imp.reassembly.map(|messages| format!("puts {messages} messages together")));
+    said.extend(imp.window.map(|messages| format!("{messages} messages under way to another")));
+    said.extend(imp.channels.map(|channels| format!("{channels} channels a line")));
+    said.extend(imp.september.then(|| "routing of September 1973".to_owned()));
+    said.extend(imp.unreserved.then(|| "no reservation".to_owned()));
+    said.extend(imp.splits.then(|| "splits its load".to_owned()));
+    said.join(", ")
+}
+
 fn links(network: &Network) -> Vec<String> {
     let head = ["link", "rate", "delay", "loss", "MTU", "queue", ""];
     let align = [Align::Left, Align::Right, Align::Right, Align::Left, Align::Right, Align::Left, Align::Left];
     let limited = limited(network);
+    // Packets have their own size there, and queues are the channels of lines.
+    let imps = network.has_imps();
     let row = |link: &Link| {
         let loss = facts::loss(&link.loss);
         vec![
@@ -126,8 +151,8 @@ fn links(network: &Network) -> Vec<String> {
             facts::rate(&link.rate),
             facts::delay(link),
             if loss.is_empty() { "none".to_owned() } else { loss },
-            units::size(link.mtu()),
-            queue(link, &limited),
+            if imps { ABSENT.to_owned() } else { units::size(link.mtu()) },
+            if imps { ABSENT.to_owned() } else { queue(link, &limited) },
             peculiar(link).join(", "),
         ]
     };

@@ -9,7 +9,6 @@ use stackline_core::time::Instant;
 use stackline_net::{Counters, Delivery, Network, Node, Packet, Path, Tap};
 
 /// What carries packets.
-#[expect(clippy::large_enum_variant, reason = "there is one of it in a run")]
 pub(crate) enum Carrier<T: Tap<Datagram>> {
     /// Links and switches.
     Network(Network<Datagram, Digest<T>>),

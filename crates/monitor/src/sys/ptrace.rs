@@ -17,8 +17,11 @@ pub(crate) fn entered(thread: Pid) -> Option<(i64, [u64; 6])> {
 /// What the system call returns at whose end a thread was stopped.
 pub(crate) fn returned(thread: Pid) -> Option<i64> {
     let info = nix::sys::ptrace::syscall_info(thread).ok()?;
+    if info.op != libc::PTRACE_SYSCALL_INFO_EXIT {
+        return None;
+    }
     // SAFETY: the kernel filled this part of the union, since `op` says so.
-    (info.op == libc::PTRACE_SYSCALL_INFO_EXIT).then(|| unsafe { info.u.exit.sval })
+    Some(unsafe { info.u.exit.sval })
 }
 
 /// Waits until a thread that is traced stops or ends: which, and its status as the kernel gives it. `nix` knows no status with a

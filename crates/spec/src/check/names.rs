@@ -12,7 +12,7 @@ use alloc::format;
 use alloc::rc::Rc;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use stackline_core::catalogue::StackTable;
+use stackline_core::catalogue::{Available, StackTable};
 use stackline_core::network::Network;
 use stackline_core::plan::World;
 
@@ -57,11 +57,13 @@ impl<'c> Checker<'c> {
         found.map_or(&[], |available| available.stacks)
     }
 
-    /// The stacks of the emulated world, for a specification that is simulated.
-    pub(crate) fn kernels(&self, specification: &Specification) -> Option<&'c [StackTable]> {
-        let simulated = self.world(specification) == World::Simulated;
-        let found = self.context.worlds.iter().find(|available| available.can.world == World::Emulated);
-        found.filter(|_| simulated).map(|available| available.stacks)
+    /// The other world that has networks and may have a stack: the kernel's for a specification that is simulated, else the simulated.
+    pub(crate) fn elsewhere(&self, specification: &Specification) -> Option<&'c Available<'c>> {
+        let other = match self.world(specification) {
+            World::Simulated => World::Emulated,
+            World::Emulated | World::Live => World::Simulated,
+        };
+        self.context.worlds.iter().find(|available| available.can.world == other)
     }
 
     /// The world that a specification runs in: as the command line or the text says, else the default.
@@ -96,10 +98,10 @@ impl<'c> Checker<'c> {
             return;
         }
         let tables = self.tables(specification);
-        let emulated = self.kernels(specification);
+        let elsewhere = self.elsewhere(specification);
         for clause in specification.clauses.iter().chain(specification.parts.iter().flat_map(|part| &part.clauses)) {
             for item in over(&clause.kind).unwrap_or_default() {
-                stack::verify(item, tables, emulated, self.report);
+                stack::verify(item, tables, elsewhere, self.report);
             }
         }
     }

@@ -8,7 +8,7 @@ use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use stackline_core::catalogue::{OptionKind, OptionTable, OptionValue, StackTable, excludes};
+use stackline_core::catalogue::{Available, OptionKind, OptionTable, OptionValue, StackTable, excludes};
 use stackline_core::plan::Stack;
 
 /// The table of a stack that is written, or a diagnostic.
@@ -34,19 +34,28 @@ fn listed<'n>(names: impl Iterator<Item = &'n str>) -> String {
     if names.is_empty() { "none".to_string() } else { names.join(", ") }
 }
 
-/// Reports unknown names, wrong kinds and double options. `emulated` has the kernel's stacks, where they are another world's.
-pub(crate) fn verify(item: &StackItem, stacks: &[StackTable], emulated: Option<&[StackTable]>, report: &mut Report) {
+/// Reports unknown names, wrong kinds and double options. `elsewhere` is another world, which may take what this one does not.
+pub(crate) fn verify(item: &StackItem, stacks: &[StackTable], elsewhere: Option<&Available<'_>>, report: &mut Report) {
     let Err(mut diagnostic) = resolve(item, stacks, Bindings(&[]), report) else { return };
     let hint = diagnostic.hint.get_or_insert_default();
-    // A word that is nearly right is no word of another world.
-    let there = emulated.filter(|_| !hint.starts_with("did you mean"));
-    if there.is_some_and(|stacks| resolve(item, stacks, Bindings(&[]), &mut Report::default()).is_ok()) {
-        let first = if hint.is_empty() { "" } else { "; " };
-        hint.push_str(first);
-        hint.push_str("the emulated world takes it: `in emulated`, or `--in emulated`");
+    // A word that is nearly right is no word of another world, unless it is exactly the name of a stack there.
+    let is_there = |there: &Available<'_>| find(&item.name.text, there.stacks).is_some();
+    let is_named = find(&item.name.text, stacks).is_none() && elsewhere.is_some_and(is_there);
+    let there = elsewhere.filter(|_| is_named || !hint.starts_with("did you mean"));
+    if let Some(there) = there.filter(|there| takes(item, there)) {
+        if is_named {
+            hint.clear();
+        }
+        let (first, world) = (if hint.is_empty() { "" } else { "; " }, there.can.world);
+        hint.push_str(&format!("{first}the {world} world takes it: `in {world}`, or `--in {world}`"));
     }
     diagnostic.hint = diagnostic.hint.filter(|hint| !hint.is_empty());
     report.push(diagnostic);
+}
+
+/// Whether a world has such a stack with such options.
+fn takes(item: &StackItem, there: &Available<'_>) -> bool {
+    resolve(item, there.stacks, Bindings(&[]), &mut Report::default()).is_ok()
 }
 
 /// The stack with its options, as the plan has it. Every mistake but the last one is reported here.

@@ -6,6 +6,7 @@
 mod support;
 
 mod advice;
+mod arpanet;
 mod blasts;
 mod blocks;
 mod blocks_killed;

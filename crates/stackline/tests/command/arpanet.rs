@@ -1,0 +1,84 @@
+//! Specifications over `ncp` across IMPs: files over the map of 1973, where their time went, what IMPs reported, what is refused.
+
+use crate::support::Place;
+use serde_json::Value;
+
+/// Two hosts, two IMPs, a line between them.
+const PAIR: &str = "network pair { imp A, B 516; host x, y; link x - A 100 kbit/s 0 us; link y - B 100 kbit/s 0 us; \
+                    link A - B 50 kbit/s 5 ms; }\n";
+
+fn example() -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/arpanet.stackline");
+    std::fs::read_to_string(path).unwrap()
+}
+
+fn mean(measurement: &Value, metric: &str) -> f64 {
+    measurement[metric]["mean"].as_f64().unwrap_or_else(|| panic!("{measurement}"))
+}
+
+#[test]
+fn files_cross_the_map_of_1973_and_their_way_is_told() {
+    let place = Place::new();
+    place.write("arpanet.stackline", example());
+    let run = place.stackline(&["run", "--trace", "--json", "arpanet.stackline"]).succeeds().json();
+    let measurements = run["measurements"].as_array().unwrap();
+    // A message of 1003 B in each round trip, and four of them; a way of 50 kbit/s carries 40 of data.
+    let (one, four) = (mean(&measurements[0], "throughput_bit_s"), mean(&measurements[1], "throughput_bit_s"));
+    assert!((11e3..14e3).contains(&one) && (2.5 * one..40e3).contains(&four), "{one} {four}");
+    assert!((0.09..0.14).contains(&mean(&measurements[2], "response_s")), "{run}");
+    let lines = place.stackline(&["lifelines", "last"]).succeeds().out.clone();
+    for segment in
+        ["queue harvard-host>Harvard", "link Harvard>BBN", "queue Case>GWC", "link NOAA>USC", "queue USC>usc-host"]
+    {
+        assert!(lines.contains(segment), "no {segment}: {lines}");
+    }
+    let found = place.stackline(&["diagnose", "last"]).succeeds().out.clone();
+    assert!(found.contains("a link") && found.contains("until its RFNM"), "{found}");
+    let reports = place.stackline(&["ncc", "last", "--json", "--svg", "map.svg"]).succeeds().json();
+    let line =
+        |port: &str| reports["lines"].as_array().unwrap().iter().find(|line| line["port"] == port).unwrap().clone();
+    // What went to USC went over its line; nothing but routing, 3.6 % of it, went to Hawaii.
+    assert!(line("NOAA>USC")["busy"].as_f64().unwrap() > 0.3, "{reports}");
+    let idle = line("Ames-TIP>Hawaii")["busy"].as_f64().unwrap();
+    assert!((0.03..0.045).contains(&idle), "{idle}");
+    assert_eq!(reports["imps"].as_array().unwrap().len(), 34);
+    assert!(std::fs::read_to_string(place.path("map.svg")).unwrap().contains("NOAA&gt;USC"));
+}
+
+#[test]
+fn it_is_predicted_what_runs() {
+    let place = Place::new();
+    let text = format!(
+        "{PAIR}1 from x to y bulk_put 2 kB 60 kB over ncp across pair;\n1 from x to y rr 100*20 over ncp across pair;"
+    );
+    place.write("pair.stackline", text);
+    let run = place.stackline(&["run", "--json", "pair.stackline"]).succeeds().json();
+    let predicted = place.stackline(&["predict", "--json", "pair.stackline"]).succeeds().json();
+    for (at, metric) in [(0, "throughput_bit_s"), (1, "response_s")] {
+        let measured = mean(&run["measurements"][at], metric);
+        let interval = &predicted["predictions"][at]["interval"];
+        let (least, most) = (interval[0].as_f64().unwrap(), interval[1].as_f64().unwrap());
+        assert!((least..=most).contains(&measured), "{measured} of {predicted}");
+    }
+    assert_eq!(predicted["predictions"][0]["limit"], "messages in flight");
+}
+
+#[test]
+fn other_stacks_and_other_networks_are_refused() {
+    let place = Place::new();
+    let refused = |text: &str, words: &str| {
+        place.write("wrong.stackline", text);
+        place.stackline(&["run", "wrong.stackline"]).mistakes(&[words]).hints("");
+    };
+    refused(&format!("{PAIR}1 from x to y rr 1*1 over tcp across pair;"), "tcp does not go across the IMPs");
+    refused(&format!("{PAIR}1 from x to y rr 1*1 over ncp across pair in emulated;"), "the simulated world takes it");
+    let plain =
+        "network n { host x, y; link x - y 1 Mbit/s 1 ms; }\n1 from x to y rr 1*1 over ncp across n in simulated;";
+    refused(plain, "ncp goes across IMPs alone");
+    place.write(
+        "plain.stackline",
+        "network n { host x, y; link x - y 1 Mbit/s 1 ms; }\n1 from x to y rr 1*1 across n in simulated;",
+    );
+    place.stackline(&["run", "--trace", "plain.stackline"]).succeeds();
+    place.stackline(&["ncc", "last"]).fails(2, &["no IMP reported"]).hints("examples/arpanet");
+}
