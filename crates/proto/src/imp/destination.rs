@@ -7,7 +7,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
 
-/// Room that is promised is taken back after this (R442).
+/// Room that is promised is taken back after this, and so is that of a message whose rest does not come (R442).
 const IDLE: Duration = Duration(120_000_000_000);
 
 /// A message that is put together, or waits for those before it.
@@ -17,6 +17,8 @@ struct Assembly {
     parts: u8,
     /// A bit for each part that came.
     came: u8,
+    /// The tick before the last of them came.
+    since: Instant,
 }
 
 impl Assembly {
@@ -167,7 +169,7 @@ impl Destination {
         let Kind::Data { part, parts, id, of_bits } = packet.kind else { return Verdict::Taken };
         self.of_epoch(options, packet.from.imp, packet.epoch);
         self.skip(packet.from.imp, packet.first, options, whole);
-        let Self { free, singles, blocks, from, .. } = self;
+        let Self { free, singles, blocks, from, now, .. } = self;
         let Some(known) = from.get_mut(&packet.from.imp) else { return Verdict::Refused };
         let number = packet.number;
         if number < known.next || known.assemblies.get(&number).is_some_and(|one| one.came >> part & 1 == 1) {
@@ -193,7 +195,7 @@ impl Destination {
             }
             *blocks = blocks.map(|blocks| blocks - 1);
             let message = Message { from: packet.from, to: packet.to, bits: of_bits, id };
-            known.assemblies.insert(number, Assembly { message, parts, came: 0 });
+            known.assemblies.insert(number, Assembly { message, parts, came: 0, since: *now });
         }
         if parts > 1 && !options.reservation {
             if *free == 0 {
@@ -203,6 +205,7 @@ impl Destination {
         }
         if let Some(one) = known.assemblies.get_mut(&number) {
             one.came |= 1 << part;
+            one.since = *now;
         }
         self.deliver(packet.from.imp, options, whole);
         Verdict::Taken
@@ -342,6 +345,7 @@ impl Destination {
         options: &Options,
         now: Instant,
         reaches: impl Fn(u16) -> bool,
+        whole: &mut Vec<Whole>,
         out: &mut Vec<Packet>,
     ) {
         let eight = u32::from(MOST_PARTS);
@@ -356,6 +360,15 @@ impl Destination {
             self.wants.retain(|want| match want {
                 Want::Asked { by: of, .. } | Want::Single { by: of, .. } | Want::Rfnm { to: of, .. } => of.imp != by,
             });
+        }
+        let is_stale = |one: &Assembly| one.since + IDLE <= now;
+        let stale = |(by, known): (&u16, &From)| known.assemblies.values().any(is_stale).then_some(*by);
+        let stale: Vec<u16> = self.from.iter().filter_map(stale).collect();
+        for by in stale {
+            let known = self.from.get(&by).into_iter().flat_map(|known| &known.assemblies);
+            let last = known.filter(|(_, one)| is_stale(one)).map(|(number, _)| *number).last();
+            // Whatever was to come before it does not come any more either: who sent it started anew, or gave it up.
+            self.skip(by, last.map_or(0, |number| number + 1), options, whole);
         }
         self.serve(out);
     }

@@ -115,6 +115,8 @@ pub struct Imp {
     /// Packets of its own, and such that were on a line that went down, for which no line had room.
     waiting: VecDeque<Packet>,
     next_tick: Instant,
+    /// When the first of the other timers is due; absent where anything has happened since that was looked for.
+    next_timer: Option<Instant>,
     out: VecDeque<Output>,
     /// Lists that are filled and emptied again and again.
     words: Vec<Packet>,
@@ -148,6 +150,7 @@ impl Imp {
             processor: Processor::new(),
             waiting: VecDeque::new(),
             next_tick,
+            next_timer: None,
             out: VecDeque::new(),
             words: Vec::new(),
             wholes: Vec::new(),
@@ -215,18 +218,25 @@ impl Imp {
         if !self.out.is_empty() {
             return Some(Instant(0));
         }
+        let timer = self.next_timer.unwrap_or_else(|| self.first_timer());
+        let processor = self.processor.deadline().unwrap_or(timer);
+        Some(processor.min(timer).min(self.next_tick))
+    }
+
+    /// When a packet has to go again, or a word about a message is due.
+    fn first_timer(&mut self) -> Instant {
         let jobs = &self.line_jobs;
         let again = self.lines.iter_mut().zip(jobs).filter(|(line, job)| !line.is_busy && !**job);
         let again = again.filter_map(|(line, _)| line.due()).min();
-        let times =
-            [self.processor.deadline(), again, self.source.deadline(&self.options), self.destination.deadline()];
-        times.into_iter().flatten().min().map_or(Some(self.next_tick), |at| Some(at.min(self.next_tick)))
+        let words = [self.source.deadline(&self.options), self.destination.deadline()];
+        words.into_iter().chain([again]).flatten().min().unwrap_or(Instant(u64::MAX))
     }
 
     /// Something happens.
     pub fn handle(&mut self, now: Instant, input: Input) {
         let Options { machine, .. } = self.options;
         let costs = machine.costs;
+        self.next_timer = None;
         match input {
             Input::Frame(line, frame) => {
                 let cycles = match &frame.load {
@@ -268,8 +278,10 @@ impl Imp {
                 return Some(output);
             }
             if let Some(job) = self.processor.take(now) {
+                self.next_timer = None;
                 self.work(now, job);
             } else if self.next_tick <= now {
+                self.next_timer = None;
                 self.next_tick += self.options.tick;
                 self.tick(now);
             } else if !self.timers(now) {
@@ -282,6 +294,9 @@ impl Imp {
 
     /// Whether any timer came.
     fn timers(&mut self, now: Instant) -> bool {
+        if self.next_timer.is_some_and(|at| now < at) {
+            return false;
+        }
         let mut came = false;
         let mut words = core::mem::take(&mut self.words);
         if self.source.deadline(&self.options).is_some_and(|at| at <= now) {
@@ -302,6 +317,7 @@ impl Imp {
                 came = true;
             }
         }
+        self.next_timer = (!came).then(|| self.first_timer());
         came
     }
 
@@ -340,7 +356,12 @@ impl Imp {
         let (routing, own) = (&self.routing, self.own);
         let reaches = |imp: u16| imp == own || routing.hops(imp).is_some();
         self.source.tick(&self.options, now, reaches, &mut words, &mut lost);
-        self.destination.forget(&self.options, now, reaches, &mut words);
+        let mut wholes = core::mem::take(&mut self.wholes);
+        self.destination.forget(&self.options, now, reaches, &mut wholes, &mut words);
+        for one in wholes.drain(..) {
+            self.whole(now, one, &mut words);
+        }
+        self.wholes = wholes;
         self.put_all(now, &mut words);
         self.words = words;
         for (message, why) in lost {

@@ -161,7 +161,8 @@ pub struct Network {
     plan: Plan,
     imps: Vec<Imp>,
     epochs: Vec<u16>,
-    wakes: Vec<Instant>,
+    /// When each IMP is woken, the earliest last: none is there twice.
+    wakes: Vec<Vec<Instant>>,
     /// Which direction each line of each IMP is.
     out: Vec<Vec<usize>>,
     directions: Vec<Direction>,
@@ -235,7 +236,7 @@ impl Network {
             plan: plan.clone(),
             imps: Vec::new(),
             epochs: vec![0; count],
-            wakes: vec![Instant(u64::MAX); count],
+            wakes: vec![Vec::new(); count],
             out,
             directions,
             hosts,
@@ -375,7 +376,6 @@ impl Network {
             }
         }
         self.news.extend(lost.into_iter().map(|message| (message.from, News::Failed(message, Failure::Incomplete))));
-        self.wakes[at] = Instant(u64::MAX);
         self.settle(imp);
     }
 
@@ -405,10 +405,9 @@ impl Network {
     fn happens(&mut self, event: Event) {
         match event {
             Event::Wake(imp) => {
-                if self.wakes[usize::from(imp)] <= self.now {
-                    self.wakes[usize::from(imp)] = Instant(u64::MAX);
-                    self.settle(imp);
-                }
+                let wakes = &mut self.wakes[usize::from(imp)];
+                wakes.pop_if(|at| *at <= self.now);
+                self.settle(imp);
             }
             Event::Frame { imp, line, slot } => {
                 self.free.push(slot);
@@ -501,8 +500,9 @@ impl Network {
 
     fn wake(&mut self, imp: u16) {
         let at = usize::from(imp);
-        if let Some(due) = self.imps[at].deadline().filter(|due| *due < self.wakes[at]) {
-            self.wakes[at] = due.max(self.now);
+        let Some(due) = self.imps[at].deadline().map(|due| due.max(self.now)) else { return };
+        if self.wakes[at].last().is_none_or(|earliest| due < *earliest) {
+            self.wakes[at].push(due);
             self.events.put(due, Event::Wake(imp));
         }
     }
