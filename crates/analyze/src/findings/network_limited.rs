@@ -106,6 +106,9 @@ fn others(context: &Context<'_>) -> Option<Finding> {
     Some(finding.attempt_by(advice, Change::NoLoad))
 }
 
+/// Data of calls takes a link no longer than the calls took, but for what several of them are on their way at once.
+const WITHIN_CALLS: f64 = 1.5;
+
 /// Calls one after the other leave a link idle between them, and yet each may wait for it: what they send takes its time there.
 fn sending(context: &Context<'_>) -> Option<Finding> {
     let measurement = &context.measurement;
@@ -115,7 +118,12 @@ fn sending(context: &Context<'_>) -> Option<Finding> {
     let rate = port.hop.rate_bit_s?;
     let side = if path::has(there, port) { Side::Initiator } else { Side::Responder };
     let bytes = measurement.own_bytes(part, side, port);
-    let own = (8.0 * real(bytes) / rate / part.basis_s()).min(1.0);
+    let own = 8.0 * real(bytes) / rate / part.basis_s();
+    // What takes longer than all calls did not go with calls alone: the procedure moves other data too.
+    if own > WITHIN_CALLS {
+        return None;
+    }
+    let own = own.min(1.0);
     if part.work != Work::Calls || own < MOST {
         return None;
     }
