@@ -217,6 +217,7 @@ export function environment(model) {
     [...Object.entries(host.absent).map(([what, why]) => `no ${what}: ${why}`), ...host.notes].join("; ") || "–"]);
   const flows = head.flows.slice(0, 200).map((/** @type {any} */ flow) => [`flow ${flow.id}`, String(flow.measurement + 1), `${flow.warmup ? "warm-up " : ""}${flow.run + 1}`, flow.hosts.join(" to "), flow.stack]);
   return [
+    head.run.map ? element("figure", {}, element("figcaption", {}, "How busy the lines were: each with its busier direction"), element("img", { class: "map", alt: "The network with how busy its lines were", src: `data:image/svg+xml,${encodeURIComponent(head.run.map)}` })) : null,
     hosts.length ? table("Hosts, their events and their clocks", ["host", "#events", "#lost", "clock", "#error", "cost of tracing", "notes"], hosts) : null,
     flows.length ? element("details", {}, element("summary", {}, counted(head.flows.length, "flow")), table(flows.length < head.flows.length ? "The first flows" : "Flows", ["flow", "#measurement", "#run", "hosts", "stack"], flows)) : null,
     head.specification ? element("details", { open: true }, element("summary", {}, "Specification"), element("pre", {}, head.specification)) : null,

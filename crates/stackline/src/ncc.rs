@@ -47,8 +47,13 @@ fn reported(run: &Run) -> Result<Reports> {
 
 /// Draws the network that they are of.
 fn draw(run: &Run, reports: &Reports, path: &Path) -> Result<()> {
-    let network = run.plan.networks.iter().find(|network| network.has_imps());
-    let network = network.ok_or_else(|| Error::input("the run has no network of IMPs to draw"))?;
+    let picture = map(run, reports).ok_or_else(|| Error::input("the run has no network of IMPs that could be drawn"))?;
+    output::file(path, picture)
+}
+
+/// The network of a run with how busy its lines were, where it is one of IMPs that reported.
+pub(crate) fn map(run: &Run, reports: &Reports) -> Option<String> {
+    let network = run.plan.networks.iter().find(|network| network.has_imps()).filter(|_| !reports.lines.is_empty())?;
     let port = |number: usize| network.port_name(u32::try_from(number).ok()?);
     let of = |number: usize| port(number).and_then(|name| reports.lines.get(&name));
     let used = |link: usize| {
@@ -56,8 +61,5 @@ fn draw(run: &Run, reports: &Reports, path: &Path) -> Result<()> {
         Some(LinkUse { there: there.busy.0, back: back.busy.0, is_down: there.up_seconds.min(back.up_seconds) <= 0.0 })
     };
     let uses: Vec<Option<LinkUse>> = (0..network.links.len()).map(used).collect();
-    let picture = stackline_report::drawing_in_use(network, &uses);
-    let picture =
-        picture.ok_or_else(|| Error::input(format!("network {} has too many nodes for a picture", network.name)))?;
-    output::file(path, picture)
+    stackline_report::drawing_in_use(network, &uses)
 }
