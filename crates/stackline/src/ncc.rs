@@ -47,7 +47,8 @@ fn reported(run: &Run) -> Result<Reports> {
 
 /// Draws the network that they are of.
 fn draw(run: &Run, reports: &Reports, path: &Path) -> Result<()> {
-    let picture = map(run, reports).ok_or_else(|| Error::input("the run has no network of IMPs that could be drawn"))?;
+    let picture =
+        map(run, reports).ok_or_else(|| Error::input("the run has no network of IMPs that could be drawn"))?;
     output::file(path, picture)
 }
 

@@ -104,7 +104,18 @@ impl Destination {
 
     fn word(&self, to: Address, kind: Kind, number: u32) -> Packet {
         let from = Address { imp: self.own, host: 0 };
-        Packet { from, to, kind, number, first: 0, epoch: self.epoch, bits: 0 }
+        Packet { from, to, kind, number, first: 0, epoch: self.epoch, to_epoch: self.epoch_of(to.imp), bits: 0 }
+    }
+
+    /// Since when another IMP counts, as far as it is known.
+    pub(super) fn epoch_of(&self, by: u16) -> u16 {
+        self.from.get(&by).map_or(0, |known| known.epoch)
+    }
+
+    /// A packet of a message that was sent before this IMP was started anew: it may have been delivered then, so that it is not now.
+    pub(super) fn void_here(&mut self, options: &Options, packet: &Packet, out: &mut Vec<Packet>) {
+        self.of_epoch(options, packet.from.imp, packet.epoch);
+        out.push(self.word(packet.from, Kind::Failed(Failure::Incomplete), packet.number));
     }
 
     /// The other one was started anew: what came from it before is void.
@@ -276,16 +287,14 @@ impl Destination {
 
     /// Answers that waited long enough.
     pub(super) fn answer(&mut self, now: Instant, out: &mut Vec<Packet>) {
-        let own = Address { imp: self.own, host: 0 };
-        let epoch = self.epoch;
-        self.wants.retain(|want| match want {
-            Want::Rfnm { to, number, until } if *until <= now => {
-                let kind = Kind::Rfnm { allocates: false };
-                out.push(Packet { from: own, to: *to, kind, number: *number, first: 0, epoch, bits: 0 });
-                false
+        let is_over = |want: &Want| matches!(want, Want::Rfnm { until, .. } if *until <= now);
+        let over: Vec<Want> = self.wants.iter().copied().filter(is_over).collect();
+        self.wants.retain(|want| !is_over(want));
+        for want in over {
+            if let Want::Rfnm { to, number, .. } = want {
+                out.push(self.word(to, Kind::Rfnm { allocates: false }, number));
             }
-            _ => true,
-        });
+        }
     }
 
     /// What became of a message is asked: where it is not here, it will not come.

@@ -103,6 +103,7 @@ pub struct Counts {
 #[derive(Debug)]
 pub struct Imp {
     own: u16,
+    epoch: u16,
     options: Options,
     lines: Vec<Line>,
     /// Whether a job of each line waits already.
@@ -140,6 +141,7 @@ impl Imp {
         let next_tick = Instant(options.tick.0 * (u64::from(own) * 37 % 64) / 64);
         Self {
             own,
+            epoch,
             line_jobs: alloc::vec![false; lines.len()],
             routing: Routing::new(&options, own, imps, lines.len()),
             source: Source::new(own, epoch),
@@ -548,10 +550,19 @@ impl Imp {
 
     /// A packet for this IMP or its hosts. Whether there is room.
     fn for_here(&mut self, now: Instant, packet: &Packet) -> bool {
+        let by = packet.from.imp;
+        // What comes late from before the other one was started anew says nothing of now, and neither does what was sent to this one
+        // before it was.
+        if packet.epoch < self.destination.epoch_of(by) {
+            return true;
+        }
+        self.source.heard(by, packet.epoch);
+        let is_void = packet.to_epoch != self.epoch;
         let (mut words, mut wholes) = (Vec::new(), core::mem::take(&mut self.wholes));
         let mut verdict = Verdict::Taken;
-        let by = packet.from.imp;
         match packet.kind {
+            Kind::Data { .. } if is_void => self.destination.void_here(&self.options, packet, &mut words),
+            Kind::GiveBack | Kind::Allocate { .. } | Kind::Rfnm { .. } | Kind::Failed(_) if is_void => {}
             Kind::Data { .. } => {
                 verdict = self.destination.data(&self.options, packet, &mut wholes, &mut words);
             }

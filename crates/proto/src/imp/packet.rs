@@ -117,6 +117,8 @@ pub struct Packet {
     pub first: u32,
     /// Since when the sending IMP counts: another one after it was started anew.
     pub epoch: u16,
+    /// The same of the IMP that it is for, as far as its sender knows: what was sent to it before it was started anew is void.
+    pub to_epoch: u16,
     /// Data bits in it.
     pub bits: u32,
 }

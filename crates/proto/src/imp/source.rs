@@ -20,6 +20,8 @@ struct Outstanding {
 /// What there is towards one other IMP.
 #[derive(Debug, Default)]
 struct Towards {
+    /// Since when the other IMP counts, as far as it is known.
+    epoch: u16,
     next: u32,
     outstanding: VecDeque<Outstanding>,
     /// Rooms for messages of eight packets that were promised, and since when the last one was.
@@ -64,7 +66,8 @@ impl Source {
     /// A packet to an IMP that says something of one of its own messages, or of room there.
     fn word(&self, to: Address, kind: Kind, number: u32) -> Packet {
         let from = Address { imp: self.own, host: 0 };
-        Packet { from, to, kind, number, first: self.first(to.imp), epoch: self.epoch, bits: 0 }
+        let (first, to_epoch) = (self.first(to.imp), self.epoch_of(to.imp));
+        Packet { from, to, kind, number, first, epoch: self.epoch, to_epoch, bits: 0 }
     }
 
     /// Whether that message may go; if so it is under way from now on.
@@ -101,11 +104,25 @@ impl Source {
         self.towards.get(&to).map_or(0, Towards::first)
     }
 
+    /// Since when another IMP counts, as far as it is known.
+    fn epoch_of(&self, to: u16) -> u16 {
+        self.towards.get(&to).map_or(0, |towards| towards.epoch)
+    }
+
+    /// Another IMP counts since then: where it was started anew, it knows nothing of what it had promised.
+    pub(super) fn heard(&mut self, from: u16, epoch: u16) {
+        let towards = self.towards.entry(from).or_default();
+        if epoch > towards.epoch {
+            (towards.epoch, towards.rooms, towards.asked) = (epoch, 0, 0);
+        }
+    }
+
     /// A packet of a message.
     pub(super) fn part(&self, message: &Message, number: u32, part: u8) -> Packet {
         let kind = Kind::Data { part, parts: message.parts(), id: message.id, of_bits: message.bits };
         let (first, bits) = (self.first(message.to.imp), message.bits_of(part));
-        Packet { from: message.from, to: message.to, kind, number, first, epoch: self.epoch, bits }
+        let to_epoch = self.epoch_of(message.to.imp);
+        Packet { from: message.from, to: message.to, kind, number, first, epoch: self.epoch, to_epoch, bits }
     }
 
     /// All of a message was sent.
@@ -151,7 +168,8 @@ impl Source {
             if towards.rooms > 0 && towards.since + options.allocation_kept <= now {
                 let (from, to) = (Address { imp: own, host: 0 }, Address { imp: *to, host: 0 });
                 let (kind, first) = (Kind::GiveBack, towards.first());
-                let word = Packet { from, to, kind, number: towards.next, first, epoch, bits: 0 };
+                let (number, to_epoch) = (towards.next, towards.epoch);
+                let word = Packet { from, to, kind, number, first, epoch, to_epoch, bits: 0 };
                 out.extend((0..towards.rooms).map(|_| word));
                 towards.rooms = 0;
             }
@@ -171,7 +189,8 @@ impl Source {
         for (to, towards) in &mut self.towards {
             let (from, whole) = (Address { imp: own, host: 0 }, Address { imp: *to, host: 0 });
             let first = towards.first();
-            let word = |kind, number| Packet { from, to: whole, kind, number, first, epoch, bits: 0 };
+            let to_epoch = towards.epoch;
+            let word = |kind, number| Packet { from, to: whole, kind, number, first, epoch, to_epoch, bits: 0 };
             if !reaches(*to) && *to != own {
                 (towards.rooms, towards.asked) = (0, 0);
                 lost.extend(towards.outstanding.drain(..).map(|one| (one.message, Failure::DeadImp)));
