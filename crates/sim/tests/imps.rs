@@ -75,7 +75,8 @@ fn a_line_of_50_kbit_s_without_background_carries_40() {
 fn schedules() -> std::ops::Range<u64> {
     let text = std::env::var("STACKLINE_SCHEDULES").unwrap_or_else(|_| "12".into());
     let (first, last) = text.split_once("..").unwrap_or(("0", &text));
-    first.parse().unwrap()..last.parse().unwrap()
+    let number = |text: &str| text.parse().expect("STACKLINE_SCHEDULES is a number or two");
+    number(first)..number(last)
 }
 
 /// A network of six IMPs that are joined in more than one way, with a host at each, and traffic between all of them.

@@ -375,7 +375,7 @@ impl Destination {
         let stale: Vec<u16> = self.from.iter().filter_map(stale).collect();
         for by in stale {
             let known = self.from.get(&by).into_iter().flat_map(|known| &known.assemblies);
-            let last = known.filter(|(_, one)| is_stale(one)).map(|(number, _)| *number).last();
+            let last = known.filter(|(_, one)| is_stale(one)).map(|(number, _)| *number).max();
             // Whatever was to come before it does not come any more either: who sent it started anew, or gave it up.
             self.skip(by, last.map_or(0, |number| number + 1), options, whole);
         }
