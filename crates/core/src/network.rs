@@ -164,6 +164,9 @@ pub struct Imp {
     pub window: Option<u32>,
     /// Packets that each line has or waits for.
     pub channels: Option<u16>,
+    /// Packets on their way through it, at most.
+    #[serde(default)]
+    pub buffers: Option<u32>,
     /// Whether ways are found by the rule of September 1973.
     #[serde(default)]
     pub september: bool,

@@ -11,9 +11,11 @@
 //! | `paths` | Table 5: path lengths of the map |
 //! | `hosts` | Tables 6 and 7: hosts and tapes |
 //! | `lockup` | what reservation is for |
+//! | `charts` | Figures 1 and 2 |
 //! | `scale` | what would have broken first: networks of many more IMPs |
 //! | `reproduce` | all of it together |
 
+mod charts;
 mod hosts;
 mod in_flight;
 mod internal;

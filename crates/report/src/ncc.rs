@@ -71,7 +71,8 @@ fn imps(reports: &Reports) -> String {
 }
 
 fn lines(reports: &Reports) -> String {
-    let mut lines: Vec<(&String, &Line)> = reports.lines.iter().filter(|(_, line)| line.bits > 0).collect();
+    let mut lines: Vec<(&String, &Line)> =
+        reports.lines.iter().filter(|(_, line)| line.bits > 0 || is_down(line)).collect();
     lines.sort_by(|a, b| b.1.busy.0.total_cmp(&a.1.busy.0).then(a.0.cmp(b.0)));
     let row = |(name, line): (&String, &Line)| {
         vec![
@@ -91,6 +92,11 @@ fn lines(reports: &Reports) -> String {
     table(&head, &align, lines.into_iter().map(row).collect())
 }
 
+/// Whether it was down for a while.
+fn is_down(line: &Line) -> bool {
+    line.downs > 0 || line.up_seconds < line.seconds
+}
+
 /// What is out of the ordinary, a sentence each.
 fn anomalies(reports: &Reports) -> Vec<String> {
     let mut found = Vec::new();
@@ -107,7 +113,9 @@ fn anomalies(reports: &Reports) -> Vec<String> {
         found.extend(is_short.then(|| format!("{name} had no buffer left to put messages together")));
     }
     for (name, line) in &reports.lines {
-        found.extend((line.downs > 0).then(|| {
+        found.extend((line.up_seconds <= 0.0).then(|| format!("{name} was down all the time")));
+        let was_up = line.up_seconds > 0.0 && is_down(line);
+        found.extend(was_up.then(|| {
             format!(
                 "{name} went down {} times and was up {} of {}",
                 line.downs,

@@ -81,6 +81,13 @@ impl<T: Tap<Datagram>> Carrier<T> {
         }
     }
 
+    /// They report once more, at the end.
+    pub(crate) fn report_last(&mut self, at: Instant) {
+        if let Self::Imps(imps) = self {
+            imps.report_last(at);
+        }
+    }
+
     /// What they have reported since this was asked last.
     pub(crate) fn reports(&mut self) -> Vec<(Instant, Vec<Report>)> {
         if let Self::Imps(imps) = self { imps.reports() } else { Vec::new() }

@@ -129,6 +129,10 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         let ports = self.carrier.counters();
         let (virtual_time, events) = (self.executor.now(), self.events);
         if let Some(log) = &self.executor.log {
+            self.carrier.report_last(virtual_time);
+            for (at, reports) in self.carrier.reports() {
+                self.imp_log.put(log, self.scene.network, at, reports);
+            }
             log.finish().map_err(Error::environment)?;
         }
         let watch = self.carrier.into_tap();

@@ -95,7 +95,7 @@ impl<T: Tap<Datagram>> HostMessages<T> {
                 }
             }
         }
-        let mut imps = Network::new(&imps, seed).watched();
+        let mut imps = Network::new(&imps, seed).watched().beginning_after(BEFORE);
         while imps.poll(Instant(0) + BEFORE).is_some() {}
         Self {
             imps,
@@ -117,6 +117,15 @@ impl<T: Tap<Datagram>> HostMessages<T> {
     /// IMPs report from now on.
     pub(crate) fn report(&mut self) {
         self.reports = Some(Reports { next: Instant(0) + REPORT_EVERY, made: vec![(Instant(0), self.state())] });
+    }
+
+    /// They report once more, of what is no whole interval.
+    pub(crate) fn report_last(&mut self, at: Instant) {
+        let state = self.state();
+        let last = |(made, _): &(Instant, Vec<Report>)| *made;
+        if let Some(reports) = self.reports.as_mut().filter(|reports| reports.made.last().map(last) != Some(at)) {
+            reports.made.push((at, state));
+        }
     }
 
     /// What they have reported since this was asked last, each time all of them in their order.

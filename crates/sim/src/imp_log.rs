@@ -20,6 +20,9 @@ impl ImpLog {
     pub(crate) fn put(&mut self, log: &Log, network: &Network, at: Instant, reports: Vec<Report>) {
         if let Some((since, before)) = &self.before {
             let interval = at.since(*since);
+            if interval == Duration::ZERO {
+                return;
+            }
             for (number, (now, before)) in reports.iter().zip(before).enumerate() {
                 let host = network.hosts.len() + number;
                 imp(log, host, (at, interval), now, before);

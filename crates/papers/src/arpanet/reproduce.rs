@@ -1,6 +1,6 @@
 //! The report made again, table by table.
 
-use super::{hosts, in_flight, internal, lines, lockup, paths, scale, terminals};
+use super::{charts, hosts, in_flight, internal, lines, lockup, paths, scale, terminals};
 use crate::paper::{Part, Reproduction, Settings};
 use stackline_core::error::Result;
 use stackline_report::paper::Paper;
@@ -39,7 +39,7 @@ pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
         exhibits: Vec::new(),
         sheets,
     };
-    Ok(Reproduction { charts: Vec::new(), tables })
+    Ok(Reproduction { charts: charts::charts(seed), tables })
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ struct Channel {
 pub struct LineCounts {
     /// Packets sent, those sent again too.
     pub packets: u64,
-    /// Their data, bits.
+    /// Their data, bits; what goes again counts once.
     pub bits: u64,
     /// Packets sent again.
     pub again: u64,
@@ -190,7 +190,7 @@ impl Line {
         }
         self.sent.push_back((number, now));
         self.counts.packets += 1;
-        self.counts.bits += u64::from(packet.bits);
+        self.counts.bits += if channel.tries > 1 { 0 } else { u64::from(packet.bits) };
         Ok(Load::Packet { channel: number, odd: channel.odd, packet })
     }
 

@@ -175,6 +175,8 @@ pub struct Network {
     news: std::collections::VecDeque<(Address, News)>,
     hops: u64,
     watch: Option<Watch>,
+    /// When what is planned in time begins: losses.
+    begins: Duration,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -247,6 +249,7 @@ impl Network {
             news: std::collections::VecDeque::new(),
             hops: 0,
             watch: None,
+            begins: Duration::ZERO,
         };
         for (imp, (satellites, kinds)) in satellites.iter().zip(&kinds).enumerate() {
             network.imps.push(network.imp(imp, satellites, kinds));
@@ -265,6 +268,13 @@ impl Network {
     #[must_use]
     pub fn watched(mut self) -> Self {
         self.watch = Some(Watch::default());
+        self
+    }
+
+    /// The same; losses that are planned in time are so from then on.
+    #[must_use]
+    pub const fn beginning_after(mut self, begins: Duration) -> Self {
+        self.begins = begins;
         self
     }
 
@@ -552,7 +562,8 @@ impl Network {
         direction.busy += takes;
         direction.data_bits += if frame.is_data() { u64::from(bits) } else { 0 };
         self.events.put(self.now + takes, Event::Free { imp, line: line as u16 });
-        let is_lost = direction.is_cut || direction.loss.lost(self.now, u64::from(bits.div_ceil(8))).is_some();
+        let planned = Instant(self.now.0.saturating_sub(self.begins.0));
+        let is_lost = direction.is_cut || direction.loss.lost(planned, u64::from(bits.div_ceil(8))).is_some();
         let (to, at) = (direction.to, self.now + takes + direction.delay);
         let place = self.out[usize::from(imp)].get(line).copied().unwrap_or_default();
         self.leaves(imp, &frame, Passed::Line(place), self.now + takes, is_lost);

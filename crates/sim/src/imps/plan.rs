@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 /// A line with so long a delay goes by satellite: it has 32 channels.
 const SATELLITE: Duration = Duration(100_000_000);
 
-/// What is chosen of an IMP of the language.
+/// What is chosen of an IMP of the language that has so many lines by satellite.
 #[must_use]
-pub fn node(imp: &network::Imp) -> Node {
+pub fn node(imp: &network::Imp, satellites: u32) -> Node {
     let known = Options::default();
     let machine = match imp.machine {
         ImpMachine::H516 => Machine::H516,
@@ -19,8 +19,11 @@ pub fn node(imp: &network::Imp) -> Node {
         ImpMachine::Tip => Machine::TIP,
         ImpMachine::Free => Machine::FREE,
     };
+    // Who has a satellite's line has buffers for its channels too.
+    let more = u32::from(known.satellite_channels - known.channels);
     let options = Options {
         machine,
+        store_and_forward: imp.buffers.unwrap_or(known.store_and_forward + satellites * more),
         reassembly: imp.reassembly.unwrap_or(known.reassembly),
         window: imp.window.unwrap_or(known.window),
         channels: imp.channels.unwrap_or(known.channels),
@@ -36,7 +39,15 @@ pub fn node(imp: &network::Imp) -> Node {
 pub fn of(network: &network::Network) -> (Plan, BTreeMap<String, Address>) {
     let numbers: BTreeMap<&str, u16> = (0..).zip(&network.switches).map(|(at, imp)| (imp.name.as_str(), at)).collect();
     let mut plan = Plan { overhead_bits: OVERHEAD_BITS, ..Plan::default() };
-    plan.imps = network.switches.iter().map(|switch| node(&switch.imp.clone().unwrap_or_default())).collect();
+    let is_line =
+        |link: &network::Link| numbers.contains_key(link.ends.0.as_str()) && numbers.contains_key(link.ends.1.as_str());
+    let satellites: Vec<&network::Link> =
+        network.links.iter().filter(|link| link.delay >= SATELLITE && is_line(link)).collect();
+    let of = |switch: &network::Switch| {
+        let ends = satellites.iter().filter(|link| link.ends.0 == switch.name || link.ends.1 == switch.name);
+        node(&switch.imp.clone().unwrap_or_default(), ends.count() as u32)
+    };
+    plan.imps = network.switches.iter().map(of).collect();
     if plan.imps.iter().any(|node| node.options.rule == Rule::September) {
         plan.overhead_bits = OVERHEAD_WITH_CHECKSUM_BITS;
     }

@@ -10,8 +10,9 @@ use alloc::vec::Vec;
 const NAME: &str = "expected the name of an IMP";
 const MACHINE: &str = "expected the machine: `516`, `316`, `tip` or `free`";
 const MACHINES: &[&str] = &["516", "316", "tip", "free"];
-const STATEMENTS: &[&str] = &["reassembly", "window", "channels", "routing", "reservation", "splitting"];
-const EXPECTED: &str = "expected `reassembly`, `window`, `channels`, `routing`, `reservation` or `splitting`";
+const STATEMENTS: &[&str] = &["reassembly", "window", "channels", "buffers", "routing", "reservation", "splitting"];
+const EXPECTED: &str =
+    "expected `reassembly`, `window`, `channels`, `buffers`, `routing`, `reservation` or `splitting`";
 
 impl Parser<'_, '_> {
     /// One or several that are alike.
@@ -44,11 +45,12 @@ impl Parser<'_, '_> {
         }
         let at = (word.as_str(), self.take(Role::Keyword));
         match at.0 {
-            "reassembly" | "window" | "channels" => {
+            "reassembly" | "window" | "channels" | "buffers" => {
                 let count = self.figure(Expect::Plain, "expected a number")?;
                 let place = match at.0 {
                     "reassembly" => &mut imp.reassembly,
                     "window" => &mut imp.window,
+                    "buffers" => &mut imp.buffers,
                     _ => &mut imp.channels,
                 };
                 self.set(place, count, at, "imp");
@@ -84,6 +86,7 @@ impl ImpItem {
             reassembly: None,
             window: None,
             channels: None,
+            buffers: None,
             september: None,
             reservation: None,
             splitting: None,

@@ -80,6 +80,7 @@ pub(crate) struct ImpItem {
     pub(crate) reassembly: Option<Value>,
     pub(crate) window: Option<Value>,
     pub(crate) channels: Option<Value>,
+    pub(crate) buffers: Option<Value>,
     pub(crate) september: Option<bool>,
     pub(crate) reservation: Option<bool>,
     pub(crate) splitting: Option<bool>,

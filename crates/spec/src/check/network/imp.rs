@@ -22,6 +22,7 @@ pub(super) fn resolve(item: &ImpItem, report: &mut Report) -> Imp {
         reassembly: number(&item.reassembly, "room for messages"),
         window: number(&item.window, "a window"),
         channels: number(&item.channels, "a number of channels").and_then(|count| u16::try_from(count).ok()),
+        buffers: number(&item.buffers, "a number of buffers"),
         september: item.september.unwrap_or_default(),
         unreserved: item.reservation == Some(false),
         splits: item.splitting.unwrap_or_default(),
