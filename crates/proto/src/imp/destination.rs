@@ -244,10 +244,25 @@ impl Destination {
         out: &mut Vec<Packet>,
     ) {
         self.release(one.message.parts(), one.packets);
+        match failure {
+            Some(failure) => {
+                out.push(self.word(one.message.from, Kind::Failed(failure), one.number));
+                self.serve(out);
+            }
+            None => self.answered(options, now, one, out),
+        }
+    }
+
+    /// The buffers of a message that was answered before.
+    pub(super) fn is_taken(&mut self, one: &Whole, out: &mut Vec<Packet>) {
+        self.release(one.message.parts(), one.packets);
+        self.serve(out);
+    }
+
+    /// Answers a message that its host has, or begins to have.
+    pub(super) fn answered(&mut self, options: &Options, now: Instant, one: &Whole, out: &mut Vec<Packet>) {
         let to = one.message.from;
-        if let Some(failure) = failure {
-            out.push(self.word(to, Kind::Failed(failure), one.number));
-        } else if options.reservation && one.message.parts() > 1 {
+        if options.reservation && one.message.parts() > 1 {
             // The next of its sender is likely as long: the answer says at once that there is room, or waits a while for it.
             self.wants.push_back(Want::Rfnm { to, number: one.number, until: now + options.rfnm_waits });
         } else {

@@ -32,6 +32,8 @@ pub enum Input {
     Offer(u16, Message),
     /// The part that was to be read from a host is here.
     Part(u16),
+    /// A host has taken the first packet of the message that it was given, which has several.
+    FirstTaken(u16),
     /// A host has taken the message that it was given.
     Taken(u16),
     /// A host is there from now on, or is not.
@@ -86,6 +88,8 @@ struct Host {
     /// What it is to get, the first of them being given since then.
     whole: VecDeque<Whole>,
     giving: Option<Instant>,
+    /// The first of them was answered already.
+    is_answered: bool,
 }
 
 /// What an IMP did, for whoever reports (the NCC).
@@ -267,6 +271,7 @@ impl Imp {
                 let cycles = costs.task + costs.host_in_word * words / 100 + known.kind.fake_cycles.0 * words;
                 self.processor.put_host(now, Job::Part(host), machine.time(cycles));
             }
+            Input::FirstTaken(host) => self.first_taken(now, host),
             Input::Taken(host) => self.taken(now, host, None),
             Input::HostUp(host, is_up) => self.host_up(now, host, is_up),
             Input::Lies(lies) => self.routing.lies = lies,
@@ -626,6 +631,19 @@ impl Imp {
         }
     }
 
+    /// A host has the first packet of a message: it may be answered.
+    fn first_taken(&mut self, now: Instant, host: u16) {
+        let Some(known) = self.hosts.get_mut(usize::from(host)) else { return };
+        let Some(one) = known.whole.front().copied() else { return };
+        if !self.options.answers_first || known.giving.is_none() || known.is_answered {
+            return;
+        }
+        known.is_answered = true;
+        let mut words = Vec::new();
+        self.destination.answered(&self.options, now, &one, &mut words);
+        self.put_all(now, &mut words);
+    }
+
     /// A host has taken its message, or it is taken away from it.
     fn taken(&mut self, now: Instant, host: u16, failure: Option<Failure>) {
         let Some(known) = self.hosts.get_mut(usize::from(host)) else { return };
@@ -635,7 +653,11 @@ impl Imp {
         let Some(one) = known.whole.pop_front() else { return };
         self.counts.messages.1 += u64::from(failure.is_none());
         let mut words = Vec::new();
-        self.destination.delivered(&self.options, now, &one, failure, &mut words);
+        if core::mem::take(&mut known.is_answered) {
+            self.destination.is_taken(&one, &mut words);
+        } else {
+            self.destination.delivered(&self.options, now, &one, failure, &mut words);
+        }
         self.give(now, host);
         self.put_all(now, &mut words);
     }
@@ -649,9 +671,14 @@ impl Imp {
         // One of them may be in the processor's hands.
         let whole: Vec<Whole> = known.whole.drain(..).collect();
         known.giving = None;
+        let mut is_answered = core::mem::take(&mut known.is_answered);
         let mut words = Vec::new();
         for one in whole {
-            self.destination.delivered(&self.options, now, &one, Some(Failure::DeadHost), &mut words);
+            if core::mem::take(&mut is_answered) {
+                self.destination.is_taken(&one, &mut words);
+            } else {
+                self.destination.delivered(&self.options, now, &one, Some(Failure::DeadHost), &mut words);
+            }
         }
         self.put_all(now, &mut words);
     }

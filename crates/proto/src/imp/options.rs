@@ -99,6 +99,9 @@ pub struct Options {
     pub host_patience: Duration,
     /// After this what became of a message is asked.
     pub query_after: Duration,
+    /// Whether a message of several packets is answered once its host has the first of them, as BBN's program of September 1973 did
+    /// (measured in an emulator), and not once it has all: a host that stops in between loses the rest, and nobody is told.
+    pub answers_first: bool,
     /// Messages of one packet that wait for room at their destination, at most.
     pub pending: u32,
     /// Hellos without answer after which a line is down.
@@ -130,6 +133,7 @@ impl Default for Options {
             allocation_kept: Duration(125_000_000),
             host_patience: Duration(30_000_000_000),
             query_after: Duration(34_000_000_000),
+            answers_first: false,
             pending: 8,
             misses: 5,
             good: 60,
@@ -158,6 +162,7 @@ impl Options {
         allocation_kept: Duration(125_000_000),
         host_patience: Duration(30_000_000_000),
         query_after: Duration(3_600_000_000_000),
+        answers_first: false,
         pending: 8,
         misses: 5,
         good: 60,

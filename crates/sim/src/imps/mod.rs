@@ -138,6 +138,7 @@ enum Event {
     Frame { imp: u16, line: u16, slot: u32 },
     Free { imp: u16, line: u16 },
     Part { imp: u16, host: u16 },
+    First { imp: u16, host: u16, id: u64 },
     Taken { imp: u16, host: u16 },
     Timer(u32),
 }
@@ -431,6 +432,12 @@ impl Network {
                 self.is_read(imp, host);
                 self.handle(imp, Input::Part(host));
             }
+            Event::First { imp, host, id } => {
+                let getting = self.interface(imp, host).filter(|interface| interface.takes).and_then(|one| one.getting);
+                if getting.is_some_and(|message| message.id == id) {
+                    self.handle(imp, Input::FirstTaken(host));
+                }
+            }
             Event::Taken { imp, host } => {
                 let Some(interface) = self.interface(imp, host).filter(|interface| interface.takes) else { return };
                 if let Some(message) = interface.getting.take() {
@@ -535,8 +542,12 @@ impl Network {
             Output::Deliver(host, message) => {
                 let Some(interface) = self.interface(imp, host) else { return };
                 interface.getting = Some(message);
-                let takes = interface.bit_s.map_or(Duration::ZERO, |rate| time(message.bits + LEADER_BITS, rate));
-                self.events.put(self.now + takes, Event::Taken { imp, host });
+                let takes = |bits: u32| interface.bit_s.map_or(Duration::ZERO, |rate| time(bits + LEADER_BITS, rate));
+                let (first, all) = (takes(message.bits_of(0)), takes(message.bits));
+                if message.parts() > 1 {
+                    self.events.put(self.now + first, Event::First { imp, host, id: message.id });
+                }
+                self.events.put(self.now + all, Event::Taken { imp, host });
             }
             Output::Rfnm(host, message) => self.news.push_back((Address { imp, host }, News::Answered(message))),
             Output::Failed(host, message, why) => {

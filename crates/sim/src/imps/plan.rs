@@ -29,6 +29,7 @@ pub fn node(imp: &network::Imp, satellites: u32) -> Node {
         channels: imp.channels.unwrap_or(known.channels),
         rule: if imp.september { Rule::September } else { Rule::January },
         reservation: !imp.unreserved,
+        answers_first: imp.september,
         ..known
     };
     Node { options, splits: imp.splits }
