@@ -81,9 +81,14 @@ pub(crate) fn stacks(flags: &flags::Stacks) -> Result {
         Some(name) => {
             let names: Vec<&str> = all.iter().map(|s| s.name).collect();
             let found = all.iter().find(|s| s.name.eq_ignore_ascii_case(name)).copied();
+            let is_it = |stack: &StackTable| stack.name.eq_ignore_ascii_case(name);
+            let elsewhere = source::worlds().into_iter().find(|(_, all)| all.iter().any(is_it));
             let unknown = || {
-                Error::input(format!("there is no stack named {name} in the {world} world"))
-                    .hint(format!("there are {}", names.join(", ")))
+                let error = Error::input(format!("there is no stack named {name} in the {world} world"));
+                match elsewhere {
+                    Some((can, _)) => error.hint(format!("the {0} world has it: `--in {0}`", can.world)),
+                    None => error.hint(format!("there are {}", names.join(", "))),
+                }
             };
             vec![found.ok_or_else(unknown)?]
         }

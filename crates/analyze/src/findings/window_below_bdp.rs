@@ -11,6 +11,7 @@ use super::session_network;
 use crate::statistics::real;
 use stackline_core::catalogue::{OptionValue, PacketsInFlight};
 use stackline_core::plan::Size;
+use stackline_core::record::Transport;
 use stackline_core::units;
 use stackline_model::pipe;
 
@@ -138,7 +139,7 @@ fn turns_of_calls(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
 /// One packet on its way at a time.
 fn stop_and_wait(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     if let PacketsInFlight::Links(message) = part.plan.stack.facts.in_flight? {
-        return waits_for_rfnms(context, part, message);
+        return waits_for_allocation(context, part).or_else(|| waits_for_rfnms(context, part, message));
     }
     let InFlight { packets, packet } = in_flight(part)?;
     let trip = part.round_trip_s()?;
@@ -183,6 +184,39 @@ fn in_flight(part: &Part<'_>) -> Option<InFlight> {
     Some(InFlight { packets, packet: stack.number("packet").or_else(of_path)?.max(1) })
 }
 
+/// Data that may not go because the other end has allocated no more.
+fn waits_for_allocation(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+    let waited = |(start, stop): (Transport, Transport)| {
+        Some(stop.receive_window_limited_s? - start.receive_window_limited_s.unwrap_or(0.0))
+    };
+    let sides = part.records.iter().flat_map(|record| [&record.initiator, &record.responder]);
+    let waited: f64 = sides.filter_map(|side| waited(side.transport?)).sum();
+    let own = (waited / part.basis_s()).min(1.0);
+    let share = own * part.weight;
+    if share < LEAST {
+        return None;
+    }
+    let allocate = part.plan.stack.number("allocate");
+    let is = allocate.map_or_else(String::new, |bytes| format!(" of {}", units::size(bytes)));
+    let sentence = format!("data waits for the receiver's allocation{is} {}", part.of_its_time(own));
+    let figure = format!("waited for it {} of {}", units::time(waited), units::time(part.basis_s()));
+    let finding = KIND.finding(context, share, 0.9, sentence).because(context.measurement.figure(figure));
+    let more = allocate.map(|bytes| 4 * bytes)?;
+    let advice = format!("more allocated at once: `ncp(allocate = {})`", units::size(more));
+    let change = Change::Option(part.index, "allocate", OptionValue::Number(more));
+    Some(finding.attempt_by(advice, change))
+}
+
+/// Messages that the IMP of the sender lets be under way to another.
+fn window_of_imps(context: &Context<'_>, part: &Part<'_>) -> Option<u64> {
+    let network = context.measurement.network?;
+    let sender = part.host(part.work.sender()?);
+    let link = network.links.iter().find(|link| link.ends.0 == sender || link.ends.1 == sender)?;
+    let other = if link.ends.0 == sender { &link.ends.1 } else { &link.ends.0 };
+    let imp = network.switches.iter().find(|switch| switch.name == *other)?.imp.as_ref()?;
+    imp.window.map(u64::from)
+}
+
 /// Links that have their one message under way: each waits for its RFNM. How long that takes, the transport measured.
 fn waits_for_rfnms(context: &Context<'_>, part: &Part<'_>, message: u64) -> Option<Finding> {
     let links = part.plan.stack.number("links").unwrap_or(1);
@@ -206,10 +240,13 @@ fn waits_for_rfnms(context: &Context<'_>, part: &Part<'_>, message: u64) -> Opti
     let figure =
         format!("sent at {}; the way is not full {} of the time", units::rate(part.rate_bit_s()), percent(share));
     let finding = KIND.finding(context, share, 0.9, sentence).because(context.measurement.figure(figure));
-    if links >= MOST_MESSAGES {
-        return Some(finding.attempt(format!("nothing of the protocol: the IMPs let {MOST_MESSAGES} be under way")));
+    let most = window_of_imps(context, part).unwrap_or(MOST_MESSAGES);
+    if links >= most {
+        return Some(
+            finding.attempt(format!("nothing of the protocol: the IMPs let {most} be under way (their `window`)")),
+        );
     }
-    let more = (2 * links).min(MOST_MESSAGES);
+    let more = (2 * links).min(most);
     let advice = format!("more messages at once: `ncp(links = {more})`");
     let change = Change::Option(part.index, "links", OptionValue::Number(more));
     Some(finding.attempt_by(advice, change))

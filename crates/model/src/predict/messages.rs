@@ -27,8 +27,8 @@ const HEADER_BITS: f64 = 40.0;
 const MESSAGE_BYTES: u64 = 1003;
 /// A command on the control link is as long.
 const COMMAND_BYTES: u64 = 10;
-/// Messages under way from one IMP to another, at most (2.3).
-const WINDOW: u32 = 4;
+/// Messages under way from one IMP to another, at most (2.3), where nothing else is said.
+const WINDOW: u64 = 4;
 /// What `allocate` is where it is not written: eight messages.
 const ALLOCATE: u64 = 8 * MESSAGE_BYTES;
 /// Cycles of an IMP for a packet: it comes and is looked at, and it is put on a line (2.1.1: 1160 together).
@@ -55,6 +55,10 @@ struct Way {
     lines: Vec<Line>,
     /// Seconds of a cycle of the first IMP, and of the last.
     cycles_s: (f64, f64),
+    /// Messages that the first IMP lets be under way to the last.
+    window: u64,
+    /// Whether messages are answered once their host has the first packet (the program of September 1973).
+    answers_first: bool,
 }
 
 /// A line and the IMPs at its ends.
@@ -119,10 +123,10 @@ impl Way {
             at = earlier;
         }
         hops.reverse();
-        let cycle = |name: &str| {
-            let imp = network.switches.iter().find(|switch| switch.name == name).and_then(|switch| switch.imp.as_ref());
-            cycle_s(imp.map(|imp| imp.machine).unwrap_or_default())
+        let imp = |name: &str| {
+            network.switches.iter().find(|switch| switch.name == name).and_then(|switch| switch.imp.as_ref())
         };
+        let cycle = |name: &str| cycle_s(imp(name).map(|imp| imp.machine).unwrap_or_default());
         let (first, last) = (hops.first()?, hops.last()?);
         let imps = hops.get(..hops.len() - 1).unwrap_or_default();
         let line = |pair: &[(&str, &Link)]| Line {
@@ -134,6 +138,8 @@ impl Way {
             interfaces: [first.1.rate.mean_bit_s(), last.1.rate.mean_bit_s()],
             lines: imps.windows(2).map(line).collect(),
             cycles_s: (cycle(first.0), imps.last().map_or(0.0, |(name, _)| cycle(name))),
+            window: imp(first.0).and_then(|imp| imp.window).map_or(WINDOW, u64::from),
+            answers_first: imps.last().and_then(|(name, _)| imp(name)).is_some_and(|imp| imp.september),
         })
     }
 
@@ -193,7 +199,13 @@ impl Way {
 
     /// Seconds from a message to its RFNM.
     fn round_trip_s(&self, bytes: u64, back: &Self) -> f64 {
-        self.message_s(bytes) + back.packet_s(0.0)
+        let bits = HEADER_BITS + 8.0 * real(bytes);
+        let rest = if self.answers_first && bits > PACKET_DATA_BITS {
+            self.interface_s(1, bits - PACKET_DATA_BITS)
+        } else {
+            0.0
+        };
+        self.message_s(bytes) - rest + back.packet_s(0.0)
     }
 
     /// Data bits of full messages that the slowest part of the way carries, bit/s.
@@ -268,12 +280,13 @@ fn links(part: &Part) -> u64 {
 
 /// A bulk transfer: the least of what messages in flight, the allocation and the slowest line allow.
 fn bulk(part: &Part, there: &Way, back: &Way, count: CountArgument) -> Result<Answer, String> {
-    let (links, trip) = (links(part), there.round_trip_s(MESSAGE_BYTES, back));
-    let under_way = links.min(u64::from(WINDOW));
-    let message_bits = 8.0 * real(MESSAGE_BYTES);
     let allocate = part.stack.number("allocate").unwrap_or(ALLOCATE);
-    // The allocation comes back with a message of its own once half of it is read.
-    let allocated_s = trip + back.message_s(COMMAND_BYTES);
+    let message = MESSAGE_BYTES.min(allocate);
+    let (links, trip) = (links(part), there.round_trip_s(message, back));
+    let under_way = links.min(there.window);
+    let message_bits = 8.0 * real(message);
+    // The allocation comes back with a message of its own once half of it is read, while the RFNM is under way.
+    let allocated_s = there.message_s(message) + back.message_s(COMMAND_BYTES);
     let limits = [
         ("messages in flight", real(under_way) * message_bits / trip),
         ("allocation", 8.0 * real(allocate) / allocated_s),
@@ -288,7 +301,7 @@ fn bulk(part: &Part, there: &Way, back: &Way, count: CountArgument) -> Result<An
     };
     let mut values = Values::new();
     values.add("round trip of a full message", trip, Unit::Seconds, "2.1.3, with interfaces and processors");
-    values.add("messages under way", real(under_way), Unit::Count, "links, at most the window of 4 (2.3)");
+    values.add("messages under way", real(under_way), Unit::Count, "links, at most the window of the IMPs (2.3)");
     values.add(
         "messages that would fill the way",
         trip * there.carries_bit_s() / message_bits,
@@ -362,7 +375,13 @@ mod tests {
 
     fn way(hops: usize, bit_s: f64) -> Way {
         let line = Line { bit_s, delay_s: 0.0, cycles_s: (0.0, 0.0) };
-        Way { interfaces: [None; 2], lines: vec![line; hops], cycles_s: (0.0, 0.0) }
+        Way {
+            interfaces: [None; 2],
+            lines: vec![line; hops],
+            cycles_s: (0.0, 0.0),
+            window: WINDOW,
+            answers_first: false,
+        }
     }
 
     #[test]
