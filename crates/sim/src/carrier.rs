@@ -9,18 +9,19 @@ use stackline_core::time::Instant;
 use stackline_net::{Counters, Delivery, Network, Node, Packet, Path, Tap};
 
 /// What carries packets.
+#[expect(clippy::large_enum_variant, reason = "the large one is the usual one, and there is one of it in a run")]
 pub(crate) enum Carrier<T: Tap<Datagram>> {
     /// Links and switches.
     Network(Network<Datagram, Digest<T>>),
     /// IMPs.
-    Imps(HostMessages<T>),
+    Imps(Box<HostMessages<T>>),
 }
 
 impl<T: Tap<Datagram>> Carrier<T> {
     pub(crate) fn new(network: &plan::Network, seed: Seed, tap: T) -> Self {
         let tap = Digest::new(network, tap);
         match network.has_imps() {
-            true => Self::Imps(HostMessages::new(network, seed, tap)),
+            true => Self::Imps(Box::new(HostMessages::new(network, seed, tap))),
             false => Self::Network(Network::new(network, seed, tap)),
         }
     }
