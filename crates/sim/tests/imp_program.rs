@@ -87,7 +87,7 @@ fn a_line_goes_down_and_up_as_fast() {
     let mut run = Run::new(&row(2), &[], Seed::root(1));
     run.until(at(60.0));
     let is_up = |run: &Run| run.network.imps()[0].is_up(0);
-    let mut after = |run: &mut Run, cut: bool| {
+    let after = |run: &mut Run, cut: bool| {
         let begins = run.network.now();
         run.network.cut(0, cut);
         let mut waited = 0.0;
