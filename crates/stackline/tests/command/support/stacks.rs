@@ -3,7 +3,7 @@
 use super::skip;
 use stackline_core::catalogue::{PacketContent, StackTable};
 
-/// The names of the stacks of a world for which that is true.
+/// The names of the stacks of a world for which that is true. Those across IMPs need a network of these: they have tests of their own.
 pub(crate) fn which(world: &str, wanted: impl Fn(&StackTable) -> bool) -> Vec<String> {
     let simulated = world == "simulated";
     let mut stacks = if simulated { stackline_sim::catalogue() } else { stackline_live::stacks::catalogue() };
@@ -11,7 +11,7 @@ pub(crate) fn which(world: &str, wanted: impl Fn(&StackTable) -> bool) -> Vec<St
         skip("mptcp: the kernel lacks it or it is switched off");
         stacks.retain(|stack| stack.name != "mptcp");
     }
-    stacks.into_iter().filter(wanted).map(|stack| stack.name.to_owned()).collect()
+    stacks.into_iter().filter(|stack| !stack.imps).filter(wanted).map(|stack| stack.name.to_owned()).collect()
 }
 
 /// Those of a world over which every application type runs, because the responder may send too.
