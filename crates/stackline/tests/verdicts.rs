@@ -9,21 +9,26 @@ use std::process::Command;
 
 /// A path that carries every packet there is.
 const WIDE: &str = "network wide { host a, b; link a - b 1 Gbit/s 1 ms mtu 65535; }\n";
+/// The same of IMPs.
+const IMPS: &str = "network wide { host a, b; imp x, y 516; link a - x 100 kbit/s 0 us; link b - y 100 kbit/s 0 us; link x - y 50 kbit/s 1 ms; }\n";
 
 /// One text and whether it is allowed.
 #[derive(Debug)]
 struct Case {
     world: World,
     stack: String,
+    /// Whether it goes across IMPs.
+    imps: bool,
     allowed: bool,
 }
 
 impl Case {
     fn text(&self) -> String {
-        let Self { world, stack, .. } = self;
+        let Self { world, stack, imps, .. } = self;
+        let network = if *imps { IMPS } else { WIDE };
         match world {
             World::Live => format!("1 bulk_put 64*1 over {stack} in live;"),
-            _ => format!("{WIDE}1 from a to b bulk_put 64*1 over {stack} across wide in {world};"),
+            _ => format!("{network}1 from a to b bulk_put 64*1 over {stack} across wide in {world};"),
         }
     }
 }
@@ -63,10 +68,11 @@ fn values(option: &OptionTable) -> (Vec<String>, Vec<String>) {
 fn cases() -> Vec<Case> {
     let of_stack = |world: World, networks: bool, table: &StackTable| {
         let name = table.name;
-        let case = |written: String, allowed| Case { world, stack: format!("{name}({written})"), allowed };
+        let imps = table.imps;
+        let case = |written: String, allowed| Case { world, stack: format!("{name}({written})"), imps, allowed };
         // What stays within one host crosses no network, raw frames cross no network of IP.
         let crosses = |written: &str| !networks || (!table.one_host && !written.contains("ethernet"));
-        let mut cases = vec![Case { world, stack: name.to_string(), allowed: crosses("") }];
+        let mut cases = vec![Case { world, stack: name.to_string(), imps, allowed: crosses("") }];
         for option in table.options {
             let (right, wrong) = values(option);
             cases.extend(right.into_iter().map(|written| case(written.clone(), crosses(&written))));
