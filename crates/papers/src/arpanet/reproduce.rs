@@ -39,7 +39,7 @@ pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
         exhibits: Vec::new(),
         sheets,
     };
-    Ok(Reproduction { charts: charts::charts(seed), tables })
+    Ok(Reproduction { charts: charts::charts(), tables })
 }
 
 #[cfg(test)]
