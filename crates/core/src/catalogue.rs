@@ -5,8 +5,9 @@
 //! the simulator defend themselves by the same [`StackTable::accepts`], answers use the [`StackFacts`] that a plan carries.
 
 use crate::error::{Error, Result};
-use crate::network::{Clock, Network};
+use crate::network::{Clock, Interface, Loss, Network};
 use crate::plan::World;
+use crate::time::Duration;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -244,7 +245,8 @@ impl StackTable {
                 let message = format!("{} goes across IMPs alone, and `{name}` has none", self.name);
                 Err(Error::input(message).hint("`imp` instead of `router` or `switch` declares them, or another stack"))
             }
-            _ => Ok(()),
+            (true, true) => hosts_have_interfaces_alone(network),
+            (false, false) => Ok(()),
         }
     }
 
@@ -269,6 +271,23 @@ impl StackTable {
             Some((one, other)) => Err(Error::input(excludes(self.name, one, other)).hint("keep one of them")),
         }
     }
+}
+
+/// A host of IMPs is a clock and an interface with a rate: what else could be said of it and its link would be of no effect.
+fn hosts_have_interfaces_alone(network: &Network) -> Result<()> {
+    if let Some(host) = network.hosts.iter().find(|host| host.interface != Interface::default()) {
+        let message = format!("host {} of IMPs has an interface with a rate and nothing else", host.name);
+        return Err(Error::input(message).hint("leave its properties out; its link's rate is what its interface has"));
+    }
+    let is_host = |name: &str| network.host(name).is_some();
+    let own = network.links.iter().find(|link| {
+        (is_host(&link.ends.0) || is_host(&link.ends.1)) && (link.delay > Duration::ZERO || link.loss != Loss::None)
+    });
+    own.map_or(Ok(()), |link| {
+        let message =
+            format!("the interface {} - {} has a delay or a loss, which none to an IMP has", link.ends.0, link.ends.1);
+        Err(Error::input(message).hint("write `0 us` and no loss: lines between IMPs have them"))
+    })
 }
 
 fn is_written(stack: &Stack, entry: &str) -> bool {

@@ -139,7 +139,9 @@ fn page(loaded: &Loaded, most_events: usize) -> Result<String> {
     // Of a run without measurements: what it is, and what was looked for.
     about["origin"] = stackline_analyze::scope::origin(&input).map(|origin| origin.words()).into();
     about["scope"] = stackline_analyze::scope::scope(&input).into();
-    about["map"] = crate::ncc::map(run, &stackline_analyze::imps::reports(&loaded.events)).into();
+    if run.plan.networks.iter().any(stackline_core::network::Network::has_imps) {
+        about["map"] = crate::ncc::map(run, &stackline_analyze::imps::reports(&loaded.events)).into();
+    }
     let connections = stackline_analyze::captured::captured(&loaded.events);
     let printed = if summaries.is_empty() {
         let table = if connections.is_empty() { String::new() } else { stackline_report::connections(&connections) };

@@ -139,7 +139,7 @@ fn turns_of_calls(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
 /// One packet on its way at a time.
 fn stop_and_wait(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     if let PacketsInFlight::Links(message) = part.plan.stack.facts.in_flight? {
-        return waits_for_allocation(context, part).or_else(|| waits_for_rfnms(context, part, message));
+        return waits_for_allocation(context, part, message).or_else(|| waits_for_rfnms(context, part, message));
     }
     let InFlight { packets, packet } = in_flight(part)?;
     let trip = part.round_trip_s()?;
@@ -185,7 +185,7 @@ fn in_flight(part: &Part<'_>) -> Option<InFlight> {
 }
 
 /// Data that may not go because the other end has allocated no more.
-fn waits_for_allocation(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+fn waits_for_allocation(context: &Context<'_>, part: &Part<'_>, message: u64) -> Option<Finding> {
     let waited = |(start, stop): (Transport, Transport)| {
         Some(stop.receive_window_limited_s? - start.receive_window_limited_s.unwrap_or(0.0))
     };
@@ -196,12 +196,13 @@ fn waits_for_allocation(context: &Context<'_>, part: &Part<'_>) -> Option<Findin
     if share < LEAST {
         return None;
     }
-    let allocate = part.plan.stack.number("allocate");
-    let is = allocate.map_or_else(String::new, |bytes| format!(" of {}", units::size(bytes)));
-    let sentence = format!("data waits for the receiver's allocation{is} {}", part.of_its_time(own));
+    // Eight messages where nothing is said.
+    let allocate = part.plan.stack.number("allocate").unwrap_or(8 * message);
+    let size = units::size(allocate);
+    let sentence = format!("data waits for the receiver's allocation of {size} {}", part.of_its_time(own));
     let figure = format!("waited for it {} of {}", units::time(waited), units::time(part.basis_s()));
     let finding = KIND.finding(context, share, 0.9, sentence).because(context.measurement.figure(figure));
-    let more = allocate.map(|bytes| 4 * bytes)?;
+    let more = 4 * allocate;
     let advice = format!("more allocated at once: `ncp(allocate = {})`", units::size(more));
     let change = Change::Option(part.index, "allocate", OptionValue::Number(more));
     Some(finding.attempt_by(advice, change))

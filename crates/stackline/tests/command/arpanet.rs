@@ -93,6 +93,10 @@ fn other_stacks_and_other_networks_are_refused() {
     };
     refused(&format!("{PAIR}1 from x to y rr 1*1 over tcp across pair;"), "tcp does not go across the IMPs");
     refused(&format!("{PAIR}1 from x to y rr 1*1 over ncp across pair in emulated;"), "the simulated world takes it");
+    let held = PAIR.replace("link x - A 100 kbit/s 0 us", "link x - A 100 kbit/s 5 ms");
+    refused(&format!("{held}1 from x to y rr 1*1 over ncp across pair;"), "the interface x - A has a delay");
+    let slow = PAIR.replace("host x, y;", "host x, y { copy 1 ms per packet; }");
+    refused(&format!("{slow}1 from x to y rr 1*1 over ncp across pair;"), "an interface with a rate and nothing else");
     let plain =
         "network n { host x, y; link x - y 1 Mbit/s 1 ms; }\n1 from x to y rr 1*1 over ncp across n in simulated;";
     refused(plain, "ncp goes across IMPs alone");

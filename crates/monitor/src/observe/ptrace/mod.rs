@@ -8,7 +8,7 @@
 //! | [`tracer`] | the other side: stops, looks, lets go |
 //! | `socket` | which socket a descriptor of another process is |
 //!
-//! Two stops a call cost the program some 10 us, so this is for where the kernel's trace events ([`super::sockets`]) are not to be had. It
+//! Two stops a call cost the program some 25 us, so this is for where the kernel's trace events ([`super::sockets`]) are not to be had. It
 //! does not see io_uring, what several datagrams in one call carry, content, nor when threads run.
 
 pub mod record;
