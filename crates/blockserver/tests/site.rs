@@ -416,7 +416,8 @@ fn what_is_left_of_a_read_that_was_ended_early_is_not_wanted() {
     // Some of it has come and waits to be taken.
     std::thread::sleep(Duration::from_millis(200));
     client.request(open.id, vec![7, 599, 7], true).unwrap();
-    assert_eq!(client.waiting(open.id), 2, "what is asked for twice is wanted once");
+    // The blocks may be here before the next line: at most two are still waited for.
+    assert!(client.waiting(open.id) <= 2, "what is asked for twice is wanted once");
     let mut wanted = BTreeSet::new();
     while let Some(event) = client.next(Some(Duration::from_millis(500))) {
         if let Event::Block(block) = event
