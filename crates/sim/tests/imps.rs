@@ -3,7 +3,7 @@
 use stackline_core::network::Loss;
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
-use stackline_proto::imp::{Address, HostKind, Options, Rule};
+use stackline_proto::imp::{Address, HostKind, Machine, Options, Rule};
 use stackline_sim::imps::traffic::{Run, Sender};
 use stackline_sim::imps::{Host, Line, Node, OVERHEAD_BITS, Plan};
 
@@ -141,7 +141,30 @@ fn every_message_is_delivered_once_or_its_host_is_told_and_no_buffer_leaks() {
         for imp in run.network.imps() {
             let (free, promised, all, through) = imp.buffers();
             assert_eq!((free, promised, through), (all, 0, 0), "schedule {schedule}: {:?}", imp.outstanding());
+            let (singles, most) = imp.singles();
+            assert_eq!(singles, most, "schedule {schedule}");
         }
     }
     assert!(answered > 1000 * schedules().count() as u64, "{answered}");
+}
+
+#[test]
+fn messages_of_one_packet_that_wait_for_others_do_not_keep_those_out() {
+    // Many more are under way than the destination has room for.
+    let imps = |machine| Node { options: Options { machine, window: 64, ..Options::default() }, splits: false };
+    let at_source = Host { imp: 0, bit_s: None, kind: HostKind::default() };
+    let mut plan = chain(2, 50e3, 10.0, Options::default());
+    plan.imps = [Machine::FREE, Machine::H516, Machine::FREE].map(imps).to_vec();
+    plan.hosts = [vec![at_source; 12], plan.hosts.split_off(1)].concat();
+    let sender = |host| Sender {
+        bits: 992,
+        begins: at(20.0),
+        ..Sender::full(Address { imp: 0, host }, Address { imp: 2, host: 0 }, 4)
+    };
+    let senders: Vec<Sender> = (0..12).map(sender).collect();
+    let mut run = Run::new(&plan, &senders, Seed::root(1));
+    let results = run.run((at(60.0), at(120.0)));
+    let bits: f64 = results.iter().map(|result| result.rate(Duration::from_seconds(60.0))).sum();
+    // Half of what the line carries: many are sent twice.
+    assert!(bits > 18e3, "{bits}");
 }

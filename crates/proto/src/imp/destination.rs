@@ -3,7 +3,7 @@
 
 use super::options::Options;
 use super::packet::{Address, Failure, Kind, MOST_PARTS, Message, Packet};
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
 
@@ -36,6 +36,8 @@ struct From {
     assemblies: BTreeMap<u32, Assembly>,
     /// Rooms that are promised and not used yet, and since when the last one was.
     promised: u32,
+    /// Messages of one packet that came in vain and have room now.
+    awaited: BTreeSet<u32>,
     since: Instant,
 }
 
@@ -44,8 +46,6 @@ struct From {
 enum Want {
     /// It was asked for.
     Asked { by: Address, number: u32 },
-    /// A message of one packet came in vain.
-    Single { by: Address, number: u32 },
     /// The answer to a message is held back for it, until then.
     Rfnm { to: Address, number: u32, until: Instant },
 }
@@ -73,6 +73,8 @@ pub(super) struct Destination {
     blocks: Option<u32>,
     from: BTreeMap<u16, From>,
     wants: VecDeque<Want>,
+    /// Messages of one packet that came in vain: whose, and their numbers.
+    refused: VecDeque<(Address, u32)>,
     /// The last tick.
     now: Instant,
 }
@@ -98,6 +100,7 @@ impl Destination {
             blocks: options.reassembly_blocks,
             from: BTreeMap::new(),
             wants: VecDeque::new(),
+            refused: VecDeque::new(),
             now: Instant(0),
         }
     }
@@ -133,6 +136,8 @@ impl Destination {
     fn void(&mut self, options: &Options, by: u16) {
         let Some(known) = self.from.get_mut(&by) else { return };
         let promised = core::mem::take(&mut known.promised) * u32::from(MOST_PARTS);
+        self.singles += core::mem::take(&mut known.awaited).len() as u32;
+        self.refused.retain(|(to, _)| to.imp != by);
         let assemblies = core::mem::take(&mut known.assemblies);
         self.free += promised;
         assemblies.values().for_each(|one| self.let_go(options, one));
@@ -170,17 +175,11 @@ impl Destination {
     }
 
     /// A packet of a message; messages that are whole by it go to `whole`.
-    pub(super) fn data(
-        &mut self,
-        options: &Options,
-        packet: &Packet,
-        whole: &mut Vec<Whole>,
-        out: &mut Vec<Packet>,
-    ) -> Verdict {
+    pub(super) fn data(&mut self, options: &Options, packet: &Packet, whole: &mut Vec<Whole>) -> Verdict {
         let Kind::Data { part, parts, id, of_bits } = packet.kind else { return Verdict::Taken };
         self.of_epoch(options, packet.from.imp, packet.epoch);
         self.skip(packet.from.imp, packet.first, options, whole);
-        let Self { free, singles, blocks, from, now, .. } = self;
+        let Self { free, singles, blocks, from, refused, now, .. } = self;
         let Some(known) = from.get_mut(&packet.from.imp) else { return Verdict::Refused };
         let number = packet.number;
         if number < known.next || known.assemblies.get(&number).is_some_and(|one| one.came >> part & 1 == 1) {
@@ -192,12 +191,14 @@ impl Destination {
             }
             let is_promised = parts > 1 && known.promised > 0;
             match parts {
-                1 if *singles == 0 => {
-                    self.wants.push_back(Want::Single { by: packet.from, number });
-                    self.serve(out);
+                1 if known.awaited.remove(&number) => {}
+                1 if has_room(*singles, number == known.next) => *singles -= 1,
+                1 => {
+                    if !refused.contains(&(packet.from, number)) {
+                        refused.push_back((packet.from, number));
+                    }
                     return Verdict::Taken;
                 }
-                1 => *singles -= 1,
                 _ if is_promised => known.promised -= 1,
                 // Without reservation each packet takes a buffer for itself.
                 _ if !options.reservation => {}
@@ -280,18 +281,31 @@ impl Destination {
                     (by, Kind::Allocate { packets: MOST_PARTS }, number)
                 }
                 Want::Rfnm { to, number, .. } if self.free >= eight => (to, Kind::Rfnm { allocates: true }, number),
-                Want::Single { by, number } if self.singles > 0 => (by, Kind::Allocate { packets: 1 }, number),
                 _ => break,
             };
             self.wants.pop_front();
-            if !matches!(want, Want::Single { .. }) {
-                self.free -= eight;
-                let from = self.from.entry(to.imp).or_default();
-                from.promised += 1;
-                from.since = self.now;
-            }
+            self.free -= eight;
+            let from = self.from.entry(to.imp).or_default();
+            from.promised += 1;
+            from.since = self.now;
             out.push(self.word(to, kind, number));
         }
+        self.serve_singles(out);
+    }
+
+    /// Asks for messages of one packet that came in vain, once there is room for them.
+    fn serve_singles(&mut self, out: &mut Vec<Packet>) {
+        let Self { refused, from, singles, .. } = self;
+        let may_come = |(by, number): &(Address, u32)| {
+            has_room(*singles, from.get(&by.imp).is_some_and(|known| known.next == *number))
+        };
+        let Some((by, number)) = refused.iter().position(may_come).and_then(|at| refused.remove(at)) else { return };
+        *singles -= 1;
+        let known = from.entry(by.imp).or_default();
+        known.awaited.insert(number);
+        known.since = self.now;
+        out.push(self.word(by, Kind::Allocate { packets: 1 }, number));
+        self.serve_singles(out);
     }
 
     /// When an answer that waits for room goes without.
@@ -330,8 +344,10 @@ impl Destination {
 
     /// No message before that one comes any more.
     fn skip(&mut self, by: u16, first: u32, options: &Options, whole: &mut Vec<Whole>) {
+        self.refused.retain(|(of, refused)| of.imp != by || *refused >= first);
         while let Some(known) = self.from.get(&by).filter(|known| known.next < first) {
-            match known.assemblies.keys().next().copied().filter(|number| *number < first) {
+            let begun = known.assemblies.keys().chain(&known.awaited).copied().min();
+            match begun.filter(|number| *number < first) {
                 Some(number) => {
                     if let Some(known) = self.from.get_mut(&by) {
                         known.next = number;
@@ -347,6 +363,8 @@ impl Destination {
     fn give_up(&mut self, by: u16, number: u32, options: &Options, whole: &mut Vec<Whole>) {
         let Some(known) = self.from.get_mut(&by) else { return };
         known.next += u32::from(number == known.next);
+        self.singles += u32::from(known.awaited.remove(&number));
+        self.refused.retain(|(of, refused)| of.imp != by || *refused != number);
         if let Some(one) = known.assemblies.remove(&number) {
             self.let_go(options, &one);
         }
@@ -356,6 +374,11 @@ impl Destination {
     /// Buffers that are free, of all.
     pub(super) const fn buffers(&self) -> (u32, u32) {
         (self.free, self.all)
+    }
+
+    /// Messages of one packet for which there is room.
+    pub(super) const fn singles(&self) -> u32 {
+        self.singles
     }
 
     /// Rooms that are promised and not used, in packets.
@@ -377,12 +400,13 @@ impl Destination {
         for known in self.from.values_mut().filter(|known| known.since + IDLE <= now) {
             self.free += known.promised * eight;
             known.promised = 0;
+            self.singles += core::mem::take(&mut known.awaited).len() as u32;
         }
         let gone: Vec<u16> = self.from.keys().copied().filter(|by| !reaches(*by)).collect();
         for by in gone {
             self.void(options, by);
             self.wants.retain(|want| match want {
-                Want::Asked { by: of, .. } | Want::Single { by: of, .. } | Want::Rfnm { to: of, .. } => of.imp != by,
+                Want::Asked { by: of, .. } | Want::Rfnm { to: of, .. } => of.imp != by,
             });
         }
         let is_stale = |one: &Assembly| one.since + IDLE <= now;
@@ -396,6 +420,12 @@ impl Destination {
         }
         self.serve(out);
     }
+}
+
+/// Whether a message of one packet finds room: the last is for one that no other has to come before, so that those that wait for it do
+/// not keep it out.
+const fn has_room(singles: u32, is_next: bool) -> bool {
+    singles > 1 || singles == 1 && is_next
 }
 
 /// Buffers that a message of several packets has: eight that were reserved, or one for each packet that came.

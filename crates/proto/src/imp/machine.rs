@@ -205,6 +205,12 @@ impl Imp {
         (free, self.destination.promised(), all, self.through())
     }
 
+    /// Messages of one packet for which there is room, now and at most.
+    #[must_use]
+    pub const fn singles(&self) -> (u32, u32) {
+        (self.destination.singles(), self.options.pending)
+    }
+
     /// Messages of its hosts that were not answered: when it is started anew their hosts know that they will not be.
     pub fn unanswered(&self) -> impl Iterator<Item = Message> {
         self.source.unanswered()
@@ -569,7 +575,7 @@ impl Imp {
             Kind::Data { .. } if is_void => self.destination.void_here(&self.options, packet, &mut words),
             Kind::GiveBack | Kind::Allocate { .. } | Kind::Rfnm { .. } | Kind::Failed(_) if is_void => {}
             Kind::Data { .. } => {
-                verdict = self.destination.data(&self.options, packet, &mut wholes, &mut words);
+                verdict = self.destination.data(&self.options, packet, &mut wholes);
             }
             Kind::Request { .. } => self.destination.asked(&self.options, packet, &mut words),
             Kind::GiveBack => self.destination.given_back(&self.options, packet, &mut words),
