@@ -13,6 +13,7 @@ extern crate alloc;
 mod check;
 mod context;
 mod diagnostic;
+mod factor;
 mod format;
 mod layout;
 mod names;
@@ -23,6 +24,7 @@ mod tree;
 
 pub use context::{Available, Checked, Context, Overrides, PRELUDE};
 pub use diagnostic::{Diagnostic, Origin, Severity, nearest};
+pub use factor::{Factor, Level, factor, factors, vary};
 pub use format::format;
 
 use alloc::string::{String, ToString};

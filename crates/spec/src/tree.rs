@@ -1,8 +1,10 @@
 //! The tree of a text: what was written, with where it stands. Nothing here is checked or resolved.
 
+mod factor;
 mod figures;
 mod network;
 
+pub(crate) use factor::{FactorItem, LevelItem, LinkProperty, Side, Varied, texts};
 pub(crate) use figures::Figure;
 pub(crate) use network::{
     ClockItem, ClockKind, DelayItem, DisciplineItem, ImpItem, JitterItem, LinkItem, LossItem, NetworkItem, NodeItem,
@@ -35,6 +37,7 @@ pub(crate) enum Item {
     Host(HostItem),
     Network(NetworkItem),
     Procedure(ProcedureItem),
+    Factor(FactorItem),
     Seed(Value, Span),
     Specification(Box<Specification>),
 }

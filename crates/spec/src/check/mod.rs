@@ -184,7 +184,7 @@ impl Checker<'_> {
                         self.plan.seed = seed;
                     }
                 }
-                Item::Specification(_) => {}
+                Item::Specification(_) | Item::Factor(_) => {}
             }
         }
         for (name, host) in &self.overrides.hosts {
@@ -271,7 +271,7 @@ impl Checker<'_> {
                     let ends = item.parts.iter().flat_map(|part| [&part.from, &part.to]).flatten();
                     named.extend(ends.map(|word| word.text.as_str()));
                 }
-                Item::Procedure(_) | Item::Seed(..) => {}
+                Item::Procedure(_) | Item::Seed(..) | Item::Factor(_) => {}
             }
         }
         // It may stand in what could not be read.

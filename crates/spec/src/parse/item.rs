@@ -10,7 +10,7 @@ use crate::tree::{HostItem, Item, Readable, Tree, Word};
 use alloc::boxed::Box;
 use alloc::format;
 
-const ITEM: &str = "expected a specification, `host`, `network`, `procedure` or `seed`";
+const ITEM: &str = "expected a specification, `factor`, `host`, `network`, `procedure` or `seed`";
 const HOST: &str = "expected the name of a host";
 const HOST_CLAUSES: &[&str] = &["via", "at", "on", "files"];
 
@@ -32,6 +32,12 @@ impl Parser<'_, '_> {
                 let value = self.number(Expect::Plain, "expected a whole number")?;
                 let span = start.to(self.last_span());
                 tree.items.push(Item::Seed(value, span));
+                self.item_end(&[])?;
+            }
+            (Kind::Name, "factor") if self.ahead(1) != Kind::Equals => {
+                self.take(Role::Keyword);
+                let factor = self.factor()?;
+                tree.items.push(Item::Factor(factor));
                 self.item_end(&[])?;
             }
             (Kind::Name, "network") => self.network_item(tree)?,

@@ -58,7 +58,7 @@ impl Parser<'_, '_> {
         Ok(link)
     }
 
-    fn link_ends(&mut self) -> Parsed<(Word, bool, Word)> {
+    pub(super) fn link_ends(&mut self) -> Parsed<(Word, bool, Word)> {
         let first = self.name(END)?;
         if !matches!(self.kind(), Kind::Minus | Kind::Arrow) {
             let failed =

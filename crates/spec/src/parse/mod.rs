@@ -5,6 +5,7 @@
 //! construct from another. It never resolves, evaluates or reads anything.
 
 mod clause;
+mod factor;
 mod frequency;
 mod imp;
 mod item;
@@ -20,7 +21,7 @@ use crate::diagnostic::{Diagnostic, Report, Span};
 use crate::layout::{Marked, Role};
 use crate::names;
 use crate::token::{Kind, Token};
-use crate::tree::{Item, StackItem, Tree, Word};
+use crate::tree::{FactorItem, Item, StackItem, Tree, Word};
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -47,6 +48,18 @@ pub(crate) fn parse_stacks(marked: &mut Marked<'_>, report: &mut Report) -> Opti
         return Some(stacks);
     }
     let _: Failed = parser.unexpected("a list of stacks ends here, as in `tcp, quic`", &[]);
+    None
+}
+
+/// Reads a factor, as behind `factor`.
+pub(crate) fn parse_factor(marked: &mut Marked<'_>, report: &mut Report) -> Option<FactorItem> {
+    let mut parser = Parser::new(marked, report);
+    let factor = parser.factor().ok()?;
+    parser.accept(Kind::Semicolon);
+    if parser.kind() == Kind::End {
+        return Some(factor);
+    }
+    let _: Failed = parser.unexpected("a factor ends here, as in `bandwidth of a - b x 10`", &[]);
     None
 }
 

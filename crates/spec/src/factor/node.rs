@@ -1,0 +1,124 @@
+//! Processors of hosts and buffers of switches at a level.
+
+use super::edit::Edit;
+use super::{Level, Written};
+use crate::token::Kind;
+use crate::tree::{Item, NetworkItem, NodeItem, SwitchItem, Value, Word};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use stackline_core::error::{Error, Result};
+
+fn networks<'w>(written: &'w Written<'_>) -> impl Iterator<Item = &'w NetworkItem> {
+    written.tree.items.iter().filter_map(|item| if let Item::Network(network) = item { Some(network) } else { None })
+}
+
+fn list<'n>(names: impl Iterator<Item = &'n Word>) -> String {
+    names.take(12).map(|word| format!("`{}`", word.text)).collect::<Vec<_>>().join(", ")
+}
+
+/// The processor of a host, or of all.
+pub(super) fn cpu(written: &Written<'_>, host: Option<&str>, level: &Level) -> Result<Vec<Edit>> {
+    let items: Vec<&NodeItem> = networks(written).flat_map(|network| &network.hosts).collect();
+    let names = |item: &NodeItem| item.names.iter().any(|word| host.is_none_or(|host| word.text == host));
+    let chosen: Vec<&&NodeItem> = items.iter().filter(|item| names(item)).collect();
+    if chosen.is_empty() {
+        return Err(no_host(written, host));
+    }
+    let costs = |item: &&&NodeItem| item.copy.is_some();
+    let with_costs: Vec<&&NodeItem> = chosen.iter().filter(|item| costs(item)).copied().collect();
+    if with_costs.is_empty() {
+        let message = match host {
+            Some(host) => format!("the processor of `{host}` takes no time: no cost is written of it"),
+            None => "the processors of the network take no time: no cost is written of them".into(),
+        };
+        return Err(Error::input(message)
+            .hint("say what a packet costs, as in `host a { copy 20 us per packet, 1 ns per byte; }`"));
+    }
+    let mut edits = Vec::new();
+    for item in with_costs {
+        let only = item.names.iter().find(|word| host.is_some_and(|host| word.text == host));
+        edits.extend(property(written, &item.names, only, ("cpu", item.cpu.as_ref(), 1.0), level)?);
+    }
+    Ok(edits)
+}
+
+fn no_host(written: &Written<'_>, host: Option<&str>) -> Error {
+    let names = list(networks(written).flat_map(NetworkItem::host_names));
+    match host {
+        Some(host) if !names.is_empty() => {
+            Error::input(format!("no network has a host `{host}`")).hint(format!("the hosts are {names}"))
+        }
+        _ => Error::input("there is no network whose hosts could be varied")
+            .hint("declare one and write `across` it; processors are simulated"),
+    }
+}
+
+/// The buffer of a switch, or of all that have one.
+pub(super) fn buffer(written: &Written<'_>, switch: Option<&str>, level: &Level) -> Result<Vec<Edit>> {
+    let items: Vec<&SwitchItem> = networks(written).flat_map(|network| &network.switches).collect();
+    let named = |item: &&&SwitchItem| switch.is_none_or(|switch| item.name.text == switch);
+    let chosen: Vec<&&SwitchItem> = items.iter().filter(named).collect();
+    if chosen.is_empty() {
+        let names = list(items.iter().map(|item| &item.name));
+        let message =
+            format!("no network has {}", switch.map_or("a switch".into(), |name| format!("a switch `{name}`")));
+        let hint = if names.is_empty() {
+            "declare one, as in `switch edge { buffer 64 KiB; }`".into()
+        } else {
+            format!("the switches are {names}")
+        };
+        return Err(Error::input(message).hint(hint));
+    }
+    let mut edits: Vec<Edit> = Vec::new();
+    for item in chosen {
+        let Some(value) = item.buffer.as_ref() else {
+            let message = format!("the switch `{}` has no buffer of a given size", item.name.text);
+            return Err(Error::input(message).hint("say how large, as in `switch edge { buffer 64 KiB; }`"));
+        };
+        edits.push(Edit::replace(value.span, written.value(value, level)?));
+    }
+    Ok(edits)
+}
+
+/// A property in the braces behind names, for all of them or for one, which then gets braces of its own.
+fn property(
+    written: &Written<'_>,
+    names: &[Word],
+    only: Option<&Word>,
+    (word, value, default): (&str, Option<&Value>, f64),
+    level: &Level,
+) -> Result<Vec<Edit>> {
+    let text = match (value, level) {
+        (Some(value), _) => written.value(value, level)?,
+        (None, Level::Times(times)) => format!("{}", default * times),
+        (None, _) => format!("{level}"),
+    };
+    let Some(last) = names.last() else { return Ok(Vec::new()) };
+    let open = written.token_from(last.span.end);
+    let Some(only) = only.filter(|_| names.len() > 1) else {
+        return Ok(vec![match value {
+            Some(value) => Edit::replace(value.span, text),
+            None => Edit::behind(written.span(open), format!(" {word} {text};")),
+        }]);
+    };
+    // One of several that share their braces: it gets the same braces, with its own value.
+    let close = (open..).find(|token| matches!(written.kind(*token), Kind::CloseBrace | Kind::End)).unwrap_or(open);
+    let body = written.text(written.span(open).to(written.span(close)));
+    let start = written.span(open).start;
+    let own = match value {
+        Some(value) => {
+            let (from, to) = (value.span.start - start, value.span.end - start);
+            format!("{}{text}{}", body.get(..from).unwrap_or(""), body.get(to..).unwrap_or(""))
+        }
+        None => format!("{{ {word} {text};{}", body.get(1..).unwrap_or("")),
+    };
+    let first = written.token_from(names[0].span.start);
+    let keyword = written.span(first.saturating_sub(1));
+    let at = written.token_from(only.span.start);
+    // With the comma behind it, or before it where it is the last.
+    let gone =
+        if only.span == last.span { written.span(at - 1).to(only.span) } else { only.span.to(written.span(at + 1)) };
+    Ok(vec![Edit::before(keyword, format!("host {} {own}\n", only.text)), Edit::without(gone)])
+}

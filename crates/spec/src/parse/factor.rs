@@ -1,0 +1,137 @@
+//! Factors: what is varied, and its levels.
+
+use super::{Parsed, Parser};
+use crate::diagnostic::Diagnostic;
+use crate::layout::Role;
+use crate::token::Kind;
+use crate::tree::{FactorItem, LevelItem, LinkProperty, Side, Varied, texts};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+const WHAT: &str = "expected what is varied";
+const SUCH_AS: &str = "as in `bandwidth of a - b x 10`, `loss = 0%, 1%`, `cpu of a x 2`, `stack = tcp, quic`, \
+                       `receive_buffer = 64 KiB, 1 MiB`, `size x 4`, or the name of a variable";
+const LEVELS: &str = "expected `x` and a number, or `=` and levels";
+
+impl Parser<'_, '_> {
+    /// A factor, up to what ends it.
+    pub(crate) fn factor(&mut self) -> Parsed<FactorItem> {
+        let what = self.varied()?;
+        let levels = if self.accept(Kind::Equals) {
+            self.set_levels()?
+        } else if self.kind() == Kind::Name && times_word(self.text(0)) {
+            self.times_levels()?
+        } else {
+            return Err(self.unexpected(LEVELS, &["x", "of"]));
+        };
+        Ok(FactorItem { what, levels })
+    }
+
+    fn varied(&mut self) -> Parsed<Varied> {
+        if self.kind() != Kind::Name {
+            let found = format!("unexpected {}", self.describe());
+            let diagnostic = Diagnostic::error(self.span(), found, WHAT).hint(SUCH_AS);
+            return Err(self.fail(diagnostic));
+        }
+        let word = self.folded(0);
+        if let Some((_, property)) = LinkProperty::ALL.iter().find(|(name, _)| *name == word) {
+            self.take(Role::Keyword);
+            return Ok(Varied::Link(*property, self.varied_link()?));
+        }
+        Ok(match word.as_str() {
+            "cpu" => Varied::Cpu(self.varied_node("expected the name of a host")?),
+            "buffer" => Varied::Buffer(self.varied_node("expected the name of a switch")?),
+            "stack" | "size" | "clients" | "from" | "to" => {
+                self.take(Role::Keyword);
+                match word.as_str() {
+                    "stack" => Varied::Stack,
+                    "size" => Varied::Size,
+                    "clients" => Varied::Clients,
+                    "from" => Varied::Place(Side::From),
+                    _ => Varied::Place(Side::To),
+                }
+            }
+            _ => {
+                let name = String::from(self.text(0));
+                self.take(Role::Plain);
+                Varied::Named(name)
+            }
+        })
+    }
+
+    fn varied_link(&mut self) -> Parsed<Option<(String, String)>> {
+        if !self.accept_word("of") {
+            return Ok(None);
+        }
+        let (first, _, second) = self.link_ends()?;
+        Ok(Some(texts(&(first, second))))
+    }
+
+    fn varied_node(&mut self, expected: &str) -> Parsed<Option<String>> {
+        self.take(Role::Keyword);
+        if self.accept_word("of") { Ok(Some(self.name(expected)?.text)) } else { Ok(None) }
+    }
+
+    /// `x 10, x 100`, also `x10`.
+    fn times_levels(&mut self) -> Parsed<Vec<LevelItem>> {
+        const NUMBER: &str = "expected a number above 0, as in `x 10`";
+        let mut levels = Vec::new();
+        loop {
+            let joined: Option<f64> = self.text(0).strip_prefix(['x', 'X']).and_then(|rest| rest.parse().ok());
+            if !(self.kind() == Kind::Name && times_word(self.text(0))) {
+                return Err(self.unexpected("expected `x` and a number", &["x"]));
+            }
+            let span = self.take(Role::Plain);
+            let number = match (joined, self.kind()) {
+                (Some(number), _) => number,
+                (None, Kind::Number(number)) => {
+                    self.take(Role::Plain);
+                    number
+                }
+                _ => return Err(self.unexpected(NUMBER, &[])),
+            };
+            if number <= 0.0 || (number - 1.0).abs() < f64::EPSILON {
+                let message = format!("`x {number}` changes nothing that could be measured");
+                let diagnostic = Diagnostic::error(span.to(self.last_span()), message, NUMBER);
+                return Err(self.fail(diagnostic.hint("`x 2` doubles, `x 0.5` halves")));
+            }
+            levels.push(LevelItem::Times(number));
+            if !self.accept(Kind::Comma) {
+                return Ok(levels);
+            }
+        }
+    }
+
+    /// Whatever stands between commas, up to `;` or the end.
+    fn set_levels(&mut self) -> Parsed<Vec<LevelItem>> {
+        let mut levels = Vec::new();
+        loop {
+            let (start, mut depth, mut any) = (self.span(), 0_u32, false);
+            loop {
+                match self.kind() {
+                    Kind::End | Kind::Semicolon => break,
+                    Kind::Comma if depth == 0 => break,
+                    Kind::Open => depth += 1,
+                    Kind::Close => depth = depth.saturating_sub(1),
+                    _ => {}
+                }
+                any = true;
+                self.take(Role::Plain);
+            }
+            if !any {
+                return Err(self.unexpected("expected a level", &[]));
+            }
+            levels.push(LevelItem::Set(start.to(self.last_span())));
+            if !self.accept(Kind::Comma) {
+                return Ok(levels);
+            }
+        }
+    }
+}
+
+/// `x`, or `x10` in one word.
+fn times_word(text: &str) -> bool {
+    let rest = text.strip_prefix(['x', 'X']);
+    rest.is_some_and(|rest| rest.is_empty() || rest.parse::<f64>().is_ok())
+}
