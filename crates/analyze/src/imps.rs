@@ -29,6 +29,8 @@ pub struct Imp {
     pub through: u64,
     /// Buffers to put messages together: the fewest that were free, and all.
     pub reassembly: (u64, u64),
+    /// Seconds of reports in which none of them was.
+    pub full_seconds: f64,
 }
 
 /// A direction of a line.
@@ -99,6 +101,7 @@ impl Imp {
         let (free, all) = (field(6), field(8));
         let fewest = if self.seconds > 0.0 { self.reassembly.0.min(free) } else { free };
         self.reassembly = (fewest, self.reassembly.1.max(all));
+        self.full_seconds += if free == 0 { more } else { 0.0 };
         self.seconds += more;
         self.packets += field(1);
         self.messages.0 += field(2);

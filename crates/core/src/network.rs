@@ -18,6 +18,10 @@ pub use schedule::{RateSchedule, Schedule};
 pub const DEFAULT_MTU: u64 = 1500;
 /// Links that a packet may cross, as its time to live has it in Linux (RFC 1700); more is a loop.
 pub const MOST_HOPS: u8 = 64;
+/// An IMP so many lines away cannot be reached: routing takes it for a loop (the program of September 1973).
+pub const MOST_IMP_HOPS: usize = 22;
+/// IMPs that the formats of 1973 had numbers for.
+pub const MOST_IMPS: usize = 64;
 
 /// One `network NAME { ... }`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

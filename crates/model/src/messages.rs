@@ -39,6 +39,14 @@ impl Shape {
     pub const FULL: Self = Self { packets: PACKETS, packet_bits: PACKET_BITS };
 }
 
+/// Seconds that a line between IMPs is taken by so many packets with so many bytes of data: each has its overhead, and a routing message
+/// goes each 640 ms (2.1.2).
+#[must_use]
+pub fn line_s(bytes: f64, packets: f64, bit_s: f64) -> f64 {
+    let routing = PACKET_BITS / 0.64;
+    (8.0 * bytes + packets * (PACKET_BITS - PACKET_DATA_BITS)) / (bit_s - routing).max(1.0)
+}
+
 /// Messages that must be under way for the most that a path can carry: round trip / time of one message on the slowest line (2.1.3,
 /// `F = (H(T + 2L) + 7T) / 8T` where all lines are alike). A hop that is `apart` counts as a path of its own (Table 1, lower half).
 #[must_use]

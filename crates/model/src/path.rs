@@ -33,6 +33,8 @@ pub struct Hop {
     pub cell_bytes: Option<u64>,
     /// Whether it begins at a switch that sends cells on as they come, before their frame is whole.
     pub cut_through: bool,
+    /// Whether it joins two IMPs.
+    pub joins_imps: bool,
 }
 
 impl Hop {
@@ -177,6 +179,7 @@ fn hop(network: &Network, link: &Link, forward: bool) -> Hop {
         // A switch of cells takes cells in and gives cells out.
         cell_bytes: [from, to].into_iter().find_map(|name| switch(name)?.cell_bytes),
         cut_through: switch(from).is_some_and(|switch| switch.cell_bytes.is_some()),
+        joins_imps: [from, to].into_iter().all(|name| switch(name).is_some_and(|switch| switch.imp.is_some())),
     };
     hop.loss = hop.loss_of(hop.mtu_bytes, None);
     hop

@@ -134,6 +134,7 @@ mod tests {
             charge: Charge::Packet,
             cell_bytes: None,
             cut_through: false,
+            joins_imps: false,
         }
     }
 

@@ -140,6 +140,8 @@ pub struct Connection {
     ends_at: Option<u64>,
     /// Since when nothing was delivered although something was sent.
     silent_since: Option<Instant>,
+    /// What the IMPs answered when it was given up for that.
+    broken_by: Option<Failure>,
     /// What has held data up since then, and for how long it did before: the allocation, links.
     held: Option<Held>,
     held_since: Instant,
@@ -190,6 +192,7 @@ impl Connection {
             granted: 0,
             ends_at: None,
             silent_since: None,
+            broken_by: None,
             held: None,
             held_since: now,
             waited: (Duration::ZERO, Duration::ZERO),
@@ -212,6 +215,12 @@ impl Connection {
     #[must_use]
     pub const fn state(&self) -> State {
         self.state
+    }
+
+    /// What the IMPs answered when it was given up for that.
+    #[must_use]
+    pub const fn broken_by(&self) -> Option<Failure> {
+        self.broken_by
     }
 
     /// What is chosen of it.
@@ -372,6 +381,7 @@ impl Connection {
         if message.kind == Kind::Reset || is_dead && now.since(since) >= PATIENCE {
             known.message = None;
             self.state = State::Broken;
+            self.broken_by = is_dead.then_some(why);
             self.commands.clear();
         } else {
             known.again = Some(now + AGAIN);
@@ -395,6 +405,15 @@ impl Connection {
         self.links.iter().filter_map(|link| link.again).min()
     }
 
+    /// Bytes of the next message of data, if there were room for it.
+    fn next_bytes(&self) -> u64 {
+        (self.taken - self.sent).min(u64::from(MESSAGE_BYTES))
+    }
+
+    fn free_link(&self) -> Option<usize> {
+        self.links.iter().skip(1).position(|link| link.message.is_none())
+    }
+
     /// The link of the next message that may go now, and the message.
     fn next_link(&self) -> Option<Message> {
         if let Some(command) = self.commands.first()
@@ -405,9 +424,11 @@ impl Connection {
         if self.state != State::Open {
             return None;
         }
-        let bytes = (self.taken - self.sent).min(self.allowed.saturating_sub(self.sent)).min(u64::from(MESSAGE_BYTES));
-        let free = self.links.iter().skip(1).position(|link| link.message.is_none());
-        if let Some(link) = free.filter(|_| bytes > 0) {
+        let (next, room) = (self.next_bytes(), self.allowed.saturating_sub(self.sent));
+        // What the allocation would cut off waits for more of it as long as an RFNM is to come: fragments cost as much as whole ones.
+        let under_way = self.links.iter().skip(1).any(|link| link.message.is_some());
+        let bytes = if room < next && under_way { 0 } else { next.min(room) };
+        if let Some(link) = self.free_link().filter(|_| bytes > 0) {
             return Some(Message { kind: Kind::Data, link: link as u16 + 1, place: self.sent, bytes: bytes as u32 });
         }
         let all_delivered = self.counts.delivered == self.taken;
@@ -422,6 +443,7 @@ impl Connection {
         self.held_since = now;
         self.held = match self.taken > self.sent && self.state == State::Open {
             true if self.sent >= self.allowed => Some(Held::Allocation),
+            true if self.free_link().is_some() => Some(Held::Allocation),
             true => Some(Held::Links),
             false => None,
         };

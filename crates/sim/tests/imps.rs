@@ -68,7 +68,7 @@ fn throughput_is_that_of_the_messages_in_flight() {
 fn a_line_of_50_kbit_s_without_background_carries_40() {
     let plan = chain(1, 50e3, 10.0, Options::default());
     let [one, two] = [1, 2].map(|in_flight| rate(&plan, 1, in_flight));
-    assert!((39e3..41e3).contains(&two) && one < two, "{one} and {two}");
+    assert!((39e3..41.5e3).contains(&two) && one < two, "{one} and {two}");
 }
 
 /// Which schedules are tried: a dozen, or those that the environment asks for: `1000`, or `5700..5800`.

@@ -29,6 +29,8 @@ pub enum Change {
     NoLoss(Ends),
     /// All links carry packets of at most so many bytes.
     Packets(u64),
+    /// An IMP has room to put so many messages together.
+    Reassembly(String, u32),
     /// These hosts send at so many bit/s at most.
     Pace(Vec<String>, f64),
     /// The processor of a host is twice as fast.
@@ -64,6 +66,7 @@ impl Change {
             | Self::Queue(..)
             | Self::FairQueue(_)
             | Self::Packets(_)
+            | Self::Reassembly(..)
             | Self::Pace(..) => None,
             Self::Faster(_) => Some("at twice the rate"),
             Self::Nearer(_) => Some("at half the distance"),
@@ -132,6 +135,10 @@ impl Change {
             Self::NoLoss(ends) => no_loss(network, ends),
             Self::Packets(bytes) => {
                 network.links.iter_mut().for_each(|link| link.mtu_bytes = Some(link.mtu().min(*bytes)));
+            }
+            Self::Reassembly(name, messages) => {
+                let named = network.switches.iter_mut().filter(|switch| switch.name == *name);
+                named.filter_map(|switch| switch.imp.as_mut()).for_each(|imp| imp.reassembly = Some(*messages));
             }
             Self::Pace(hosts, rate) => {
                 let paced = network.hosts.iter_mut().filter(|host| hosts.contains(&host.name));

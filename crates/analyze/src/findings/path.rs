@@ -5,6 +5,7 @@ use crate::statistics::real;
 use stackline_core::network::Network;
 use stackline_core::record::PortRecord;
 use stackline_core::time::Duration;
+use stackline_model::messages;
 use stackline_model::overhead::charged_bytes;
 use stackline_model::path::{Hop, Path};
 use std::collections::BTreeMap;
@@ -86,6 +87,9 @@ impl Port {
         let Some(rate) = self.hop.rate_bit_s.filter(|rate| *rate > 0.0) else { return 0.0 };
         if self.packets == 0 {
             return 0.0;
+        }
+        if self.hop.joins_imps {
+            return messages::line_s(real(self.bytes), real(self.packets), rate);
         }
         // Behind a cell switch the cells themselves are counted.
         let charged = if self.hop.cut_through {

@@ -10,6 +10,7 @@ use super::part::{LEAST_TRIP_S, Part, Work, other};
 use super::session_network;
 use crate::statistics::real;
 use stackline_core::catalogue::{OptionValue, PacketsInFlight};
+use stackline_core::network::Imp;
 use stackline_core::plan::Size;
 use stackline_core::record::Transport;
 use stackline_core::units;
@@ -139,7 +140,9 @@ fn turns_of_calls(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
 /// One packet on its way at a time.
 fn stop_and_wait(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     if let PacketsInFlight::Links(message) = part.plan.stack.facts.in_flight? {
-        return waits_for_allocation(context, part, message).or_else(|| waits_for_rfnms(context, part, message));
+        return waits_for_allocation(context, part, message)
+            .or_else(|| waits_for_room(context, part))
+            .or_else(|| waits_for_rfnms(context, part, message));
     }
     let InFlight { packets, packet } = in_flight(part)?;
     let trip = part.round_trip_s()?;
@@ -208,15 +211,49 @@ fn waits_for_allocation(context: &Context<'_>, part: &Part<'_>, message: u64) ->
     Some(finding.attempt_by(advice, change))
 }
 
+/// The IMP of a host, and its name.
+fn imp_of<'c>(context: &Context<'c>, host: &str) -> Option<(&'c str, &'c Imp)> {
+    let network = context.measurement.network?;
+    let link = network.links.iter().find(|link| link.ends.0 == host || link.ends.1 == host)?;
+    let other = if link.ends.0 == host { &link.ends.1 } else { &link.ends.0 };
+    let switch = network.switches.iter().find(|switch| switch.name == *other)?;
+    Some((&switch.name, switch.imp.as_ref()?))
+}
+
 /// Messages that the IMP of the sender lets be under way to another.
 fn window_of_imps(context: &Context<'_>, part: &Part<'_>) -> Option<u64> {
-    let network = context.measurement.network?;
-    let sender = part.host(part.work.sender()?);
-    let link = network.links.iter().find(|link| link.ends.0 == sender || link.ends.1 == sender)?;
-    let other = if link.ends.0 == sender { &link.ends.1 } else { &link.ends.0 };
-    let imp = network.switches.iter().find(|switch| switch.name == *other)?.imp.as_ref()?;
+    let (_, imp) = imp_of(context, part.host(part.work.sender()?))?;
     imp.window.map(u64::from)
 }
+
+/// Messages of several packets wait for room to be put together at the IMP of their host, as that reported.
+fn waits_for_room(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+    let reader = part.host(other(part.work.sender()?));
+    let (name, imp) = imp_of(context, reader)?;
+    let reports = crate::imps::reports(context.measurement.log.input.events);
+    let reported = reports.imps.get(name).filter(|imp| imp.seconds > 0.0)?;
+    let full = reported.full_seconds / reported.seconds;
+    let share = (1.0 - context.measurement.fullness(part)?) * full * part.weight;
+    if full < MOSTLY || share < LEAST {
+        return None;
+    }
+    let room = imp.reassembly.unwrap_or(ROOM);
+    let sentence = format!(
+        "messages wait for room to be put together at {name}: it has room for {room}, and none was free in {} of its reports",
+        percent(full)
+    );
+    let figure =
+        format!("sent at {}; the way is not full {} of the time", units::rate(part.rate_bit_s()), percent(share));
+    let finding = KIND.finding(context, share, 0.7, sentence).because(context.measurement.figure(figure));
+    let more = 4 * room;
+    let change = Change::Reassembly(name.to_owned(), more);
+    Some(finding.attempt_by(format!("more memory at {name}: `reassembly {more}`"), change))
+}
+
+/// From this share of its reports on, an IMP without room holds messages up.
+const MOSTLY: f64 = 0.5;
+/// Messages that an IMP has room to put together where nothing is said (BBN 2499, 2.2.1.4).
+const ROOM: u32 = 3;
 
 /// Links that have their one message under way: each waits for its RFNM. How long that takes, the transport measured.
 fn waits_for_rfnms(context: &Context<'_>, part: &Part<'_>, message: u64) -> Option<Finding> {

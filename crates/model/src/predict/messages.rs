@@ -15,7 +15,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
-use stackline_core::network::{ImpMachine, Link, Network};
+use stackline_core::network::{ImpMachine, Link, Loss, MOST_IMP_HOPS, Network};
 use stackline_core::plan::{Count, Measurement, Part, Size};
 use stackline_core::program::{CountArgument, DelayArgument, SizeArgument};
 
@@ -29,11 +29,13 @@ const MESSAGE_BYTES: u64 = 1003;
 const COMMAND_BYTES: u64 = 10;
 /// Messages under way from one IMP to another, at most (2.3), where nothing else is said.
 const WINDOW: u64 = 4;
+/// Messages of several packets that an IMP has room for, where nothing else is said (2.2.1.4).
+const ROOM: u64 = 3;
 /// What `allocate` is where it is not written: eight messages.
 const ALLOCATE: u64 = 8 * MESSAGE_BYTES;
 /// Cycles of an IMP for a packet: it comes and is looked at, and it is put on a line (2.1.1: 1160 together).
-const CYCLES_IN: f64 = 460.0;
-const CYCLES_OUT: f64 = 700.0;
+const CYCLES_IN: f64 = 860.0;
+const CYCLES_OUT: f64 = 300.0;
 /// Cycles for a packet of a host and for a word of it, and for a word of a message that a host gets (table 3A).
 const CYCLES_OF_HOST: (f64, f64) = (200.0, 4.6);
 const CYCLES_TO_HOST: f64 = 29.22;
@@ -57,6 +59,11 @@ struct Way {
     cycles_s: (f64, f64),
     /// Messages that the first IMP lets be under way to the last.
     window: u64,
+    /// Messages of several packets that the last IMP has room to put together.
+    room: u64,
+    /// Whether packets are divided among lines that lead as near, or are lost.
+    divides: bool,
+    loses: bool,
     /// Whether messages are answered once their host has the first packet (the program of September 1973).
     answers_first: bool,
 }
@@ -139,6 +146,9 @@ impl Way {
             lines: imps.windows(2).map(line).collect(),
             cycles_s: (cycle(first.0), imps.last().map_or(0.0, |(name, _)| cycle(name))),
             window: imp(first.0).and_then(|imp| imp.window).map_or(WINDOW, u64::from),
+            room: imps.last().and_then(|(name, _)| imp(name)?.reassembly).map_or(ROOM, u64::from),
+            divides: imps.iter().any(|(name, _)| imp(name).is_some_and(|imp| imp.splits)),
+            loses: hops.iter().any(|(_, link)| link.loss != Loss::None),
             answers_first: imps.last().and_then(|(name, _)| imp(name)).is_some_and(|imp| imp.september),
         })
     }
@@ -238,6 +248,20 @@ pub(super) fn predict(
             "a line is so slow that packets go again, after 125 ms, before they can be acknowledged".to_string()
         );
     }
+    for way in [&ways.0, &ways.1] {
+        if way.divides {
+            return Err("packets are divided among lines (`splitting on`)".to_string());
+        }
+        if way.loses {
+            return Err("lines lose packets, which go again".to_string());
+        }
+        if way.lines.len() >= MOST_IMP_HOPS {
+            return Err(format!(
+                "it is {} lines away, and an IMP {MOST_IMP_HOPS} hops away cannot be reached",
+                way.lines.len()
+            ));
+        }
+    }
     // Pauses that the part does not have are none.
     let none = |waits: &[DelayArgument]| {
         let is_none = |wait: &DelayArgument| match wait {
@@ -283,8 +307,9 @@ fn bulk(part: &Part, there: &Way, back: &Way, count: CountArgument) -> Result<An
     let allocate = part.stack.number("allocate").unwrap_or(ALLOCATE);
     let message = MESSAGE_BYTES.min(allocate);
     let (links, trip) = (links(part), there.round_trip_s(message, back));
-    let under_way = links.min(there.window);
     let message_bits = 8.0 * real(message);
+    let one_packet = HEADER_BITS + message_bits <= PACKET_DATA_BITS;
+    let under_way = links.min(there.window).min(if one_packet { u64::MAX } else { there.room });
     // The allocation comes back with a message of its own once half of it is read, while the RFNM is under way.
     let allocated_s = there.message_s(message) + back.message_s(COMMAND_BYTES);
     let limits = [
@@ -301,7 +326,12 @@ fn bulk(part: &Part, there: &Way, back: &Way, count: CountArgument) -> Result<An
     };
     let mut values = Values::new();
     values.add("round trip of a full message", trip, Unit::Seconds, "2.1.3, with interfaces and processors");
-    values.add("messages under way", real(under_way), Unit::Count, "links, at most the window of the IMPs (2.3)");
+    values.add(
+        "messages under way",
+        real(under_way),
+        Unit::Count,
+        "links, at most the window of the IMPs (2.3) and what the destination has room for",
+    );
     values.add(
         "messages that would fill the way",
         trip * there.carries_bit_s() / message_bits,
@@ -380,6 +410,9 @@ mod tests {
             lines: vec![line; hops],
             cycles_s: (0.0, 0.0),
             window: WINDOW,
+            room: ROOM,
+            divides: false,
+            loses: false,
             answers_first: false,
         }
     }

@@ -61,7 +61,7 @@ pub(super) fn pairs(seed: u64) -> Sheet {
     let spur = pair(Machine::H516, Machine::H516, false, seed).0;
     sheet
         .note(format!("Background of 3.5 % each way. Most difference {worst:.1} kbit/s. A spur line without background: {spur:.1} (printed 40)."))
-        .note("Of 43.4 kbit/s that headers leave, routing takes 1.6, and as long as the processor takes to put the next packet on the line that is idle: 0.7 ms on a 516, which is how the 1160 cycles a packet were divided.")
+        .note("Of 43.4 kbit/s that headers leave, routing takes 1.6, and as long as the processor takes to put the next packet on the line that is idle: 0.3 ms on a 516, of the 1160 cycles a packet.")
 }
 
 /// Sources around one destination, each over a line of its own.

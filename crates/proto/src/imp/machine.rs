@@ -254,7 +254,7 @@ impl Imp {
                 let cycles = match &frame.load {
                     Load::Packet { .. } => costs.line_in + costs.task,
                     Load::Routing(vector) => costs.line_in + costs.routing_entry * vector.entries.len() as u64,
-                    Load::Null { .. } => costs.line_in / 4,
+                    Load::Null { .. } => costs.line_in / 10,
                 };
                 self.processor.put(now, Job::Frame(line, frame), machine.time(cycles));
             }

@@ -31,9 +31,10 @@ pub struct Costs {
 impl Costs {
     /// Of BBN 2499, section 2.2.1.1 and 2.1.1: a 516 is saturated by 1 Mbit/s of full packets over lines (1160 cycles a packet); to a
     /// dead host a word costs it 7.8 cycles beside the generator's 25, to itself 37 beside 45 (Table 3A). How the 1160 divide into
-    /// coming, looking and going is not printed: going has more, which leaves the line idle so long between packets.
+    /// coming, looking and going is not printed. Going leaves the line idle between packets: 300 cycles are what 190 kbit/s over a line of
+    /// 230.4 (2.2.1.6) and BBN's own program of September 1973 allow.
     pub const PRINTED: Self =
-        Self { line_in: 260, task: 200, line_out: 700, host_in_word: 460, host_out_word: 2922, routing_entry: 4 };
+        Self { line_in: 660, task: 200, line_out: 300, host_in_word: 460, host_out_word: 2922, routing_entry: 4 };
 }
 
 impl Machine {

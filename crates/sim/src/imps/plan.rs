@@ -27,6 +27,7 @@ pub fn node(imp: &network::Imp, satellites: u32) -> Node {
         reassembly: imp.reassembly.unwrap_or(known.reassembly),
         window: imp.window.unwrap_or(known.window),
         channels: imp.channels.unwrap_or(known.channels),
+        satellite_channels: imp.channels.unwrap_or(known.satellite_channels),
         rule: if imp.september { Rule::September } else { Rule::January },
         reservation: !imp.unreserved,
         answers_first: imp.september,

@@ -73,6 +73,10 @@ pub(super) trait StreamEnd {
     fn send(&self, bytes: usize, executor: &Executor) -> Option<usize>;
     /// Takes at most so many bytes out of the receive buffer.
     fn receive(&self, most: usize, executor: &Executor) -> Got;
+    /// Why the network broke it, where it is known.
+    fn broken_by(&self) -> Option<&'static str> {
+        None
+    }
     /// Closes the own half.
     fn close(&self, executor: &Executor);
     /// The application lets go of it.

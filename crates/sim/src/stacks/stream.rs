@@ -107,7 +107,16 @@ impl<E: StreamEnd> Stream<E> {
         };
         let sent = self.context.until("room in its send buffer", step).await?;
         self.context.trace(|line, _| line.moved(bytes, 0));
-        if sent { Ok(()) } else { Err(vanished("while data was on its way")) }
+        if sent { Ok(()) } else { Err(self.broken()) }
+    }
+
+    /// It is broken: by the network, or by the peer.
+    fn broken(&self) -> Error {
+        match self.end.broken_by() {
+            Some(why) => Error::measurement(format!("the connection was given up while data was on its way: {why}"))
+                .hint("a line that is cut for longer, or a host that is dead for longer, ends it"),
+            None => vanished("while data was on its way"),
+        }
     }
 
     /// Takes what is there, at most `most` bytes; 0 at the end of the stream.
@@ -119,7 +128,7 @@ impl<E: StreamEnd> Stream<E> {
         };
         match self.context.until(what, step).await? {
             Got::Bytes(n) => Ok(n as u64),
-            Got::Broken => Err(vanished("while data was on its way")),
+            Got::Broken => Err(self.broken()),
             Got::Nothing | Got::End => Ok(0),
         }
     }

@@ -12,7 +12,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use stackline_core::catalogue::{Capabilities, StackTable};
-use stackline_core::network::{DEFAULT_MTU, Link, MOST_HOPS, Network};
+use stackline_core::network::{DEFAULT_MTU, Link, MOST_HOPS, MOST_IMP_HOPS, Network};
 use stackline_core::plan::{Access, Composer, HostPlan, Measurement, Part, Via};
 use stackline_core::program::{Call, Side};
 use stackline_core::routes;
@@ -189,8 +189,13 @@ impl Case<'_> {
             return Some(error(refused.message).hint(refused.hint.unwrap_or_default()));
         }
         if network.has_imps() {
-            // Messages are cut to packets whose number of hops nothing limits.
-            return None;
+            let (from, to) = (part.part.from.as_ref()?, part.part.to.as_ref()?);
+            // The interfaces at both ends are no lines.
+            let lines = routes::shortest(network, from, to)?.len().saturating_sub(2);
+            let message =
+                format!("{to} is {lines} lines from {from}, and an IMP {MOST_IMP_HOPS} hops away cannot be reached");
+            return (lines >= MOST_IMP_HOPS)
+                .then(|| error(message).hint("more is what the routing of the time took for a loop; leave IMPs out"));
         }
         let (from, to) = (part.part.from.as_ref()?, part.part.to.as_ref()?);
         if let Some((from, to, links)) =

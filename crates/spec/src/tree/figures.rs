@@ -49,6 +49,10 @@ fn node(host: &mut NodeItem, visit: &mut Visit<'_>) {
 fn switch(item: &mut SwitchItem, visit: &mut Visit<'_>) {
     all(item.buffer.iter_mut().chain(&mut item.cells), Figure::Size, visit);
     item.queue.iter_mut().for_each(|item| queue(item, visit));
+    if let Some(imp) = &mut item.imp {
+        let numbers = [&mut imp.reassembly, &mut imp.window, &mut imp.channels, &mut imp.buffers];
+        all(numbers.into_iter().flatten(), Figure::Plain, visit);
+    }
 }
 
 fn link(link: &mut LinkItem, visit: &mut Visit<'_>) {

@@ -11,6 +11,7 @@ use stackline_core::record::Transport;
 use stackline_core::time::Instant;
 use stackline_events::Keyword;
 use stackline_net::{Ecn, Node, Packet, Segments};
+use stackline_proto::imp::Failure;
 use stackline_proto::ncp::{Connection, MESSAGE_BYTES, Message, Received, State};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -198,6 +199,15 @@ impl StreamEnd for Rc<End> {
             Received::End => Got::End,
             Received::Broken => Got::Broken,
         }
+    }
+
+    fn broken_by(&self) -> Option<&'static str> {
+        self.machine.borrow().broken_by().map(|why| match why {
+            Failure::DeadImp => "for two minutes the IMPs answered that the other side's IMP cannot be reached",
+            Failure::DeadHost => "for two minutes the IMPs answered that the other side's host is dead",
+            Failure::HostSlow => "the other side's host did not take messages",
+            Failure::Incomplete => "the IMPs lost messages on the way",
+        })
     }
 
     fn close(&self, executor: &Executor) {

@@ -5,7 +5,7 @@ use super::fixed;
 use crate::diagnostic::{Diagnostic, Report};
 use crate::tree::{DelayItem, ImpItem, LinkItem, NetworkItem, RateItem, SwitchItem};
 use alloc::format;
-use stackline_core::network::{Imp, ImpMachine};
+use stackline_core::network::{Imp, ImpMachine, MOST_IMPS};
 
 /// Messages and channels, at most.
 const MOST: u64 = 1024;
@@ -40,6 +40,15 @@ pub(super) fn report(item: &NetworkItem, report: &mut Report) {
         let diagnostic = Diagnostic::error(switch.name.span, message, "expected an IMP");
         report.push(diagnostic.hint(format!("write `imp {} 516;`", switch.name.text)));
     }
+    if item.switches.len() > MOST_IMPS {
+        let message = format!(
+            "`{}` has {} IMPs, and the formats of 1973 number {MOST_IMPS}",
+            item.name.text,
+            item.switches.len()
+        );
+        let diagnostic = Diagnostic::warning(item.name.span, message, "a network that could not have been");
+        report.push(diagnostic.hint("it is simulated all the same, with larger formats"));
+    }
     for host in item.host_names() {
         let is_own = |link: &&LinkItem| link.ends.0.text == host.text || link.ends.1.text == host.text;
         let own: alloc::vec::Vec<&LinkItem> = item.links.iter().filter(is_own).collect();
@@ -51,14 +60,18 @@ pub(super) fn report(item: &NetworkItem, report: &mut Report) {
             report.push(diagnostic.hint(format!("write one link: `link {} - IMP 100 kbit/s 0 us;`", host.text)));
         }
     }
-    item.links.iter().for_each(|link| line(link, report));
+    for link in &item.links {
+        let joins_host = item.host_names().any(|host| host.text == link.ends.0.text || host.text == link.ends.1.text);
+        line(link, joins_host, report);
+    }
 }
 
-fn line(link: &LinkItem, report: &mut Report) {
+fn line(link: &LinkItem, joins_host: bool, report: &mut Report) {
     let span = link.ends.0.span.to(link.ends.1.span);
+    let name = if joins_host { "an interface of a host of IMPs" } else { "a line between IMPs" };
     let mut refuse = |is: bool, what: &str| {
         if is {
-            let message = format!("a line between IMPs has no {what}");
+            let message = format!("{name} has no {what}");
             report.push(Diagnostic::error(span, message, "this one has").hint("rate, delay and loss are all it has"));
         }
     };
