@@ -11,10 +11,12 @@
 //! | `paths` | Table 5: path lengths of the map |
 //! | `hosts` | Tables 6 and 7: hosts and tapes |
 //! | `lockup` | what reservation is for |
+//! | `calculated` | section 2.1.2 as numbers: what lines carry and hold, several paths together |
 //! | `charts` | Figures 1 and 2 |
 //! | `scale` | what would have broken first: networks of many more IMPs |
 //! | `reproduce` | all of it together |
 
+mod calculated;
 mod charts;
 mod hosts;
 mod in_flight;

@@ -1,6 +1,6 @@
 //! The report made again, table by table.
 
-use super::{charts, hosts, in_flight, internal, lines, lockup, paths, scale, terminals};
+use super::{calculated, charts, hosts, in_flight, internal, lines, lockup, paths, scale, terminals};
 use crate::paper::{Part, Reproduction, Settings};
 use stackline_core::error::Result;
 use stackline_report::paper::Paper;
@@ -8,10 +8,11 @@ use stackline_report::paper::Paper;
 /// All tables that are wanted.
 pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
     let seed = settings.seed;
-    let parts: [Part<'_>; 16] = [
+    let parts: [Part<'_>; 18] = [
         (&["Table 1"], &|| Ok(vec![in_flight::table()])),
         (&["Table 1, simulated"], &|| Ok(vec![in_flight::simulated(seed)])),
         (&["Table 1, bounds"], &|| Ok(vec![in_flight::bounds(seed)])),
+        (&["2.1.2"], &|| Ok(vec![calculated::lines()])),
         (&["Table 2"], &|| Ok(vec![terminals::table()])),
         (&["Table 2, simulated"], &|| Ok(vec![terminals::simulated()])),
         (&["Table 3A", "Table 3B"], &|| Ok(vec![internal::rates(seed), internal::derived()])),
@@ -20,6 +21,7 @@ pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
         (&["2.2.1.4"], &|| Ok(vec![lines::sources(seed)])),
         (&["2.2.1.4, shared"], &|| Ok(vec![lines::shared(seed)])),
         (&["2.2.1.5"], &|| Ok(vec![lines::splitting(seed)])),
+        (&["2.2.1.5, paths"], &|| Ok(vec![calculated::paths()])),
         (&["2.2.1.6"], &|| Ok(vec![lines::fast(seed)])),
         (&["Table 6A", "Table 6B"], &|| Ok(vec![hosts::tenex(), hosts::netspd()])),
         (&["Table 7"], &|| Ok(vec![hosts::tapes()])),

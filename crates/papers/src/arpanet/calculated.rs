@@ -1,0 +1,120 @@
+//! Section 2.1.2 and what follows from it, as numbers: what a line carries, how long it holds a packet, buffers, paths together.
+
+use stackline_model::messages::{
+    Acknowledgement, Hop, PACKET_BITS, SATELLITE_MILES, SECONDS_A_MILE, Shape, in_flight, of_paths, useful,
+};
+use stackline_proto::imp::Machine;
+use stackline_report::sheet::{Cell, Sheet};
+
+/// Cycles with which each end looks at a packet: half of the 1160 (2.1.1).
+const CYCLES: f64 = 580.0;
+/// The mean of a full packet and two short ones, bits: what Figure 2 calls traffic of both kinds.
+const MIXED_BITS: f64 = (PACKET_BITS + 2.0 * 152.0) / 3.0;
+
+/// Lines: kbit/s, miles.
+const LINES: [(f64, f64); 7] = [
+    (9.6, 100.0),
+    (50.0, 10.0),
+    (50.0, 1000.0),
+    (50.0, 3000.0),
+    (230.4, 10.0),
+    (230.4, 1000.0),
+    (50.0, SATELLITE_MILES),
+];
+
+/// Each line's acknowledgement in its seven parts, and what is needed for full use.
+pub(super) fn lines() -> Sheet {
+    let mut sheet = Sheet::new(
+        "2.1.2",
+        "lines: what they carry, the seven parts of the time until a full packet is acknowledged, packets held",
+        &[
+            ("line", "line"),
+            ("useful_kbit_s", "carries kbit/s"),
+            ("propagation_ms", "way ms"),
+            ("transmission_ms", "bits"),
+            ("processing_ms", "looked at"),
+            ("latency_ms", "waits"),
+            ("back_ms", "way back"),
+            ("carrier_ms", "carrier"),
+            ("release_ms", "release"),
+            ("total_ms", "total"),
+            ("buffers", "held"),
+            ("buffers_mixed", "held, mixed"),
+        ],
+    );
+    let processing = CYCLES * Machine::H516.cycle_ns as f64 / 1e9;
+    for (kbit_s, miles) in LINES {
+        let (bit_s, delay_s) = (1e3 * kbit_s, miles * SECONDS_A_MILE);
+        let time = Acknowledgement::over(bit_s, delay_s, PACKET_BITS, processing);
+        let mixed = Acknowledgement::over(bit_s, delay_s, MIXED_BITS, processing);
+        let ms = |seconds: f64| Cell::Number(1e3 * seconds, 1);
+        let parts = [
+            time.propagation,
+            time.transmission,
+            time.processing,
+            time.latency,
+            time.back,
+            time.carrier,
+            time.release,
+            time.total(),
+        ];
+        let mut row = vec![Cell::text(format!("{kbit_s} kbit/s, {miles} miles")), Cell::Number(useful(bit_s) / 1e3, 1)];
+        row.extend(parts.map(ms));
+        row.push(Cell::Number(time.buffers(bit_s, PACKET_BITS), 1));
+        row.push(Cell::Number(mixed.buffers(bit_s, MIXED_BITS), 1));
+        sheet.rows.push(row);
+    }
+    sheet
+        .note("Carries: 84 % of the rate less 2 kbit/s of routing. Held: packets without which the line stands idle, where all are full, and where two of three have 152 bits.")
+        .note("For full packets 8 channels are enough over land, and 32 by satellite.")
+}
+
+/// Messages in flight for one path, and for several that share nothing.
+pub(super) fn paths() -> Sheet {
+    let mut sheet = Sheet::new(
+        "2.2.1.5, paths",
+        "messages in flight for full use of several paths at once that share no line",
+        &[
+            ("paths", "paths"),
+            ("each", "each alone"),
+            ("together", "together"),
+            ("of_window", "of a window of 4, kbit/s"),
+        ],
+    );
+    let path = |hops: usize| {
+        let hop = Hop { bit_s: 50e3, delay_s: 100.0 * SECONDS_A_MILE, apart: false };
+        in_flight(&vec![hop; hops], Shape::FULL)
+    };
+    for hops in [&[2][..], &[2, 2], &[1, 8], &[2, 5, 8]] {
+        let each: Vec<f64> = hops.iter().map(|hops| path(*hops)).collect();
+        let words: Vec<String> = each.iter().map(|needed| format!("{needed:.2}")).collect();
+        let lines: Vec<String> = hops.iter().map(ToString::to_string).collect();
+        let (needed, all) = (of_paths(&each), useful(50e3) * hops.len() as f64);
+        sheet.rows.push(vec![
+            Cell::text(format!("{} lines", lines.join(" and "))),
+            Cell::text(words.join(" + ")),
+            Cell::Number(needed, 2),
+            Cell::Number(stackline_model::messages::share(4.0, needed) * all / 1e3, 1),
+        ]);
+    }
+    sheet.note("50 kbit/s, 100 miles a line. The sum is what is needed; a window of 4 is the most that there is.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_50_kbit_s_carries_40_and_needs_no_more_than_its_channels() {
+        let number = |cell: &Cell| if let Cell::Number(value, _) = cell { *value } else { f64::NAN };
+        let sheet = lines();
+        for (row, (kbit_s, miles)) in sheet.rows.iter().zip(LINES) {
+            let parts: f64 = row[2..9].iter().map(number).sum();
+            assert!((parts - number(&row[9])).abs() < 1e-9, "the seven parts are the whole");
+            let channels = if miles > 10_000.0 { 32.0 } else { 8.0 };
+            // At 1000 miles of 230.4 kbit/s full packets need 5.
+            assert!(number(&row[10]) <= channels, "{kbit_s} kbit/s, {miles} miles: {row:?}");
+        }
+        assert!((number(&sheet.rows[1][1]) - 40.0).abs() < 1e-9 && (number(&sheet.rows[4][1]) - 191.5).abs() < 0.1);
+    }
+}
