@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::stack::Stack;
 
 /// All that one specification says.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Root of all randomness, unless the command line gives another.
     pub seed: u64,

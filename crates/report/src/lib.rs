@@ -14,6 +14,7 @@
 //! | [`paper`](mod@paper) | a paper made again: printed, formula, simulated, measured |
 //! | [`plan`](mod@plan) | what exactly will be done |
 //! | [`chart`](mod@chart) | curves over two axes as a picture |
+//! | [`factors`](mod@factors) | which factors of an experiment matter |
 //! | [`drawing`](mod@drawing) | a network as a picture |
 //! | [`ncc`](mod@ncc) | what IMPs and lines did, as the Network Control Center had it |
 //! | [`picture`](mod@picture) | lifelines as SVG and PNG, for papers |
@@ -29,6 +30,7 @@ mod connections;
 mod csv;
 mod defaults;
 pub mod drawing;
+pub mod factors;
 mod figure;
 pub mod findings;
 mod grid;

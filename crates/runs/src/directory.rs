@@ -155,6 +155,14 @@ pub(crate) fn is_being_written(run: &Path) -> bool {
 }
 
 /// Makes the directory of that name, or the first free one with a number behind it.
+/// A new directory that is no run's: named after when it began and what it is about.
+///
+/// # Errors
+/// It cannot be made.
+pub fn new_directory(root: &Path, name: &str, started: SystemTime) -> Result<PathBuf, Error> {
+    unused(root, &format!("{}-{}", utc::stamp(started), sanitised(name)))
+}
+
 fn unused(root: &Path, name: &str) -> Result<PathBuf, Error> {
     fs::create_dir_all(root).map_err(|cause| Error::writing(root, &cause))?;
     let mut path = root.join(name);

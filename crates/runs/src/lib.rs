@@ -26,7 +26,7 @@ pub mod run;
 pub mod status;
 mod utc;
 
-pub use directory::RunDirectory;
+pub use directory::{RunDirectory, new_directory};
 pub use error::Error;
 pub use events::events_path;
 pub use replace::{replace, replace_with};

@@ -3,6 +3,7 @@
 mod blocks;
 mod client;
 mod exchange;
+mod factors;
 mod manual;
 mod net;
 mod shown;
@@ -23,6 +24,7 @@ pub(crate) use blocks::{
 };
 pub(crate) use client::{Client, Language};
 pub(crate) use exchange::{Export, Import};
+pub(crate) use factors::{Factors, ResponseFlag};
 pub(crate) use manual::{Completions, Man};
 pub(crate) use net::{Net, NetCommand, NetDown, NetExec, NetList, NetSet, NetShow, NetUp};
 pub(crate) use shown::{Notes, Show, Shown};
@@ -62,6 +64,16 @@ Examples:
 
 Nothing is measured. What no closed form covers is simulated, 19 runs of different seeds, if that
 takes no more than two seconds in all; else it is open, with its reason.";
+
+const AFTER_FACTORS: &str = "\
+Examples:
+  stackline factors wan.stackline -f 'bandwidth x 10' -f 'delay x 0.1' -f 'receive_buffer = 64 KiB, 1 MiB'
+  stackline factors wan.stackline -f 'loss x 0.1' -f 'stack = tcp, quic' --design full --replicates 10
+  stackline factors many.stackline --budget 10min --pictures figures
+  stackline factors wan.stackline -f 'bandwidth x 10' -f 'cpu x 2' --cost 'bandwidth x 10 = 300, cpu x 2 = 120' --spend 300
+
+What can be varied: bandwidth, delay, loss, queue and mtu [of A - B], cpu [of HOST], buffer [of SWITCH], stack, size,
+clients, from, to, any option of the stack, any variable. A specification may declare its own (`factor delay x 0.1;`).";
 
 const AFTER_GENERATE: &str = "\
 Examples:
@@ -144,6 +156,10 @@ pub(crate) enum Command {
     /// Predict the results by closed forms, or by simulation: figures, what limits them, and why
     #[command(override_usage = "stackline predict [OPTIONS] <SPEC | -e TEXT>", after_help = AFTER_PREDICT)]
     Predict(Predict),
+    /// Report which factors matter: a designed experiment over a specification, the gain of each factor with its
+    /// interval, the limit behind it
+    #[command(override_usage = "stackline factors [OPTIONS] <SPEC | -e TEXT>", after_help = AFTER_FACTORS)]
+    Factors(Factors),
     /// List the stacks of a world, or one stack's options and what operations become in it
     Stacks(Stacks),
     /// List the keywords of events with their fields

@@ -11,6 +11,7 @@ mod diagnose;
 mod diagnostics;
 mod exit;
 mod export;
+mod factors;
 mod flags;
 mod formats;
 mod import;
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
         Command::Fmt(flags) => text::fmt(&flags),
         Command::Plan(flags) => text::plan(&flags),
         Command::Predict(flags) => predict::predict(&flags),
+        Command::Factors(flags) => factors::factors(&flags),
         Command::Stacks(flags) => text::stacks(&flags),
         Command::Keywords(flags) => keywords::keywords(&flags),
         Command::Truth(flags) => truth::truth(&flags),

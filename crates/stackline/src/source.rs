@@ -118,6 +118,22 @@ impl Source {
         checked.plan.ok_or_else(|| Error::input(mistake.map_or_else(String::new, |mistake| mistake.message)))
     }
 
+    /// The same place with another text.
+    pub(crate) fn varied(&self, text: String) -> Self {
+        Self { name: self.name.clone(), text, directory: self.directory.clone() }
+    }
+
+    /// As the flags have it, else its first mistake, which nobody is shown.
+    pub(crate) fn quietly(&self, flags: &Text) -> Result<Plan> {
+        let checked = self.checked(&overrides(flags)?);
+        let mistake = checked.diagnostics.into_iter().find(|diagnostic| diagnostic.severity == Severity::Error);
+        checked.plan.ok_or_else(|| {
+            let mistake = mistake.map(|mistake| (mistake.message, mistake.hint));
+            let (message, hint) = mistake.unwrap_or_default();
+            Error { hint, ..Error::input(message) }
+        })
+    }
+
     /// Its declarations alone; warnings are about measurements, so only errors are reported.
     pub(crate) fn declarations(&self, flags: &Text) -> Result<Plan> {
         let checked = self.checked(&Overrides { declarations_only: true, ..Overrides::default() });

@@ -30,7 +30,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("runs", &["core", "events"]),
     ("analyze", &["core", "events", "model"]),
     ("exchange", &["core", "events", "analyze", "dissect", "requests"]),
-    ("report", &["core", "events", "analyze"]),
+    ("factors", &[]),
+    ("report", &["core", "events", "analyze", "factors"]),
     ("runner", &["core", "net", "dissect", "sim", "emu", "live", "events", "runs", "analyze"]),
     (
         "papers",
@@ -72,6 +73,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "blocks",
             "blockserver",
             "requests",
+            "factors",
         ],
     ),
 ];

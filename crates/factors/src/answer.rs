@@ -1,0 +1,310 @@
+//! What the responses of a design say: effects with intervals, shares of variation, ranks with ties, and reasons to doubt them.
+
+use crate::design::{Design, Kind};
+use crate::fit::{Estimate, Fit, Observation, Spread};
+use crate::terms::{Term, terms};
+use serde::Serialize;
+use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
+
+/// What adds up: differences, or ratios.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scale {
+    /// Levels add to the response.
+    Additive,
+    /// Levels multiply it.
+    Multiplicative,
+}
+
+/// What a level of a factor does, on average over the levels of the others.
+#[derive(Clone, Debug, Serialize)]
+pub struct Effect {
+    /// The factor.
+    pub factor: usize,
+    /// The level that differs most from the first.
+    pub level: usize,
+    /// Against the first level: a difference, or the logarithm of a ratio.
+    pub estimate: Estimate,
+    /// Of each further level.
+    pub levels: Vec<Estimate>,
+    /// Of all squares around the mean, the part that it explains.
+    pub share: f64,
+    /// From 1; those of the same rank cannot be told apart.
+    pub rank: usize,
+    /// What the design cannot tell from it.
+    pub aliases: Vec<Vec<usize>>,
+}
+
+/// An interaction of factors.
+#[derive(Clone, Debug, Serialize)]
+pub struct Interaction {
+    /// Its factors.
+    pub factors: Vec<usize>,
+    /// Half of the difference between the effects; absent where a factor has more than two levels.
+    pub estimate: Option<Estimate>,
+    /// Of all squares around the mean, the part that it explains.
+    pub share: f64,
+    /// Whether it is told apart from nothing.
+    pub is_clear: bool,
+    /// What the design cannot tell from it.
+    pub aliases: Vec<Vec<usize>>,
+}
+
+/// The answer.
+#[derive(Debug, Serialize)]
+pub struct Answer {
+    /// What adds up.
+    pub scale: Scale,
+    /// The mean of all combinations, on that scale.
+    pub mean: Estimate,
+    /// Effects, the largest first.
+    pub effects: Vec<Effect>,
+    /// Interactions, those that explain most first.
+    pub interactions: Vec<Interaction>,
+    /// What is left: differences of repeated runs and what the model does not have.
+    pub error_share: f64,
+    /// What blocks explain.
+    pub block_share: f64,
+    /// Degrees of freedom of what is left.
+    pub freedom: f64,
+    /// Where the intervals come from.
+    pub spread: Spread,
+    /// Reasons to doubt them, a sentence each.
+    pub doubts: Vec<String>,
+    #[serde(skip)]
+    pub(crate) fit: Fit,
+    #[serde(skip)]
+    pub(crate) terms: Vec<Term>,
+}
+
+impl Answer {
+    /// What a combination is against another: a difference, or the logarithm of a ratio.
+    #[must_use]
+    pub fn difference(&self, design: &Design, row: &[usize], base: &[usize]) -> Estimate {
+        self.fit.difference(design, &self.terms, row, base)
+    }
+
+    /// What the model says of a combination, on its scale.
+    #[must_use]
+    pub fn predicted(&self, design: &Design, row: &[usize]) -> Estimate {
+        self.fit.predicted(design, &self.terms, row)
+    }
+
+    /// The fit behind it.
+    #[must_use]
+    pub const fn fit(&self) -> &Fit {
+        &self.fit
+    }
+
+    /// The terms of the fit.
+    #[must_use]
+    pub fn terms(&self) -> &[Term] {
+        &self.terms
+    }
+}
+
+/// What a set of runs says. `scale` is the better of the two where none is given.
+///
+/// # Errors
+/// One sentence: why it says nothing.
+pub fn analyse(design: &Design, observed: &[Observation], scale: Option<Scale>) -> Result<Answer, String> {
+    if observed.iter().any(|one| !one.value.is_finite()) {
+        return Err("a response is no number".into());
+    }
+    let positive = observed.iter().all(|one| one.value > 0.0);
+    if scale == Some(Scale::Multiplicative) && !positive {
+        return Err("ratios need responses above zero, and one of these is not".into());
+    }
+    let terms = estimable(design, observed);
+    let scale = scale.unwrap_or_else(|| if positive { better(design, observed) } else { Scale::Additive });
+    let values = scaled(observed, scale);
+    let fit = Fit::new(design, &terms, &values)?;
+    let mut doubts = checks(design, &terms, &fit, &values);
+    if terms.len() < crate::terms::terms(design).len() {
+        doubts.push("runs are missing: interactions are left out".into());
+    }
+    let total = fit.total_squares;
+    let share = |squares: f64| if total > 0.0 { squares / total } else { 0.0 };
+    let effects = ranked(design, &terms, &fit, share);
+    let interactions = interactions(&terms, &fit, share);
+    let explained: f64 =
+        effects.iter().map(|effect| effect.share).chain(interactions.iter().map(|one| one.share)).sum();
+    let error_share = share(fit.residual_squares);
+    Ok(Answer {
+        scale,
+        mean: fit.mean(),
+        effects,
+        interactions,
+        error_share,
+        block_share: (1.0 - explained - error_share).max(0.0),
+        freedom: fit.freedom,
+        spread: fit.spread,
+        doubts,
+        fit,
+        terms,
+    })
+}
+
+/// The terms that the runs tell apart: all of the design, else effects alone where runs are missing.
+fn estimable(design: &Design, observed: &[Observation]) -> Vec<Term> {
+    let all = terms(design);
+    let rows: std::collections::BTreeSet<usize> = observed.iter().map(|one| one.row).collect();
+    if rows.len() == design.rows.len() {
+        return all;
+    }
+    all.into_iter().filter(Term::is_main).collect()
+}
+
+fn scaled(observed: &[Observation], scale: Scale) -> Vec<Observation> {
+    let value = |one: &Observation| if scale == Scale::Multiplicative { one.value.ln() } else { one.value };
+    observed.iter().map(|one| Observation { value: value(one), ..*one }).collect()
+}
+
+/// Responses of which the greatest is less than this many times the least have no use for ratios to fit, but people have.
+const ALIKE: f64 = 1e-9;
+
+/// On which scale effects alone explain more (the likelihoods of Box and Cox 1964 at 1 and at 0).
+fn better(design: &Design, observed: &[Observation]) -> Scale {
+    let mains: Vec<Term> = terms(design).into_iter().filter(Term::is_main).collect();
+    let left = |scale| Fit::new(design, &mains, &scaled(observed, scale)).map(|fit| fit.residual_squares);
+    let (Ok(sums), Ok(ratios)) = (left(Scale::Additive), left(Scale::Multiplicative)) else {
+        return Scale::Multiplicative;
+    };
+    let n = observed.len() as f64;
+    let mean_log = observed.iter().map(|one| one.value.ln()).sum::<f64>() / n;
+    // Residuals of ratios in the unit of the response, by its geometric mean.
+    let ratios = ratios * (2.0 * mean_log).exp();
+    if sums < (1.0 - ALIKE) * ratios { Scale::Additive } else { Scale::Multiplicative }
+}
+
+/// Effects of factors, the largest first; those that cannot be told apart from the first of their rank have its rank.
+fn ranked(design: &Design, terms: &[Term], fit: &Fit, share: impl Fn(f64) -> f64) -> Vec<Effect> {
+    let mut effects: Vec<(usize, Effect)> = Vec::new();
+    for (at, term) in terms.iter().enumerate().filter(|(_, term)| term.is_main()) {
+        let factor = term.factors[0];
+        let levels: Vec<Estimate> = (1..design.levels[factor]).map(|level| fit.effect(at, level)).collect();
+        let size = |estimate: &Estimate| estimate.value.abs();
+        let most = (0..levels.len()).max_by(|a, b| size(&levels[*a]).total_cmp(&size(&levels[*b]))).unwrap_or(0);
+        let estimate = levels[most];
+        let (share, aliases) = (share(fit.squares(at)), term.aliases.clone());
+        effects.push((at, Effect { factor, level: most + 1, estimate, levels, share, rank: 0, aliases }));
+    }
+    effects.sort_by(|(_, a), (_, b)| b.estimate.value.abs().total_cmp(&a.estimate.value.abs()));
+    let mut first = 0;
+    for at in 0..effects.len() {
+        let of = |at: usize| (effects[at].0, effects[at].1.level);
+        if at > first && !fit.larger(of(first), of(at)).may_be_zero() {
+            first = at;
+        }
+        effects[at].1.rank = first + 1;
+    }
+    effects.into_iter().map(|(_, effect)| effect).collect()
+}
+
+fn interactions(terms: &[Term], fit: &Fit, share: impl Fn(f64) -> f64) -> Vec<Interaction> {
+    let of = |(at, term): (usize, &Term)| {
+        let squares = fit.squares(at);
+        let estimate = fit.interaction(at);
+        let is_clear = match estimate {
+            Some(estimate) => estimate.half.is_some() && !estimate.may_be_zero(),
+            None => is_clear(squares, fit.width(at), fit),
+        };
+        Interaction {
+            factors: term.factors.clone(),
+            estimate,
+            share: share(squares),
+            is_clear,
+            aliases: term.aliases.clone(),
+        }
+    };
+    let mut all: Vec<Interaction> = terms.iter().enumerate().filter(|(_, term)| !term.is_main()).map(of).collect();
+    all.sort_by(|a, b| b.share.total_cmp(&a.share));
+    all
+}
+
+/// Whether several columns together explain more than chance (F, 5 %).
+fn is_clear(squares: f64, width: usize, fit: &Fit) -> bool {
+    if fit.freedom < 1.0 || fit.residual_squares <= 0.0 {
+        return squares > 0.0;
+    }
+    let ratio = squares / width as f64 / (fit.residual_squares / fit.freedom);
+    FisherSnedecor::new(width as f64, fit.freedom).is_ok_and(|f| 1.0 - f.cdf(ratio) < 0.05)
+}
+
+/// A residual so many times the others' is a run of its own kind.
+const FAR: f64 = 4.0;
+/// From this ratio on, standard deviations differ.
+const UNEVEN: f64 = 10.0;
+
+/// What speaks against the model.
+fn checks(design: &Design, terms: &[Term], fit: &Fit, observed: &[Observation]) -> Vec<String> {
+    let mut doubts = Vec::new();
+    let n = observed.len() as f64;
+    if fit.freedom < 1.0 {
+        doubts.push(match fit.spread {
+            Spread::Lenth if observed.len() > 3 => {
+                "no combination was run twice: intervals are Lenth's, out of the small effects".to_owned()
+            }
+            _ => "no combination was run twice: there are no intervals".to_owned(),
+        });
+        return doubts;
+    }
+    if fit.spread == Spread::None {
+        return doubts;
+    }
+    let (pure, pure_freedom) = fit.pure_error();
+    let lack = fit.residual_squares - pure;
+    let lack_freedom = fit.freedom - pure_freedom;
+    if pure_freedom > 0.0 && lack_freedom >= 1.0 && pure > 0.0 {
+        let ratio = (lack / lack_freedom) / (pure / pure_freedom);
+        let chance = FisherSnedecor::new(lack_freedom, pure_freedom).map_or(1.0, |f| 1.0 - f.cdf(ratio));
+        let part = lack / fit.total_squares;
+        if chance < 0.01 && part > 0.02 {
+            let what = if design.kind == Kind::Screening || terms.iter().all(Term::is_main) {
+                "interactions"
+            } else {
+                "more than these terms"
+            };
+            doubts
+                .push(format!("the model does not fit: {what} explain another {:.0} % of the variation", 100.0 * part));
+        }
+    }
+    let spread = (fit.residual_squares / fit.freedom).sqrt();
+    let far = fit.residuals.iter().filter(|residual| residual.abs() > FAR * spread).count();
+    if far > 0 && n > 8.0 {
+        doubts.push(format!("{far} of {} runs lie more than {FAR} standard deviations off", observed.len()));
+    }
+    if let Some((least, most)) = fit.spreads().filter(|(least, most)| *most > UNEVEN * least && n > 8.0) {
+        doubts.push(format!(
+            "the spread differs between combinations ({least:.2e} to {most:.2e}): intervals use each one's own"
+        ));
+    }
+    if let Some(chance) = drift(fit, observed).filter(|chance| *chance < 0.01) {
+        doubts.push(format!(
+            "responses drift with the order of the runs (by chance in {:.1} % of cases)",
+            100.0 * chance
+        ));
+    }
+    doubts
+}
+
+/// How likely chance alone makes residuals follow the order of the runs as much.
+fn drift(fit: &Fit, observed: &[Observation]) -> Option<f64> {
+    let n = observed.len();
+    if n < 8 {
+        return None;
+    }
+    let mean = (n - 1) as f64 / 2.0;
+    let mut order: Vec<usize> = (0..n).collect();
+    order.sort_by_key(|at| observed[*at].order);
+    let place = |rank: usize| rank as f64 - mean;
+    let squares: f64 = (0..n).map(|rank| place(rank) * place(rank)).sum();
+    let product: f64 = order.iter().enumerate().map(|(rank, at)| place(rank) * fit.residuals[*at]).sum();
+    let r = product / (squares * fit.residual_squares).sqrt();
+    let freedom = (n - 2) as f64;
+    let t = r * (freedom / (1.0 - r * r)).sqrt();
+    t.is_finite().then(|| StudentsT::new(0.0, 1.0, freedom).map_or(1.0, |of| 2.0 * (1.0 - of.cdf(t.abs()))))
+}
+
+#[cfg(test)]
+mod tests;

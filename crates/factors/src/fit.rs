@@ -1,0 +1,376 @@
+//! Least squares of responses over the columns of terms, and the interval of any contrast of its coefficients.
+
+use crate::design::Design;
+use crate::terms::Term;
+use nalgebra::{DMatrix, DVector};
+use serde::Serialize;
+use statrs::distribution::{ContinuousCDF, StudentsT};
+use std::collections::BTreeMap;
+
+/// One run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Observation {
+    /// The row of the design.
+    pub row: usize,
+    /// What was run together, apart from other blocks; all 0 where there are none.
+    pub block: u32,
+    /// Its place in the order of all runs.
+    pub order: u32,
+    /// The response.
+    pub value: f64,
+}
+
+/// A figure with its 95 % interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Estimate {
+    /// The estimate.
+    pub value: f64,
+    /// Half of its interval's width; absent where nothing says how far runs differ.
+    pub half: Option<f64>,
+    /// Degrees of freedom of the interval.
+    pub freedom: f64,
+}
+
+impl Estimate {
+    /// Least and most.
+    #[must_use]
+    pub fn interval(&self) -> Option<(f64, f64)> {
+        self.half.map(|half| (self.value - half, self.value + half))
+    }
+
+    /// Whether it is not told apart from zero.
+    #[must_use]
+    pub fn may_be_zero(&self) -> bool {
+        self.half.is_some_and(|half| self.value.abs() <= half)
+    }
+}
+
+/// Where the intervals come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Spread {
+    /// Of repeated runs, each combination's own (Welch and Satterthwaite).
+    Cells,
+    /// Of what the model leaves, the same for all.
+    Pooled,
+    /// Of effects that are small (Lenth 1989): there are no repeated runs.
+    Lenth,
+    /// Repeated runs are equal: the responses have no spread.
+    None,
+}
+
+/// A fitted model.
+#[derive(Debug)]
+pub struct Fit {
+    /// The mean, then the columns of the terms, then blocks.
+    coefficients: DVector<f64>,
+    /// How each coefficient is made of the observations.
+    makes: DMatrix<f64>,
+    /// The inverse of X'X.
+    inverse: DMatrix<f64>,
+    /// Where each term's columns begin.
+    begins: Vec<usize>,
+    widths: Vec<usize>,
+    /// What the model leaves.
+    pub residuals: Vec<f64>,
+    /// Its squares.
+    pub residual_squares: f64,
+    /// Squares around the mean.
+    pub total_squares: f64,
+    /// Runs less coefficients.
+    pub freedom: f64,
+    /// Where the intervals come from.
+    pub spread: Spread,
+    /// Each observation's row; runs, their sum of squares around their mean in each row.
+    rows: Vec<usize>,
+    cells: BTreeMap<usize, (usize, f64)>,
+    /// Half of the width of every effect's interval, in coefficients of orthogonal columns.
+    lenth: Option<(f64, f64)>,
+    /// Adjusts degrees of freedom of cells for what blocks take.
+    of_blocks: f64,
+}
+
+/// A column that the others make up leaves less than this of its squares.
+const SINGULAR: f64 = 1e-9;
+
+impl Fit {
+    /// Fits the terms to what was observed.
+    ///
+    /// # Errors
+    /// One sentence: why the runs that there are cannot tell the terms apart.
+    pub fn new(design: &Design, terms: &[Term], observed: &[Observation]) -> Result<Self, String> {
+        let widths: Vec<usize> = terms.iter().map(|term| term.width(&design.levels)).collect();
+        let mut begins = Vec::new();
+        let mut columns = 1;
+        for width in &widths {
+            begins.push(columns);
+            columns += width;
+        }
+        let blocks: Vec<u32> = {
+            let mut known: Vec<u32> = observed.iter().map(|one| one.block).collect();
+            known.sort_unstable();
+            known.dedup();
+            known
+        };
+        let all = columns + blocks.len().saturating_sub(1);
+        if observed.len() < all {
+            return Err(format!("{} runs are too few for {all} effects", observed.len()));
+        }
+        let of_rows: Vec<Vec<f64>> = design
+            .rows
+            .iter()
+            .map(|row| {
+                std::iter::once(1.0).chain(terms.iter().flat_map(|term| term.columns(&design.levels, row))).collect()
+            })
+            .collect();
+        let entry = |at: usize, column: usize| {
+            let one = &observed[at];
+            if column < columns {
+                return of_rows[one.row][column];
+            }
+            // Blocks sum to zero as levels do.
+            let own = blocks.binary_search(&one.block).unwrap_or(0);
+            match own {
+                0 => -1.0,
+                own if own == column - columns + 1 => 1.0,
+                _ => 0.0,
+            }
+        };
+        let x = DMatrix::from_fn(observed.len(), all, entry);
+        let y = DVector::from_iterator(observed.len(), observed.iter().map(|one| one.value));
+        let inverse =
+            inverted(&(x.transpose() * &x)).ok_or("the runs that there are do not tell these effects apart")?;
+        let makes = &inverse * x.transpose();
+        let coefficients = &makes * &y;
+        let residuals: Vec<f64> = (&y - &x * &coefficients).iter().copied().collect();
+        let mean = y.mean();
+        let mut fit = Self {
+            coefficients,
+            makes,
+            inverse,
+            begins,
+            widths,
+            residual_squares: residuals.iter().map(|residual| residual * residual).sum(),
+            residuals,
+            total_squares: y.iter().map(|value| (value - mean) * (value - mean)).sum(),
+            freedom: (observed.len() - all) as f64,
+            spread: Spread::Pooled,
+            rows: observed.iter().map(|one| one.row).collect(),
+            cells: BTreeMap::new(),
+            lenth: None,
+            of_blocks: 1.0,
+        };
+        fit.look_for_spread(observed, blocks.len());
+        Ok(fit)
+    }
+
+    /// Decides where intervals come from.
+    fn look_for_spread(&mut self, observed: &[Observation], blocks: usize) {
+        let tiny = 1e-24 * (self.total_squares + self.coefficients[0] * self.coefficients[0]);
+        let mut cells: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+        observed.iter().for_each(|one| cells.entry(one.row).or_default().push(one.value));
+        let repeated = cells.values().all(|values| values.len() > 1);
+        if self.freedom < 1.0 {
+            self.spread = Spread::Lenth;
+            self.lenth = self.of_small_effects();
+        } else if repeated && blocks < 2 {
+            let squares = |values: &Vec<f64>| {
+                let mean = values.iter().sum::<f64>() / values.len() as f64;
+                (values.len(), values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>())
+            };
+            self.cells = cells.iter().map(|(row, values)| (*row, squares(values))).collect();
+            let none = self.cells.values().all(|(_, squares)| *squares <= tiny);
+            self.spread = if none { Spread::None } else { Spread::Cells };
+        } else {
+            let none = repeated && self.residual_squares <= tiny;
+            self.spread = if none { Spread::None } else { Spread::Pooled };
+        }
+    }
+
+    /// Lenth's margin of a coefficient, and its degrees of freedom.
+    fn of_small_effects(&self) -> Option<(f64, f64)> {
+        let effects: Vec<f64> = self.coefficients.iter().skip(1).map(|value| value.abs()).collect();
+        if effects.len() < 3 {
+            return None;
+        }
+        let first = 1.5 * median(effects.iter().copied())?;
+        let error = 1.5 * median(effects.iter().copied().filter(|effect| *effect < 2.5 * first))?;
+        let freedom = effects.len() as f64 / 3.0;
+        Some((quantile(freedom) * error, freedom))
+    }
+
+    /// A contrast of coefficients.
+    fn contrast(&self, contrast: &DVector<f64>) -> Estimate {
+        let value = contrast.dot(&self.coefficients);
+        let (half, freedom) = match self.spread {
+            Spread::None => (Some(0.0), f64::INFINITY),
+            Spread::Cells => self.of_cells(contrast),
+            Spread::Lenth => match self.lenth {
+                // Columns of two levels are orthogonal: their coefficients differ alike.
+                Some((margin, freedom)) => (Some(margin * contrast.norm()), freedom),
+                None => (None, 0.0),
+            },
+            Spread::Pooled => {
+                let variance = self.residual_squares / self.freedom;
+                let error = (variance * (contrast.transpose() * &self.inverse * contrast)[(0, 0)]).max(0.0).sqrt();
+                (Some(quantile(self.freedom) * error), self.freedom)
+            }
+        };
+        Estimate { value, half, freedom }
+    }
+
+    /// Each combination's own spread: the variance of a sum, and Satterthwaite's degrees of freedom.
+    fn of_cells(&self, contrast: &DVector<f64>) -> (Option<f64>, f64) {
+        let weights = self.makes.transpose() * contrast;
+        let mut squares: BTreeMap<usize, f64> = BTreeMap::new();
+        for (weight, row) in weights.iter().zip(&self.rows) {
+            *squares.entry(*row).or_default() += weight * weight;
+        }
+        let (mut variance, mut below) = (0.0, 0.0);
+        for (row, weight) in squares {
+            let (count, deviations) = self.cells[&row];
+            let freedom = (count - 1) as f64 * self.of_blocks;
+            let own = weight * deviations / (count - 1) as f64;
+            variance += own;
+            below += own * own / freedom;
+        }
+        if variance <= 0.0 {
+            return (Some(0.0), f64::INFINITY);
+        }
+        let freedom = variance * variance / below;
+        (Some(quantile(freedom) * variance.sqrt()), freedom)
+    }
+
+    fn unit(&self, column: usize) -> DVector<f64> {
+        let mut contrast = DVector::zeros(self.coefficients.len());
+        contrast[column] = 1.0;
+        contrast
+    }
+
+    /// The mean of all combinations.
+    #[must_use]
+    pub fn mean(&self) -> Estimate {
+        self.contrast(&self.unit(0))
+    }
+
+    /// How the response differs between a level of a factor and its first, on average over the levels of the others. `term` is the place
+    /// of its effect among the terms.
+    #[must_use]
+    pub fn effect(&self, term: usize, level: usize) -> Estimate {
+        self.contrast(&self.effect_contrast(term, level))
+    }
+
+    fn effect_contrast(&self, term: usize, level: usize) -> DVector<f64> {
+        // The first level is minus the sum of the others.
+        let mut contrast = DVector::zeros(self.coefficients.len());
+        for column in 0..self.widths[term] {
+            contrast[self.begins[term] + column] = if column + 1 == level { 2.0 } else { 1.0 };
+        }
+        contrast
+    }
+
+    /// By how much one effect is larger than another, regardless of their directions.
+    #[must_use]
+    pub fn larger(&self, one: (usize, usize), other: (usize, usize)) -> Estimate {
+        let [first, second] = [one, other].map(|(term, level)| self.effect_contrast(term, level));
+        let signs = [&first, &second].map(|contrast| contrast.dot(&self.coefficients).signum());
+        self.contrast(&(first * signs[0] - second * signs[1]))
+    }
+
+    /// An interaction of factors of two levels: half of what the effect of the one differs by between the levels of the other.
+    #[must_use]
+    pub fn interaction(&self, term: usize) -> Option<Estimate> {
+        (self.widths[term] == 1).then(|| self.contrast(&(self.unit(self.begins[term]) * 2.0)))
+    }
+
+    /// The squares that a term explains.
+    #[must_use]
+    pub fn squares(&self, term: usize) -> f64 {
+        let (begin, width) = (self.begins[term], self.widths[term]);
+        let own = self.coefficients.rows(begin, width).into_owned();
+        let part = self.inverse.view((begin, begin), (width, width)).into_owned();
+        inverted(&part).map_or(0.0, |inverse| (own.transpose() * inverse * &own)[(0, 0)])
+    }
+
+    /// Degrees of freedom of a term.
+    #[must_use]
+    pub fn width(&self, term: usize) -> usize {
+        self.widths[term]
+    }
+
+    /// What the model says of a row against another.
+    #[must_use]
+    pub fn difference(&self, design: &Design, terms: &[Term], row: &[usize], base: &[usize]) -> Estimate {
+        let mut contrast = DVector::zeros(self.coefficients.len());
+        for (term, begin) in terms.iter().zip(&self.begins) {
+            let [own, of_base] = [row, base].map(|row| term.columns(&design.levels, row));
+            for (at, (own, of_base)) in own.iter().zip(of_base).enumerate() {
+                contrast[begin + at] = own - of_base;
+            }
+        }
+        self.contrast(&contrast)
+    }
+
+    /// What the model says of a row.
+    #[must_use]
+    pub fn predicted(&self, design: &Design, terms: &[Term], row: &[usize]) -> Estimate {
+        let mut contrast = self.unit(0);
+        for (term, begin) in terms.iter().zip(&self.begins) {
+            for (at, own) in term.columns(&design.levels, row).into_iter().enumerate() {
+                contrast[begin + at] = own;
+            }
+        }
+        self.contrast(&contrast)
+    }
+
+    /// The coefficients: mean, then each term's.
+    #[must_use]
+    pub fn coefficients(&self) -> Vec<f64> {
+        self.coefficients.iter().copied().collect()
+    }
+
+    /// Squares of repeated runs around their combination's mean, and their degrees of freedom.
+    #[must_use]
+    pub fn pure_error(&self) -> (f64, f64) {
+        let squares = self.cells.values().map(|(_, squares)| squares).sum();
+        let freedom = self.cells.values().map(|(count, _)| (count - 1) as f64).sum();
+        (squares, freedom)
+    }
+
+    /// Least and greatest standard deviation of repeated runs.
+    #[must_use]
+    pub fn spreads(&self) -> Option<(f64, f64)> {
+        let of = |(count, squares): &(usize, f64)| (squares / (count - 1) as f64).sqrt();
+        let all = || self.cells.values().map(of);
+        Some((all().reduce(f64::min)?, all().reduce(f64::max)?))
+    }
+}
+
+/// The inverse of a symmetric matrix whose columns are apart.
+fn inverted(matrix: &DMatrix<f64>) -> Option<DMatrix<f64>> {
+    let cholesky = matrix.clone().cholesky()?;
+    let apart = (0..matrix.nrows()).all(|at| {
+        let left = cholesky.l_dirty()[(at, at)];
+        left * left > SINGULAR * matrix[(at, at)]
+    });
+    apart.then(|| cholesky.inverse())
+}
+
+/// The 97.5 % quantile of Student's t.
+pub(crate) fn quantile(freedom: f64) -> f64 {
+    if freedom > 1e6 {
+        return 1.959_963_984_540_054;
+    }
+    StudentsT::new(0.0, 1.0, freedom).map_or(f64::NAN, |t| t.inverse_cdf(0.975))
+}
+
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut sorted: Vec<f64> = values.collect();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => None,
+        count if count % 2 == 0 => Some(f64::midpoint(sorted[middle - 1], sorted[middle])),
+        _ => Some(sorted[middle]),
+    }
+}

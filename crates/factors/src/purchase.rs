@@ -1,0 +1,70 @@
+//! What sets of improvements cost and bring: those of which none brings more for as little.
+
+use crate::answer::{Answer, Scale};
+use crate::design::Design;
+use crate::fit::Estimate;
+use serde::Serialize;
+
+/// A combination with its price.
+#[derive(Clone, Debug, Serialize)]
+pub struct Offer {
+    /// The level of each factor.
+    pub levels: Vec<usize>,
+    /// What it costs.
+    pub cost: f64,
+    /// What it brings against the first levels: a difference, or the logarithm of a ratio; more is better.
+    pub gain: Estimate,
+}
+
+/// Combinations that are looked at, at most.
+const MOST: usize = 1 << 16;
+
+/// The combinations of which none brings more for as little, the cheapest first. `costs` has a price for each level of each factor, none
+/// where it cannot be bought.
+///
+/// # Errors
+/// One sentence: why they cannot be compared.
+pub fn front(
+    design: &Design,
+    answer: &Answer,
+    costs: &[Vec<Option<f64>>],
+    more_is_better: bool,
+) -> Result<Vec<Offer>, String> {
+    let count =
+        costs.iter().map(Vec::len).try_fold(1_usize, |all, levels| all.checked_mul(levels)).unwrap_or(usize::MAX);
+    if count > MOST {
+        return Err(format!("{count} combinations are too many to compare"));
+    }
+    let base = vec![0; design.levels.len()];
+    let mut offers: Vec<Offer> = Vec::new();
+    for mut number in 0..count {
+        let mut levels = Vec::with_capacity(base.len());
+        for prices in costs {
+            levels.push(number % prices.len());
+            number /= prices.len();
+        }
+        let price = levels.iter().zip(costs).map(|(level, prices)| prices[*level]).sum::<Option<f64>>();
+        let Some(cost) = price else { continue };
+        let mut gain = answer.difference(design, &levels, &base);
+        gain.value *= if more_is_better { 1.0 } else { -1.0 };
+        offers.push(Offer { levels, cost, gain });
+    }
+    offers.sort_by(|a, b| a.cost.total_cmp(&b.cost).then(b.gain.value.total_cmp(&a.gain.value)));
+    let mut best = f64::NEG_INFINITY;
+    offers.retain(|offer| {
+        let is_better = offer.gain.value > best + 1e-12;
+        best = best.max(offer.gain.value);
+        is_better
+    });
+    Ok(offers)
+}
+
+/// How many times as fast a gain on that scale is, with its interval, from a mean of the first levels.
+#[must_use]
+pub fn times(scale: Scale, base: f64, gain: &Estimate) -> (f64, Option<(f64, f64)>) {
+    let of = |gain: f64| match scale {
+        Scale::Multiplicative => gain.exp(),
+        Scale::Additive => (base + gain) / base,
+    };
+    (of(gain.value), gain.interval().map(|(least, most)| (of(least), of(most))))
+}

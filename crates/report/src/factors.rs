@@ -1,0 +1,501 @@
+//! What a designed experiment came to: as text, as JSON with the whole design and every response, as pictures.
+
+mod pictures;
+
+pub use pictures::pictures;
+
+use crate::grid::wrap;
+use crate::grid::{Align, line, widths};
+use serde_json::{Value, json};
+use stackline_core::plan::World;
+use stackline_core::units;
+use stackline_factors::answer::Interaction;
+use stackline_factors::fit::Spread;
+use stackline_factors::{Answer, Design, Effect, Estimate, Observation, Scale, purchase};
+
+/// A factor in words.
+#[derive(Clone, Debug)]
+pub struct FactorWords {
+    /// Without its levels.
+    pub name: String,
+    /// Its levels.
+    pub levels: Vec<String>,
+    /// How many times what is written each is, where it is a number.
+    pub times: Vec<Option<f64>>,
+}
+
+/// The unit of a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// bit/s.
+    BitPerSecond,
+    /// s.
+    Seconds,
+}
+
+impl Unit {
+    fn written(self, value: f64) -> String {
+        match self {
+            Self::BitPerSecond if value >= 0.0 => units::rate(value),
+            Self::Seconds if value >= 0.0 => units::time(value),
+            Self::BitPerSecond => format!("-{}", units::rate(-value)),
+            Self::Seconds => format!("-{}", units::time(-value)),
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::BitPerSecond => "bit/s",
+            Self::Seconds => "s",
+        }
+    }
+}
+
+/// A response with what it says.
+#[derive(Debug)]
+pub struct Response {
+    /// What it is.
+    pub name: String,
+    /// Its unit.
+    pub unit: Unit,
+    /// Whether more of it is better.
+    pub more_is_better: bool,
+    /// What it says of the factors.
+    pub answer: Result<Answer, String>,
+    /// Every run.
+    pub observed: Vec<Observation>,
+}
+
+impl Response {
+    /// How many times as fast a difference on the answer's scale is (in the direction in which more is better already), from a base.
+    #[must_use]
+    pub fn times(&self, answer: &Answer, base: f64, gain: &Estimate) -> (f64, Option<(f64, f64)>) {
+        if self.more_is_better || answer.scale == Scale::Multiplicative {
+            return purchase::times(answer.scale, base, gain);
+        }
+        // A time that shrinks by so much.
+        let of = |gain: f64| base / (base - gain);
+        (of(gain.value), gain.interval().map(|(least, most)| (of(least), of(most))))
+    }
+
+    /// How many times as fast a level makes it, from a base, with its interval.
+    fn gain(&self, answer: &Answer, base: f64, effect: &Estimate) -> (f64, Option<(f64, f64)>) {
+        let sign = if self.more_is_better { 1.0 } else { -1.0 };
+        self.times(answer, base, &Estimate { value: sign * effect.value, ..*effect })
+    }
+}
+
+/// The limit if a factor were infinite.
+#[derive(Clone, Debug)]
+pub struct Limit {
+    /// The factor.
+    pub factor: usize,
+    /// How many times as fast: in the middle of several runs, least and most.
+    pub times: Option<(f64, f64, f64)>,
+    /// What limits then.
+    pub next: Option<String>,
+}
+
+/// A set of improvements.
+#[derive(Clone, Debug)]
+pub struct Offer {
+    /// What is bought.
+    pub bought: Vec<String>,
+    /// What it costs.
+    pub cost: f64,
+    /// How many times as fast.
+    pub times: f64,
+    /// Its interval.
+    pub interval: Option<(f64, f64)>,
+    /// Whether it is the best for what is to be spent.
+    pub is_best: bool,
+}
+
+/// An experiment.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The measurement with all factors at their first level.
+    pub measurement: String,
+    /// Where it ran.
+    pub world: World,
+    /// What was varied.
+    pub factors: Vec<FactorWords>,
+    /// The combinations.
+    pub design: Design,
+    /// Runs of each.
+    pub replicates: u32,
+    /// Runs that were made.
+    pub runs: usize,
+    /// Those of them that failed.
+    pub failed: usize,
+    /// How long it took.
+    pub took_s: f64,
+    /// Where it is kept.
+    pub directory: String,
+    /// What it is judged by first.
+    pub responses: Vec<Response>,
+    /// The limits if factors were infinite.
+    pub limits: Vec<Limit>,
+    /// What could be bought, the cheapest first.
+    pub offers: Vec<Offer>,
+    /// What is to be spent at most.
+    pub spend: Option<f64>,
+    /// What a reader has to know.
+    pub notes: Vec<String>,
+}
+
+impl Outcome {
+    /// The first level of every factor.
+    fn base(&self) -> Vec<usize> {
+        vec![0; self.factors.len()]
+    }
+
+    fn level(&self, factor: usize, level: usize) -> String {
+        let words = &self.factors[factor];
+        let sign = if words.levels[level].starts_with("x ") { "" } else { "= " };
+        format!("{} {sign}{}", words.name, words.levels[level])
+    }
+
+    fn names(&self, factors: &[usize]) -> String {
+        let names: Vec<&str> = factors.iter().map(|factor| self.factors[*factor].name.as_str()).collect();
+        names.join(" with ")
+    }
+}
+
+/// A text whose further lines stand behind its first.
+fn wrapped(text: &str) -> String {
+    const WIDTH: usize = 80;
+    let blank = if text.starts_with("  ") { "    " } else { "  " };
+    let lines = wrap(text, WIDTH - blank.len()).into_iter().enumerate();
+    lines.map(|(at, line)| format!("{}{line}\n", if at == 0 { "" } else { blank })).collect()
+}
+
+fn times(value: f64) -> String {
+    format!("x {}", units::three_digits(value))
+}
+
+fn interval((least, most): (f64, f64)) -> String {
+    format!("{} .. {}", units::three_digits(least), units::three_digits(most))
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+/// As text.
+#[must_use]
+pub fn factors(outcome: &Outcome) -> String {
+    let runs = format!(
+        "{}; {} runs ({} each) in {}",
+        outcome.design,
+        outcome.runs,
+        outcome.replicates,
+        units::time(outcome.took_s)
+    );
+    let mut out = wrapped(&outcome.measurement);
+    out += &wrapped(&format!("{}, {runs}", outcome.world));
+    for (at, response) in outcome.responses.iter().enumerate() {
+        out.push('\n');
+        match &response.answer {
+            Ok(answer) if at == 0 => out += &first(outcome, response, answer),
+            Ok(answer) => out += &further(outcome, response, answer),
+            Err(why) => out += &wrapped(&format!("{}: {why}", response.name)),
+        }
+    }
+    out += &limits(outcome);
+    out += &offers(outcome);
+    if !outcome.notes.is_empty() {
+        out.push('\n');
+    }
+    outcome.notes.iter().for_each(|note| out += &wrapped(&format!("! {note}")));
+    out += &format!("kept in {}\n", outcome.directory);
+    out
+}
+
+/// The response that matters most: every effect.
+fn first(outcome: &Outcome, response: &Response, answer: &Answer) -> String {
+    let base = answer.predicted(&outcome.design, &outcome.base());
+    let model = match answer.scale {
+        Scale::Multiplicative => "ratios",
+        Scale::Additive => "differences",
+    };
+    let start = match answer.scale {
+        Scale::Multiplicative => base.value.exp(),
+        Scale::Additive => base.value,
+    };
+    let mut rows = vec![
+        ["", "factor", "alone", "95 %", "on average", "95 %", "of variation", "sensitivity"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
+    for effect in &answer.effects {
+        rows.push(effect_row(outcome, response, answer, effect));
+    }
+    let right = Align::Right;
+    let align = [right, Align::Left, right, Align::Left, right, Align::Left, right, right];
+    let columns = widths(&rows);
+    let mut out = wrapped(&format!(
+        "{}: {} with everything as it is first; alone from there, and on average over the levels of the others ({model}):",
+        response.name,
+        response.unit.written(start)
+    ));
+    rows.iter().for_each(|row| out += &(line(row, &columns, &align) + "\n"));
+    out += &clear_interactions(outcome, answer);
+    out += &aliased(outcome, answer);
+    let left = match answer.spread {
+        Spread::None => "repeated runs are equal: nothing in them is drawn by chance".to_owned(),
+        _ => format!("repeated runs and what the model leaves: {} of the variation", percent(answer.error_share)),
+    };
+    out += &wrapped(&left);
+    answer.doubts.iter().for_each(|doubt| out += &wrapped(&format!("! {doubt}")));
+    out
+}
+
+/// What is not told apart from nothing has no rank.
+fn rank(effect: &Effect, answer: &Answer) -> String {
+    if effect.estimate.may_be_zero() {
+        return "-".into();
+    }
+    let tied = answer.effects.iter().filter(|other| other.rank == effect.rank && !other.estimate.may_be_zero()).count();
+    if tied > 1 { format!("={}", effect.rank) } else { effect.rank.to_string() }
+}
+
+fn effect_row(outcome: &Outcome, response: &Response, answer: &Answer, effect: &Effect) -> Vec<String> {
+    let mean = mean_of(answer, effect);
+    let (gain, within) = response.gain(answer, mean, &effect.estimate);
+    let (alone, alone_within) = alone(outcome, response, answer, effect);
+    let words = |within: Option<(f64, f64)>| within.map_or("no interval".into(), interval);
+    let nothing = if effect.estimate.may_be_zero() { ", may be nothing" } else { "" };
+    vec![
+        rank(effect, answer),
+        outcome.level(effect.factor, effect.level),
+        times(alone),
+        words(alone_within),
+        times(gain),
+        format!("{}{nothing}", words(within)),
+        percent(effect.share),
+        sensitivity(outcome, effect, gain).map_or("-".into(), |value| format!("{value:.2}")),
+    ]
+}
+
+/// What the level brings by itself, with all others at their first.
+fn alone(outcome: &Outcome, response: &Response, answer: &Answer, effect: &Effect) -> (f64, Option<(f64, f64)>) {
+    let base = outcome.base();
+    let mut row = base.clone();
+    row[effect.factor] = effect.level;
+    let start = answer.predicted(&outcome.design, &base).value;
+    response.gain(answer, start, &answer.difference(&outcome.design, &row, &base))
+}
+
+/// The mean at the first level of a factor, on the scale of differences.
+fn mean_of(answer: &Answer, effect: &Effect) -> f64 {
+    // Levels sum to zero around the mean.
+    let levels = effect.levels.len() as f64 + 1.0;
+    answer.mean.value - effect.levels.iter().map(|level| level.value).sum::<f64>() / levels
+}
+
+/// Improvement over change, both in per cent (Lantz, Nowicki and Theimer 1985, section 3.3).
+fn sensitivity(outcome: &Outcome, effect: &Effect, gain: f64) -> Option<f64> {
+    let times = outcome.factors[effect.factor].times[effect.level]?;
+    let change = if times < 1.0 { 1.0 / times } else { times } - 1.0;
+    (change > 0.0).then(|| (gain - 1.0) / change)
+}
+
+fn clear_interactions(outcome: &Outcome, answer: &Answer) -> String {
+    let clear: Vec<&Interaction> =
+        answer.interactions.iter().filter(|one| one.is_clear && one.share >= 0.001).take(5).collect();
+    let mut out = String::new();
+    for one in clear {
+        let how = match (one.estimate, answer.scale) {
+            (Some(estimate), Scale::Multiplicative) if one.factors.len() == 2 => {
+                format!(": together x {:.2} of their product", (2.0 * estimate.value).exp())
+            }
+            _ => String::new(),
+        };
+        let aliases: Vec<String> = one.aliases.iter().map(|alias| outcome.names(alias)).collect();
+        let or = if aliases.is_empty() { String::new() } else { format!(" (or {})", aliases.join(", or ")) };
+        out += &wrapped(&format!("{}{or}: {} of the variation{how}", outcome.names(&one.factors), percent(one.share)));
+    }
+    out
+}
+
+fn aliased(outcome: &Outcome, answer: &Answer) -> String {
+    let mixed = answer.effects.iter().filter(|effect| !effect.aliases.is_empty());
+    let words: Vec<String> = mixed
+        .map(|effect| {
+            let aliases: Vec<String> = effect.aliases.iter().map(|alias| outcome.names(alias)).collect();
+            format!("{} with {}", outcome.factors[effect.factor].name, aliases.join(", "))
+        })
+        .collect();
+    if words.is_empty() {
+        return String::new();
+    }
+    wrapped(&format!("! this design does not tell apart: {}", words.join("; ")))
+}
+
+/// Another response: what is clear of it.
+fn further(outcome: &Outcome, response: &Response, answer: &Answer) -> String {
+    let words = |effect: &Effect| {
+        let (gain, within) = response.gain(answer, mean_of(answer, effect), &effect.estimate);
+        let within = within.map_or(String::new(), |within| format!(" ({})", interval(within)));
+        format!("{} {}{within}", outcome.level(effect.factor, effect.level), times(gain))
+    };
+    let clear: Vec<String> = answer.effects.iter().filter(|effect| !effect.estimate.may_be_zero()).map(words).collect();
+    let text = if clear.is_empty() { "no effect is clear".to_owned() } else { clear.join("; ") };
+    wrapped(&format!("{}: {text}", response.name))
+}
+
+fn limits(outcome: &Outcome) -> String {
+    let Some(first) = outcome.responses.first().filter(|_| !outcome.limits.is_empty()) else { return String::new() };
+    let mut out = format!("\nif a factor were infinite ({}, simulated, everything else as it is first):\n", first.name);
+    for limit in &outcome.limits {
+        let name = &outcome.factors[limit.factor].name;
+        let gain = match limit.times {
+            Some((middle, least, most)) if most - least > 0.005 * middle => {
+                format!("{} ({})", times(middle), interval((least, most)))
+            }
+            Some((middle, ..)) => times(middle),
+            None => "not known".into(),
+        };
+        let next = limit.next.as_ref().map_or(String::new(), |next| format!("; then {next}"));
+        out += &wrapped(&format!("  {name}: {gain}{next}"));
+    }
+    out
+}
+
+fn offers(outcome: &Outcome) -> String {
+    if outcome.offers.is_empty() {
+        return String::new();
+    }
+    let mut rows = vec![["cost", "times as fast", "95 %", "what"].map(str::to_owned).to_vec()];
+    for offer in &outcome.offers {
+        let what = if offer.bought.is_empty() { "nothing".into() } else { offer.bought.join(", ") };
+        let best = if offer.is_best {
+            format!("   <- the best for {}", outcome.spend.unwrap_or(offer.cost))
+        } else {
+            String::new()
+        };
+        rows.push(vec![
+            offer.cost.to_string(),
+            times(offer.times),
+            offer.interval.map_or("-".into(), interval),
+            format!("{what}{best}"),
+        ]);
+    }
+    let columns = widths(&rows);
+    let mut out = "\nwhat to buy: no other set brings more for as little\n".to_owned();
+    let align = [Align::Right, Align::Right, Align::Left, Align::Left];
+    rows.iter().for_each(|row| out += &(line(row, &columns, &align) + "\n"));
+    out
+}
+
+/// As JSON: the design, every run, every estimate.
+#[must_use]
+pub fn factors_json(outcome: &Outcome) -> Value {
+    let factors =
+        outcome.factors.iter().map(|one| json!({ "name": one.name, "levels": one.levels, "times": one.times }));
+    let responses = outcome.responses.iter().map(|response| {
+        let runs = response
+            .observed
+            .iter()
+            .map(|one| json!({ "row": one.row, "block": one.block, "order": one.order, "value": one.value }));
+        let mut value = json!({
+            "name": response.name,
+            "unit": response.unit.name(),
+            "more_is_better": response.more_is_better,
+            "runs": runs.collect::<Vec<_>>(),
+        });
+        match &response.answer {
+            Ok(answer) => value["answer"] = answer_json(outcome, response, answer),
+            Err(why) => value["why_none"] = json!(why),
+        }
+        value
+    });
+    let limits = outcome.limits.iter().map(|limit| {
+        json!({
+            "factor": outcome.factors[limit.factor].name,
+            "times_as_fast": limit.times.map(|(middle, least, most)| json!({ "median": middle, "least": least, "most": most })),
+            "then": limit.next,
+        })
+    });
+    let offers = outcome.offers.iter().map(|offer| {
+        json!({
+            "bought": offer.bought, "cost": offer.cost, "times_as_fast": offer.times,
+            "ci95": offer.interval.map(|(least, most)| [least, most]), "best": offer.is_best,
+        })
+    });
+    json!({
+        "measurement": outcome.measurement,
+        "world": outcome.world.to_string(),
+        "design": { "kind": outcome.design.to_string(), "resolution": outcome.design.resolution(), "rows": outcome.design.rows },
+        "replicates": outcome.replicates,
+        "runs": outcome.runs,
+        "failed": outcome.failed,
+        "took_s": outcome.took_s,
+        "factors": factors.collect::<Vec<_>>(),
+        "responses": responses.collect::<Vec<_>>(),
+        "limits": limits.collect::<Vec<_>>(),
+        "offers": offers.collect::<Vec<_>>(),
+        "notes": outcome.notes,
+        "directory": outcome.directory,
+    })
+}
+
+fn estimate_json(estimate: &Estimate) -> Value {
+    json!({
+        "value": estimate.value,
+        "ci95": estimate.interval().map(|(least, most)| [least, most]),
+        "freedom": Some(estimate.freedom).filter(|freedom| freedom.is_finite()),
+    })
+}
+
+fn answer_json(outcome: &Outcome, response: &Response, answer: &Answer) -> Value {
+    let fit = answer.fit();
+    let effects = answer.effects.iter().map(|effect| {
+        let (gain, within) = response.gain(answer, mean_of(answer, effect), &effect.estimate);
+        let (alone, alone_within) = alone(outcome, response, answer, effect);
+        json!({
+            "factor": outcome.factors[effect.factor].name,
+            "level": outcome.factors[effect.factor].levels[effect.level],
+            "alone": alone,
+            "alone_ci95": alone_within.map(|(least, most)| [least, most]),
+            "effect": estimate_json(&effect.estimate),
+            "levels": effect.levels.iter().map(estimate_json).collect::<Vec<_>>(),
+            "times_as_fast": gain,
+            "times_as_fast_ci95": within.map(|(least, most)| [least, most]),
+            "share": effect.share,
+            "rank": effect.rank,
+            "may_be_nothing": effect.estimate.may_be_zero(),
+            "sensitivity": sensitivity(outcome, effect, gain),
+            "aliases": effect.aliases.iter().map(|alias| outcome.names(alias)).collect::<Vec<_>>(),
+        })
+    });
+    let interactions = answer.interactions.iter().map(|one| {
+        json!({
+            "factors": one.factors.iter().map(|factor| &outcome.factors[*factor].name).collect::<Vec<_>>(),
+            "effect": one.estimate.as_ref().map(estimate_json),
+            "share": one.share,
+            "is_clear": one.is_clear,
+            "aliases": one.aliases.iter().map(|alias| outcome.names(alias)).collect::<Vec<_>>(),
+        })
+    });
+    let terms = answer
+        .terms()
+        .iter()
+        .enumerate()
+        .map(|(at, term)| json!({ "factors": term.factors, "squares": fit.squares(at), "freedom": fit.width(at) }));
+    json!({
+        "scale": answer.scale,
+        "mean": estimate_json(&answer.mean),
+        "effects": effects.collect::<Vec<_>>(),
+        "interactions": interactions.collect::<Vec<_>>(),
+        "terms": terms.collect::<Vec<_>>(),
+        "coefficients": fit.coefficients(),
+        "total_squares": fit.total_squares,
+        "residual_squares": fit.residual_squares,
+        "freedom": answer.freedom,
+        "error_share": answer.error_share,
+        "intervals": answer.spread,
+        "doubts": answer.doubts,
+    })
+}

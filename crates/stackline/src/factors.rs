@@ -1,0 +1,214 @@
+//! `stackline factors`: a designed experiment over a specification. Each combination of levels is a specification of its own, checked
+//! and run as any; what the responses say is `stackline_factors`'s.
+
+mod carry_out;
+mod experiment;
+mod limit;
+mod prices;
+mod response;
+
+use crate::exit::{Blame, Error, Exit, Result, already_shown};
+use crate::flags::{Factors as Flags, ResponseFlag};
+use crate::output;
+use crate::run::listen_for_ctrl_c;
+use crate::source::Source;
+use carry_out::{Kept, Order, Stop};
+use experiment::Experiment;
+use stackline_factors::{Observation, Scale, Wish, analyse, purchase};
+use stackline_report::factors::{FactorWords, Offer, Outcome, Response};
+use std::path::Path;
+use std::time::Instant;
+
+/// Combinations where nothing else is asked for.
+const MOST: usize = 64;
+/// Runs of each where the specification has fewer, live and emulated, and simulated.
+const RUNS: (u32, u32) = (2, 5);
+
+/// The main job.
+pub(crate) fn factors(flags: &Flags) -> Result {
+    let source = Source::of(&flags.text)?;
+    let factors = wanted(flags, &source)?;
+    let levels: Vec<usize> = factors.iter().map(|factor| factor.levels.len()).collect();
+    let mut experiment = Experiment::new(flags, source, factors)?;
+    let stop = Stop::default();
+    let begun = Instant::now();
+    let wish = flags.design.unwrap_or(Wish::Best(MOST));
+    let mut replicates = flags.replicates.unwrap_or_else(|| experiment.runs_written().max(experiment.least_runs(RUNS)));
+    let mut notes = Vec::new();
+    if let Some(number) = flags.combination {
+        experiment.lay_out(&levels, wish)?;
+        return output::print(&experiment.text(number)?).map(|()| Exit::Done);
+    }
+    listen_for_ctrl_c([&stop.ended, &stop.signalled])?;
+    match flags.budget {
+        None => experiment.lay_out(&levels, wish)?,
+        Some(budget) => {
+            let each = carry_out::one_run(&experiment, &stop)?;
+            let runs = carry_out::runs_within(&experiment, budget, each);
+            let fits = (runs / replicates.min(RUNS.0) as usize).max(levels.len() + 1);
+            experiment.lay_out(&levels, Wish::Best(fits.min(MOST)))?;
+            replicates = u32::try_from(runs / experiment.design.rows.len()).unwrap_or(u32::MAX).clamp(1, 100);
+            notes.push(experiment.given_up(&levels, budget, each, replicates));
+        }
+    }
+    experiment.check_all()?;
+    let order = Order::new(&experiment, replicates);
+    let mut kept = Kept::open(flags.resume.as_deref(), &experiment, &order)?;
+    carry_out::all(&experiment, &order, &mut kept, &stop)?;
+    let took_s = begun.elapsed().as_secs_f64();
+    if stop.is_asked() {
+        output::say(&format_args!(
+            "interrupted: {} of {} runs are done\nhint: the same command with `--resume {}` makes the others",
+            kept.done.len(),
+            order.runs.len(),
+            kept.directory.display()
+        ));
+        return Err(already_shown(Blame::Interrupted));
+    }
+    let outcome = answered(flags, &experiment, &kept, &mut notes, (replicates, took_s), &stop)?;
+    if let Some(directory) = &flags.pictures {
+        draw(&outcome, directory)?;
+    }
+    kept.keep("answer.json", &stackline_report::factors::factors_json(&outcome))?;
+    if flags.text.json {
+        output::json(&stackline_report::factors::factors_json(&outcome), false)?;
+    } else {
+        output::print(&stackline_report::factors::factors(&outcome))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// The factors of the text, then those of the flags.
+fn wanted(flags: &Flags, source: &Source) -> Result<Vec<stackline_spec::Factor>> {
+    // Mistakes of the text are reported when it is checked.
+    let mut factors = stackline_spec::factors(source.named().1).unwrap_or_default();
+    for text in &flags.factors {
+        match stackline_spec::factor(text) {
+            Ok(factor) => factors.push(factor),
+            Err(mistakes) => {
+                crate::diagnostics::print(&mistakes, ("--factor", text), None);
+                return Err(already_shown(Blame::Input));
+            }
+        }
+    }
+    if factors.is_empty() {
+        return Err(Error::input("there is no factor to vary")
+            .hint("name some, as in `--factor 'bandwidth of a - b x 10' --factor 'receive_buffer = 64 KiB, 1 MiB'`"));
+    }
+    if let Some(twice) = (1..factors.len()).find(|at| factors[..*at].iter().any(|one| one.name == factors[*at].name)) {
+        let message = format!("the factor `{}` is given twice", factors[twice].name);
+        return Err(Error::input(message).hint("give all its levels at once: `x 2, x 10`"));
+    }
+    Ok(factors)
+}
+
+/// What all runs say, response by response.
+fn answered(
+    flags: &Flags,
+    experiment: &Experiment,
+    kept: &Kept,
+    notes: &mut Vec<String>,
+    (replicates, took_s): (u32, f64),
+    stop: &Stop,
+) -> Result<Outcome> {
+    let names = kept.responses();
+    let main = experiment.main_response(&names);
+    let mut order: Vec<ResponseFlag> = main.into_iter().collect();
+    order.extend(names.iter().copied().filter(|name| Some(*name) != main));
+    if !flags.responses.is_empty() {
+        if let Some(missing) = flags.responses.iter().find(|wanted| !names.contains(wanted)) {
+            let known: Vec<&str> = names.iter().map(|name| response::name(*name)).collect();
+            let message = format!("the runs have no {}", response::name(*missing));
+            return Err(Error::input(message).hint(format!("they have {}", known.join(", "))));
+        }
+        order.clone_from(&flags.responses);
+    }
+    let mut responses = Vec::new();
+    for name in order {
+        let observed: Vec<Observation> = kept.observed(name, experiment.has_blocks());
+        let scale = flags.model.map(Scale::from);
+        let answer = analyse(&experiment.design, &observed, scale);
+        if let (true, Err(error)) = (responses.is_empty(), &answer) {
+            return Err(Error::measurement(error.clone()).hint("more `--replicates` or another `--model`"));
+        }
+        responses.push(Response {
+            name: response::name(name).to_owned(),
+            unit: response::unit(name),
+            more_is_better: response::more_is_better(name),
+            answer,
+            observed,
+        });
+    }
+    notes.extend(experiment.notes());
+    notes.extend(kept.notes());
+    let limits = match flags.no_limits {
+        true => Vec::new(),
+        false => limit::limits(experiment, responses.first(), stop, notes),
+    };
+    let offers = match (&flags.cost, responses.first()) {
+        (Some(text), Some(first)) => {
+            let prices = prices::read(text, &experiment.factors)?;
+            offers(experiment, first, &prices, flags.spend)?
+        }
+        _ => Vec::new(),
+    };
+    Ok(Outcome {
+        measurement: experiment.measurement(),
+        world: experiment.world(),
+        factors: experiment.factors.iter().map(words).collect(),
+        design: experiment.design.clone(),
+        replicates,
+        runs: kept.done.len(),
+        failed: kept.failed(),
+        took_s,
+        directory: kept.directory.display().to_string(),
+        responses,
+        limits,
+        offers,
+        spend: flags.spend,
+        notes: notes.clone(),
+    })
+}
+
+fn words(factor: &stackline_spec::Factor) -> FactorWords {
+    FactorWords {
+        name: factor.name.clone(),
+        levels: factor.levels.iter().map(ToString::to_string).collect(),
+        times: (0..factor.levels.len()).map(|level| factor.times(level)).collect(),
+    }
+}
+
+fn offers(
+    experiment: &Experiment,
+    first: &Response,
+    prices: &[Vec<Option<f64>>],
+    spend: Option<f64>,
+) -> Result<Vec<Offer>> {
+    let Ok(answer) = &first.answer else { return Ok(Vec::new()) };
+    let front = purchase::front(&experiment.design, answer, prices, first.more_is_better);
+    let front = front.map_err(|error| Error::input(error).hint("give prices to fewer levels"))?;
+    let base = answer.predicted(&experiment.design, &vec![0; experiment.factors.len()]).value;
+    let best = front.iter().rposition(|offer| spend.is_none_or(|most| offer.cost <= most));
+    let of = |(at, offer): (usize, &purchase::Offer)| {
+        let (times, interval) = first.times(answer, base, &offer.gain);
+        let bought = offer.levels.iter().zip(&experiment.factors).filter(|(level, _)| **level > 0);
+        let bought = bought.map(|(level, factor)| format!("{} {}", factor.name, factor.levels[*level]));
+        Offer {
+            bought: bought.collect(),
+            cost: offer.cost,
+            times,
+            interval,
+            is_best: spend.is_some() && best == Some(at),
+        }
+    };
+    Ok(front.iter().enumerate().map(of).collect())
+}
+
+fn draw(outcome: &Outcome, directory: &Path) -> Result<()> {
+    std::fs::create_dir_all(directory).map_err(|error| output::unwritten(directory.display(), &error))?;
+    for (name, svg) in stackline_report::factors::pictures(outcome) {
+        let path = directory.join(format!("{name}.svg"));
+        std::fs::write(&path, &svg).map_err(|error| output::unwritten(path.display(), &error))?;
+    }
+    Ok(())
+}

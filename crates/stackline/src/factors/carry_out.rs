@@ -1,0 +1,419 @@
+//! Makes the runs of an experiment in random order, and keeps each one's figures as it is done, so that an experiment that was
+//! interrupted goes on where it was.
+
+use super::experiment::Experiment;
+use super::response::{Figures, figures, name};
+use crate::exit::{Blame, Error, Result};
+use crate::flags::ResponseFlag;
+use crate::output;
+use indicatif::{ProgressBar, ProgressStyle};
+use rand_core::Rng as _;
+use serde_json::{Value, json};
+use stackline_core::plan::{Plan, Warmup, World};
+use stackline_core::random::Seed;
+use stackline_core::record::RunRecord;
+use stackline_core::schedule::ScheduledRun;
+use stackline_factors::Observation;
+use stackline_live::launch::Launcher;
+use stackline_runner::{Progress, RunContext, RunWriter, Traces, make_runs, simulate};
+use stackline_runs::{RunDirectory, new_directory, runs_root};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Files of an experiment's directory.
+const EXPERIMENT: &str = "experiment.txt";
+const RUNS: &str = "runs.jsonl";
+/// Under the directory of runs.
+const EXPERIMENTS: &str = "experiments";
+
+/// What ends runs: worlds end each by the one flag, only a user raises the other.
+#[derive(Debug, Default)]
+pub(super) struct Stop {
+    pub(super) ended: Arc<AtomicBool>,
+    pub(super) signalled: Arc<AtomicBool>,
+}
+
+impl Stop {
+    /// Whether a user wants the end.
+    pub(super) fn is_asked(&self) -> bool {
+        self.signalled.load(Ordering::Relaxed)
+    }
+
+    /// The next run begins.
+    fn begin_anew(&self) {
+        if !self.is_asked() {
+            self.ended.store(false, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A run that is to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    pub(super) row: usize,
+    pub(super) replicate: u32,
+    pub(super) seed: u64,
+}
+
+/// All runs, in the order in which they are made: each replicate is a block with all combinations at random.
+pub(super) struct Order {
+    pub(super) runs: Vec<Run>,
+}
+
+impl Order {
+    pub(super) fn new(experiment: &Experiment, replicates: u32) -> Self {
+        let rows = experiment.design.rows.len();
+        let mut draw = Seed::root(experiment.base.seed).child("order").generator();
+        let mut runs = Vec::new();
+        for replicate in 0..replicates {
+            let mut block: Vec<usize> = (0..rows).collect();
+            for at in (1..rows).rev() {
+                block.swap(at, (draw.next_u64() % (at as u64 + 1)) as usize);
+            }
+            let seed =
+                |row: usize| experiment.base.seed.saturating_add(u64::from(replicate) * rows as u64 + row as u64);
+            runs.extend(block.into_iter().map(|row| Run { row, replicate, seed: seed(row) }));
+        }
+        Self { runs }
+    }
+}
+
+/// A run that was made.
+#[derive(Clone, Debug)]
+pub(super) struct Done {
+    row: usize,
+    replicate: u32,
+    order: u32,
+    outcome: std::result::Result<Figures, String>,
+    flags: Vec<String>,
+}
+
+/// What was made so far, and where it is kept.
+pub(super) struct Kept {
+    pub(super) directory: PathBuf,
+    file: File,
+    pub(super) done: Vec<Done>,
+}
+
+impl Kept {
+    /// A new directory, or one whose experiment goes on.
+    pub(super) fn open(resume: Option<&Path>, experiment: &Experiment, order: &Order) -> Result<Self> {
+        let identity = format!("{} runs\n{}", order.runs.len(), experiment.identity()?);
+        let (directory, done) = match resume {
+            Some(directory) => (directory.to_path_buf(), read(directory, &identity)?),
+            None => {
+                let root = runs_root().join(EXPERIMENTS);
+                let directory = new_directory(&root, experiment.name(), SystemTime::now())?;
+                let path = directory.join(EXPERIMENT);
+                std::fs::write(&path, identity).map_err(|error| output::unwritten(path.display(), &error))?;
+                (directory, Vec::new())
+            }
+        };
+        let path = directory.join(RUNS);
+        let file = OpenOptions::new().create(true).append(true).open(&path);
+        let file = file.map_err(|error| output::unwritten(path.display(), &error))?;
+        Ok(Self { directory, file, done })
+    }
+
+    fn add(&mut self, done: Done) -> Result<()> {
+        let figures = done.outcome.as_ref().ok().map(|figures| {
+            figures
+                .iter()
+                .map(|(response, value)| (name(*response).to_owned(), json!(value)))
+                .collect::<serde_json::Map<_, _>>()
+        });
+        let line = json!({
+            "row": done.row, "replicate": done.replicate, "order": done.order, "figures": figures,
+            "failed": done.outcome.as_ref().err(), "flags": done.flags,
+        });
+        let path = self.directory.join(RUNS);
+        writeln!(self.file, "{line}").map_err(|error| output::unwritten(path.display(), &error))?;
+        self.done.push(done);
+        Ok(())
+    }
+
+    /// Keeps a document beside the runs.
+    pub(super) fn keep(&self, name: &str, value: &Value) -> Result<()> {
+        let path = self.directory.join(name);
+        std::fs::write(&path, format!("{value:#}\n")).map_err(|error| output::unwritten(path.display(), &error))
+    }
+
+    /// What all runs have that did not fail.
+    pub(super) fn responses(&self) -> BTreeSet<ResponseFlag> {
+        let mut all: Option<BTreeSet<ResponseFlag>> = None;
+        for figures in self.done.iter().filter_map(|done| done.outcome.as_ref().ok()) {
+            let own: BTreeSet<ResponseFlag> = figures.keys().copied().collect();
+            all = Some(all.map_or(own.clone(), |all| all.intersection(&own).copied().collect()));
+        }
+        all.unwrap_or_default()
+    }
+
+    pub(super) fn observed(&self, response: ResponseFlag, has_blocks: bool) -> Vec<Observation> {
+        let of = |done: &Done| {
+            let value = *done.outcome.as_ref().ok()?.get(&response)?;
+            let block = if has_blocks { done.replicate } else { 0 };
+            Some(Observation { row: done.row, block, order: done.order, value })
+        };
+        let mut all: Vec<Observation> = self.done.iter().filter_map(of).collect();
+        all.sort_by_key(|one| one.order);
+        all
+    }
+
+    pub(super) fn failed(&self) -> usize {
+        self.done.iter().filter(|done| done.outcome.is_err()).count()
+    }
+
+    /// Reasons to doubt the runs: those that failed, and flags that many have.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let causes: BTreeSet<&String> = self.done.iter().filter_map(|done| done.outcome.as_ref().err()).collect();
+        for cause in causes {
+            let count = self.done.iter().filter(|done| done.outcome.as_ref().err() == Some(cause)).count();
+            notes.push(format!("{count} of {} runs failed and are left out: {cause}", self.done.len()));
+        }
+        let mut flags: BTreeMap<&String, usize> = BTreeMap::new();
+        self.done.iter().flat_map(|done| &done.flags).for_each(|flag| *flags.entry(flag).or_default() += 1);
+        let mut flags: Vec<_> = flags.into_iter().collect();
+        flags.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        for (flag, count) in flags.into_iter().take(3) {
+            notes.push(format!("{count} of {} runs: {flag}", self.done.len()));
+        }
+        notes
+    }
+}
+
+/// What an earlier attempt made.
+fn read(directory: &Path, identity: &str) -> Result<Vec<Done>> {
+    let hint = "name the directory that the interrupted experiment printed, with the same specification and flags";
+    let unread = |path: &Path, error: &dyn std::fmt::Display| {
+        Error::input(format!("{} cannot be read: {error}", path.display())).hint(hint)
+    };
+    let path = directory.join(EXPERIMENT);
+    let before = std::fs::read_to_string(&path).map_err(|error| unread(&path, &error))?;
+    if before != identity {
+        return Err(Error::input(format!("{} is of another experiment", directory.display())).hint(hint));
+    }
+    let path = directory.join(RUNS);
+    let text = std::fs::read_to_string(&path).map_err(|error| unread(&path, &error))?;
+    // The last line may have been cut off.
+    Ok(text.lines().filter_map(|line| made(&serde_json::from_str(line).ok()?)).collect())
+}
+
+fn made(line: &Value) -> Option<Done> {
+    use clap::ValueEnum;
+    let number = |name: &str| line[name].as_u64().and_then(|number| u32::try_from(number).ok());
+    let outcome = match (line["figures"].as_object(), line["failed"].as_str()) {
+        (Some(figures), None) => {
+            let named = |text: &str| ResponseFlag::value_variants().iter().copied().find(|one| name(*one) == text);
+            Ok(figures.iter().filter_map(|(text, value)| Some((named(text)?, value.as_f64()?))).collect())
+        }
+        (None, Some(cause)) => Err(cause.to_owned()),
+        _ => return None,
+    };
+    let flags = line["flags"].as_array()?.iter().filter_map(|flag| flag.as_str().map(str::to_owned)).collect();
+    Some(Done {
+        row: number("row")? as usize,
+        replicate: number("replicate")?,
+        order: number("order")?,
+        outcome,
+        flags,
+    })
+}
+
+/// Makes all runs that were not made yet, until it is interrupted.
+pub(super) fn all(experiment: &Experiment, order: &Order, kept: &mut Kept, stop: &Stop) -> Result<()> {
+    let known: BTreeSet<(usize, u32)> = kept.done.iter().map(|done| (done.row, done.replicate)).collect();
+    let left: Vec<(u32, Run)> = (0_u32..)
+        .zip(order.runs.iter().copied())
+        .filter(|(_, run)| !known.contains(&(run.row, run.replicate)))
+        .collect();
+    // It draws itself on a terminal alone.
+    let bar = ProgressBar::new(left.len() as u64);
+    if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} runs, about {eta} left") {
+        bar.set_style(style);
+    }
+    let result = if experiment.world() == World::Simulated {
+        side_by_side(experiment, &left, kept, stop, &bar)
+    } else {
+        one_by_one(experiment, &left, kept, stop, &bar)
+    };
+    bar.finish_and_clear();
+    result?;
+    if kept.done.iter().all(|done| done.outcome.is_err()) && !stop.is_asked() {
+        let cause = kept.done.first().and_then(|done| done.outcome.clone().err()).unwrap_or_default();
+        return Err(Error::measurement(format!("every run failed: {cause}")));
+    }
+    Ok(())
+}
+
+/// Simulated runs, one on each core.
+fn side_by_side(
+    experiment: &Experiment,
+    left: &[(u32, Run)],
+    kept: &mut Kept,
+    stop: &Stop,
+    bar: &ProgressBar,
+) -> Result<()> {
+    let next = AtomicUsize::new(0);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        let (sender, receiver) = channel();
+        for _ in 0..threads {
+            let (sender, next) = (sender.clone(), &next);
+            scope.spawn(move || {
+                while let Some((at, run)) = left.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let plan = once(&experiment.plans[run.row], run.seed);
+                    let made = simulated(&plan, stop);
+                    if stop.is_asked() || sender.send((*at, *run, made)).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        for (order, run, made) in receiver {
+            kept.add(done(&experiment.plans[run.row], order, run, made))?;
+            bar.inc(1);
+        }
+        Ok(())
+    })
+}
+
+fn done(plan: &Plan, order: u32, run: Run, made: Result<Vec<RunRecord>>) -> Done {
+    let (outcome, flags) = match made {
+        Ok(records) => {
+            let (figures, flags) = figures(&once(plan, run.seed), &records);
+            (Ok(figures), flags)
+        }
+        Err(error) => (Err(error.message), Vec::new()),
+    };
+    Done { row: run.row, replicate: run.replicate, order, outcome, flags }
+}
+
+/// A plan with one run of its measurement.
+pub(super) fn once(plan: &Plan, seed: u64) -> Plan {
+    let mut once = plan.clone();
+    once.seed = seed;
+    for measurement in &mut once.measurements {
+        (measurement.runs, measurement.until) = (1, None);
+        if measurement.world == World::Simulated {
+            measurement.warmup = Warmup::Runs(0);
+        }
+    }
+    once
+}
+
+/// The records of one simulated run.
+pub(super) fn simulated(plan: &Plan, stop: &Stop) -> Result<Vec<RunRecord>> {
+    let mut records = Vec::new();
+    simulate(plan, plan.seed..=plan.seed, &stop.signalled, |some| records.extend(some))?;
+    Ok(records)
+}
+
+/// Runs in real time, each a run directory of its own.
+fn one_by_one(
+    experiment: &Experiment,
+    left: &[(u32, Run)],
+    kept: &mut Kept,
+    stop: &Stop,
+    bar: &ProgressBar,
+) -> Result<()> {
+    for (order, run) in left {
+        if stop.is_asked() {
+            return Ok(());
+        }
+        let plan = once(&experiment.plans[run.row], run.seed);
+        let name = format!("{}-{}", run.row + 1, run.replicate + 1);
+        let made = in_real_time(&plan, &kept.directory.join("runs"), &name, stop);
+        if stop.is_asked() {
+            return Ok(());
+        }
+        if let Err(error) = &made
+            && matches!(error.blame, Blame::Environment | Blame::Input)
+        {
+            return made.map(|_| ());
+        }
+        kept.add(done(&experiment.plans[run.row], *order, *run, made))?;
+        bar.inc(1);
+    }
+    Ok(())
+}
+
+fn in_real_time(plan: &Plan, root: &Path, name: &str, stop: &Stop) -> Result<Vec<RunRecord>> {
+    carried_out(plan, root, name, stop, false).map(|(_, records)| records)
+}
+
+/// Makes the runs of a plan into a run directory; where that is, and their records.
+pub(super) fn carried_out(
+    plan: &Plan,
+    root: &Path,
+    name: &str,
+    stop: &Stop,
+    trace: bool,
+) -> Result<(PathBuf, Vec<RunRecord>)> {
+    let mut directory = RunDirectory::create(root, name, SystemTime::now())?;
+    directory.write_plan(plan)?;
+    let path = directory.path().to_path_buf();
+    let program =
+        std::env::current_exe().map_err(|e| Error::environment(format!("this program cannot find itself: {e}")))?;
+    let context = RunContext {
+        plan,
+        launcher: Launcher::new(program, None),
+        interrupted: &stop.ended,
+        signalled: &stop.signalled,
+        traces: Traces { directory: path.clone(), trace, capture: Vec::new() },
+        twice: false,
+    };
+    let mut writer = RunWriter::new(plan, directory, Box::new(Quiet));
+    let failed = make_runs(&context, &mut writer).failed;
+    stop.begin_anew();
+    let (records, unkept) = writer.finish(failed.is_none(), failed.as_ref().map(|fault| fault.message.as_str()));
+    match failed.or(unkept.map(Error::from)) {
+        None => Ok((path, records)),
+        Some(fault) => Err(fault),
+    }
+}
+
+/// How long one run takes with all factors at their first level.
+pub(super) fn one_run(experiment: &Experiment, stop: &Stop) -> Result<Duration> {
+    let plan = once(&experiment.base, experiment.base.seed);
+    let begun = Instant::now();
+    if experiment.world() == World::Simulated {
+        simulated(&plan, stop)?;
+    } else {
+        let scratch =
+            tempfile::tempdir().map_err(|error| Error::environment(format!("no directory can be made: {error}")))?;
+        in_real_time(&plan, scratch.path(), "one", stop)?;
+    }
+    Ok(begun.elapsed())
+}
+
+/// How many runs there is time for.
+pub(super) fn runs_within(experiment: &Experiment, budget: Duration, each: Duration) -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let at_once = if experiment.world() == World::Simulated { cores } else { 1 };
+    // A part is for what is not known yet: other levels may take longer.
+    let runs = 0.8 * budget.as_secs_f64() / each.as_secs_f64().max(1e-4) * at_once as f64;
+    (runs as usize).clamp(2, 100_000)
+}
+
+/// One bar for all runs is enough.
+struct Quiet;
+
+impl Progress for Quiet {
+    fn begin(&mut self, _scheduled: &ScheduledRun<'_>) {}
+
+    fn advance(&mut self) {}
+
+    fn warn(&mut self, words: &str) {
+        output::say(&words);
+    }
+
+    fn finish(&mut self) {}
+}

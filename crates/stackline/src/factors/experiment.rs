@@ -1,0 +1,217 @@
+//! The combinations of an experiment: each one's specification and its plan, checked before anything is run.
+
+use crate::exit::{Error, Result};
+use crate::flags::{Factors as Flags, ResponseFlag, Text};
+use crate::output;
+use crate::source::Source;
+use stackline_core::plan::{Plan, World};
+use stackline_core::units;
+use stackline_factors::{Design, Kind, Wish};
+use stackline_spec::{Factor, Level, vary};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// A specification, what is varied in it, and the combinations.
+pub(super) struct Experiment<'f> {
+    source: Source,
+    flags: &'f Text,
+    line: Option<usize>,
+    pub(super) factors: Vec<Factor>,
+    pub(super) design: Design,
+    /// All factors at their first level.
+    pub(super) base: Plan,
+    /// Of each row of the design, once they are checked.
+    pub(super) plans: Vec<Plan>,
+}
+
+impl<'f> Experiment<'f> {
+    /// Reads the specification, and tries every level by itself.
+    pub(super) fn new(flags: &'f Flags, source: Source, factors: Vec<Factor>) -> Result<Self> {
+        // Mistakes and doubts of the text itself are shown where they stand.
+        source.work(&flags.text)?;
+        let levels: Vec<usize> = factors.iter().map(|factor| factor.levels.len()).collect();
+        let design = Design { kind: Kind::OneAtATime, levels, rows: Vec::new() };
+        let (text, line) = (&flags.text, flags.line);
+        let mut experiment =
+            Self { source, flags: text, line, factors, design, base: Plan::default(), plans: Vec::new() };
+        let first = vec![0; experiment.factors.len()];
+        experiment.base = experiment.plan(&first)?;
+        for (at, factor) in experiment.factors.iter().enumerate() {
+            for level in 1..factor.levels.len() {
+                let mut row = first.clone();
+                row[at] = level;
+                let plan = experiment.plan(&row)?;
+                if same(&plan, &experiment.base) {
+                    let message = format!("factor `{}`: at {} nothing differs", factor.name, factor.levels[level]);
+                    return Err(
+                        Error::input(message).hint("choose a level that the specification does not have already")
+                    );
+                }
+            }
+        }
+        Ok(experiment)
+    }
+
+    /// Chooses the combinations.
+    pub(super) fn lay_out(&mut self, levels: &[usize], wish: Wish) -> Result<()> {
+        let hint = "leave `--design` out for the best that fits, or give factors two levels each";
+        self.design = Design::new(levels, wish).map_err(|error| Error::input(error).hint(hint))?;
+        Ok(())
+    }
+
+    /// What a budget leaves out of the best there could be, in words.
+    pub(super) fn given_up(&self, levels: &[usize], budget: Duration, each: Duration, replicates: u32) -> String {
+        let full: usize = levels.iter().product();
+        let runs = units::time(each.as_secs_f64());
+        let within = units::time(budget.as_secs_f64());
+        let lost = match (&self.design.kind, self.design.resolution()) {
+            (Kind::Full, _) => "nothing is given up".to_owned(),
+            (Kind::Fraction(_), Some(3)) => "effects are mixed with interactions of two".to_owned(),
+            (Kind::Fraction(_), Some(4)) => "interactions of two are mixed with each other".to_owned(),
+            (Kind::Fraction(_), _) => "interactions of two are mixed with those of three and more".to_owned(),
+            (Kind::Screening, _) => "interactions are not seen, and parts of them are in the effects".to_owned(),
+            (Kind::OneAtATime, _) => "interactions are not seen".to_owned(),
+        };
+        format!(
+            "{within} allow a {} of {} combinations, {replicates} times each, with runs of {runs}; all {full} combinations were possible: {lost}",
+            self.design,
+            self.design.rows.len()
+        )
+    }
+
+    fn levels(&self, row: &[usize]) -> Vec<(&Factor, &Level)> {
+        self.factors.iter().zip(row).map(|(factor, level)| (factor, &factor.levels[*level])).collect()
+    }
+
+    /// The specification of one combination.
+    pub(super) fn varied(&self, changes: &[(&Factor, &Level)]) -> Result<Source> {
+        vary(self.source.named().1, self.line, changes).map(|text| self.source.varied(text))
+    }
+
+    /// The plan of a combination: one measurement of one run.
+    fn plan(&self, row: &[usize]) -> Result<Plan> {
+        self.plan_of(&self.levels(row))
+    }
+
+    /// The same of any levels.
+    pub(super) fn plan_of(&self, changes: &[(&Factor, &Level)]) -> Result<Plan> {
+        let named = || {
+            let levels = changes.iter().filter(|(_, level)| **level != Level::AsWritten);
+            let words: Vec<String> = levels.map(|(factor, level)| format!("`{}` at {level}", factor.name)).collect();
+            if words.is_empty() { String::new() } else { format!("with {}: ", words.join(", ")) }
+        };
+        let varied = self.varied(changes)?;
+        let plan = varied
+            .quietly(self.flags)
+            .map_err(|error| Error { message: format!("{}{}", named(), error.message), ..error })?;
+        if plan.measurements.len() != 1 {
+            let lines: BTreeSet<String> = plan.measurements.iter().map(|one| one.line.to_string()).collect();
+            let message = format!("{} measurements would be varied at once", plan.measurements.len());
+            let hint = match lines.len() {
+                1 => "make its stacks or its variable a factor, as in `--factor 'stack = tcp, quic'` or `--factor 'N = 1, 64'`".to_owned(),
+                _ => format!("choose one with `--line`: {}", lines.into_iter().collect::<Vec<_>>().join(", ")),
+            };
+            return Err(Error::input(message).hint(hint));
+        }
+        Ok(plan)
+    }
+
+    /// The specification of a combination by its number, from 1, as text.
+    pub(super) fn text(&self, number: usize) -> Result<String> {
+        let row = number.checked_sub(1).and_then(|at| self.design.rows.get(at)).ok_or_else(|| {
+            Error::input(format!("there is no combination {number}"))
+                .hint(format!("there are {}", self.design.rows.len()))
+        })?;
+        let text = self.varied(&self.levels(row))?.named().1.to_owned();
+        let words: Vec<String> =
+            self.levels(row).iter().map(|(factor, level)| format!("# {}: {level}\n", factor.name)).collect();
+        Ok(format!("{}{}\n", words.concat(), text.trim_end()))
+    }
+
+    /// Checks every combination, so that nothing is run for one that cannot be.
+    pub(super) fn check_all(&mut self) -> Result<()> {
+        let plans: Result<Vec<Plan>> = self.design.rows.iter().map(|row| self.plan(row)).collect();
+        self.plans = plans?;
+        if self.base.measurements[0].until.is_some() {
+            output::say(&"note: `until` is left to the number of replicates");
+        }
+        Ok(())
+    }
+
+    pub(super) fn world(&self) -> World {
+        self.base.measurements[0].world
+    }
+
+    /// Runs that were made at about the same time differ less from each other where time is real.
+    pub(super) fn has_blocks(&self) -> bool {
+        self.world() != World::Simulated
+    }
+
+    pub(super) fn runs_written(&self) -> u32 {
+        self.base.measurements[0].runs.min(100)
+    }
+
+    pub(super) fn least_runs(&self, (real, simulated): (u32, u32)) -> u32 {
+        if self.has_blocks() { real } else { simulated }
+    }
+
+    pub(super) fn measurement(&self) -> String {
+        self.base.measurements[0].text.clone()
+    }
+
+    pub(super) fn name(&self) -> &str {
+        let (name, _) = self.source.named();
+        std::path::Path::new(name).file_stem().and_then(|stem| stem.to_str()).unwrap_or("factors")
+    }
+
+    /// What tells this experiment from others: its combinations as texts.
+    pub(super) fn identity(&self) -> Result<String> {
+        let texts: Result<Vec<String>> = (1..=self.design.rows.len()).map(|number| self.text(number)).collect();
+        Ok(texts?.join("\n"))
+    }
+
+    /// What a run is judged by.
+    pub(super) fn main_response(&self, names: &BTreeSet<ResponseFlag>) -> Option<ResponseFlag> {
+        let order = [ResponseFlag::Throughput, ResponseFlag::Response, ResponseFlag::Connect, ResponseFlag::Elapsed];
+        let order = if self.is_calls() { [ResponseFlag::Response; 4] } else { order };
+        order.into_iter().chain(names.iter().copied()).find(|name| names.contains(name))
+    }
+
+    fn is_calls(&self) -> bool {
+        use stackline_core::program::{Call, Side};
+        let parts = self.base.measurements[0].parts.iter().filter(|part| !part.background);
+        parts.into_iter().any(|part| {
+            let calls = part.procedure.calls(Side::Initiator);
+            calls.iter().any(|call| matches!(call, Call::RpcCall { .. }))
+        })
+    }
+
+    /// What a reader has to know.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        for factor in self.factors.iter().filter(|factor| factor.changes_work()) {
+            notes.push(format!(
+                "`{}` changes how much is done: compare what is per unit (throughput), not how long runs took",
+                factor.name
+            ));
+        }
+        if self.design.kind == Kind::OneAtATime && self.factors.len() > 1 {
+            notes.push("one factor at a time: what factors do together is not seen, and gains do not multiply".into());
+        }
+        notes
+    }
+}
+
+/// Whether two plans do the same.
+fn same(one: &Plan, other: &Plan) -> bool {
+    let bare = |plan: &Plan| {
+        let mut plan = plan.clone();
+        for measurement in &mut plan.measurements {
+            measurement.text.clear();
+            measurement.variables.clear();
+            measurement.parts.iter_mut().for_each(|part| part.text.clear());
+        }
+        plan
+    };
+    bare(one) == bare(other)
+}

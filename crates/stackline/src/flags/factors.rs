@@ -1,0 +1,101 @@
+//! Flags of `stackline factors`. They touch nothing.
+
+use super::{Text, duration};
+use clap::{Args, ValueEnum};
+use stackline_factors::{Scale, Wish};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Which factors matter.
+#[derive(Args, Debug)]
+pub(crate) struct Factors {
+    #[command(flatten)]
+    pub(crate) text: Text,
+    /// What is varied, and its levels; once for each factor, beside those that the specification declares
+    #[arg(short, long = "factor", value_name = "FACTOR")]
+    pub(crate) factors: Vec<String>,
+    /// `full`, `screening`, `one-at-a-time` or `fraction=RUNS`; without it the best of at most 64 combinations
+    #[arg(long, value_name = "KIND", value_parser = wish)]
+    pub(crate) design: Option<Wish>,
+    /// Runs of each combination; without it as many as the specification has, at least 2 (simulated 5)
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) replicates: Option<u32>,
+    /// Choose the design that fits into this time, and report what it gives up
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with_all = ["design", "replicates"])]
+    pub(crate) budget: Option<Duration>,
+    /// What is looked at; without it what a run is judged by first, then all others it has
+    #[arg(long = "response", value_name = "NAME", value_delimiter = ',')]
+    pub(crate) responses: Vec<ResponseFlag>,
+    /// What adds up: differences or ratios; without it what fits
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<ModelFlag>,
+    /// The measurement on this line of the specification, where it has several
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) line: Option<usize>,
+    /// Prices, as in 'bandwidth x 10 = 300, cpu x 2 = 120': which sets bring most for their price
+    #[arg(long, value_name = "PRICES")]
+    pub(crate) cost: Option<String>,
+    /// The best set for at most so much
+    #[arg(long, value_name = "AMOUNT", requires = "cost")]
+    pub(crate) spend: Option<f64>,
+    /// Do not look for the limit if a factor were infinite
+    #[arg(long)]
+    pub(crate) no_limits: bool,
+    /// Draw effects, interactions, the half-normal plot and a tornado into this directory, as SVG
+    #[arg(long, value_name = "DIR")]
+    pub(crate) pictures: Option<PathBuf>,
+    /// Go on with an experiment that was interrupted: the directory that it named
+    #[arg(long, value_name = "DIR")]
+    pub(crate) resume: Option<PathBuf>,
+    /// Print the specification of a combination by its number, and run nothing
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["resume", "pictures"])]
+    pub(crate) combination: Option<usize>,
+}
+
+/// A response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(crate) enum ResponseFlag {
+    /// bit/s
+    Throughput,
+    /// Mean response time
+    Response,
+    /// Median response time
+    Median,
+    /// 99th percentile of response times
+    P99,
+    /// Mean time of connects and disconnects
+    Connect,
+    /// Time of the run
+    Elapsed,
+    /// CPU seconds of both ends
+    Cpu,
+}
+
+/// What adds up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ModelFlag {
+    /// Differences
+    Additive,
+    /// Ratios
+    Multiplicative,
+}
+
+impl From<ModelFlag> for Scale {
+    fn from(flag: ModelFlag) -> Self {
+        match flag {
+            ModelFlag::Additive => Self::Additive,
+            ModelFlag::Multiplicative => Self::Multiplicative,
+        }
+    }
+}
+
+fn wish(text: &str) -> Result<Wish, String> {
+    let number = |text: &str| text.parse().map_err(|_| format!("`{text}` is no number of combinations"));
+    match text.split_once('=') {
+        Some(("fraction", runs)) => Ok(Wish::Fraction(number(runs)?)),
+        None if text == "full" => Ok(Wish::Full),
+        None if text == "screening" => Ok(Wish::Screening),
+        None if text == "one-at-a-time" => Ok(Wish::OneAtATime),
+        _ => Err(format!("`{text}` is no design; there are `full`, `fraction=16`, `screening`, `one-at-a-time`")),
+    }
+}
