@@ -1,12 +1,13 @@
 //! Random specifications with planted causes, diagnosed, and judged by taking each cause away and running again; and others,
 //! predicted and run.
 //!
-//! `cargo bench -p stackline --bench truth [-- --minutes N] [--count N] [--from SEED] [--list] [--only diagnosis|prediction]`: the
+//! `cargo bench -p stackline --bench truth [-- --minutes N] [--count N] [--from SEED] [--list] [--only diagnosis|prediction|factors]`: the
 //! reliability diagram of what findings say and how many of the causes they name; how many predictions are right, and how many of the
-//! runs their intervals hold, of closed forms alone and with what is simulated. `--list` prints a line for each specification. Exits with 1
+//! runs their intervals hold, of closed forms alone and with what is simulated. `--only factors`: effects of `stackline factors` beside many runs. `--list` prints a line for each specification. Exits with 1
 //! when fewer than 95 % of the findings said with 90 % or more, or of the figures predicted, are right.
 
 mod diagnosis;
+mod factors;
 mod prediction;
 mod runs;
 mod seeds;
@@ -44,6 +45,15 @@ fn main() -> ExitCode {
                 return ExitCode::from(2);
             }
         }
+    }
+    if options.only.as_deref() == Some("factors") {
+        let until = Instant::now() + Duration::from_secs_f64(60.0 * options.minutes);
+        let all = factors::judge(options.from, options.count, until);
+        print!("{}", all.table());
+        let [(held, of), (alleged, inert), (right, ranked)] = all.counts();
+        let share = |some: usize, all: usize| some as f64 / all.max(1) as f64;
+        let good = (0.93..=0.97).contains(&share(held, of)) && share(alleged, inert) <= 0.05;
+        return if good && share(right, ranked) >= SURE { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     let wanted = |what: &str| options.only.as_deref().is_none_or(|only| only == what);
     let both = wanted("diagnosis") && wanted("prediction");

@@ -34,6 +34,17 @@ impl Place {
         if output.status.success() { Ok(output.stdout) } else { Err(words) }
     }
 
+    /// What factors do to the time of a specification, with so many runs of each combination.
+    pub(crate) fn factors(&self, text: &str, factors: &[&str], replicates: u32, seed: u64) -> Result<Value, String> {
+        let (replicates, seed) = (replicates.to_string(), seed.to_string());
+        let mut words =
+            vec!["factors", "--json", "--no-limits", "--response", "elapsed", "--model", "multiplicative", "-e", text];
+        words.extend(["--replicates", &replicates, "--seed", &seed]);
+        words.extend(factors.iter().flat_map(|factor| ["-f", factor]));
+        let output = self.stackline(&words)?;
+        serde_json::from_slice(&output).map_err(|error| error.to_string())
+    }
+
     /// Seconds that the measured part takes.
     pub(crate) fn takes_s(&self, scenario: &Scenario) -> Result<f64, String> {
         let run = self.run(scenario, false)?;
