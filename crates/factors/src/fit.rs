@@ -93,6 +93,9 @@ pub struct Fit {
 /// A column that the others make up leaves less than this of its squares.
 const SINGULAR: f64 = 1e-9;
 
+/// Sums of so many numbers are off by less than this, of the largest of them.
+const ROUNDING: f64 = 1e-12;
+
 impl Fit {
     /// Fits the terms to what was observed.
     ///
@@ -202,6 +205,8 @@ impl Fit {
     /// A contrast of coefficients.
     fn contrast(&self, contrast: &DVector<f64>) -> Estimate {
         let value = contrast.dot(&self.coefficients);
+        // What is left of equal numbers is nothing.
+        let value = if value.abs() <= ROUNDING * self.coefficients.norm() { 0.0 } else { value };
         let (half, freedom) = match self.spread {
             Spread::None => (Some(0.0), f64::INFINITY),
             Spread::Cells => self.of_cells(contrast),

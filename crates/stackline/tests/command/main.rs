@@ -19,6 +19,7 @@ mod documents;
 mod duckdb;
 mod emulated;
 mod exchange;
+mod factors;
 mod files;
 mod foreign;
 mod gateway;
