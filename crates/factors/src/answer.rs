@@ -224,8 +224,8 @@ fn interactions(terms: &[Term], fit: &Fit, share: impl Fn(f64) -> f64) -> Vec<In
 
 /// Whether several columns together explain more than chance (F, 5 %).
 fn is_clear(squares: f64, width: usize, fit: &Fit) -> bool {
-    if fit.freedom < 1.0 || fit.residual_squares <= 0.0 {
-        return squares > 0.0;
+    if fit.freedom < 1.0 || fit.residual_squares <= 1e-18 * fit.total_squares {
+        return squares > 1e-18 * fit.total_squares;
     }
     let ratio = squares / width as f64 / (fit.residual_squares / fit.freedom);
     FisherSnedecor::new(width as f64, fit.freedom).is_ok_and(|f| 1.0 - f.cdf(ratio) < 0.05)
@@ -249,25 +249,20 @@ fn checks(design: &Design, terms: &[Term], fit: &Fit, observed: &[Observation]) 
         });
         return doubts;
     }
-    if fit.spread == Spread::None {
-        return doubts;
+    if design.kind == Kind::Screening {
+        doubts.push("a screening design has parts of all interactions of two in its effects".to_owned());
     }
-    let (pure, pure_freedom) = fit.pure_error();
-    let lack = fit.residual_squares - pure;
-    let lack_freedom = fit.freedom - pure_freedom;
-    if pure_freedom > 0.0 && lack_freedom >= 1.0 && pure > 0.0 {
-        let ratio = (lack / lack_freedom) / (pure / pure_freedom);
-        let chance = FisherSnedecor::new(lack_freedom, pure_freedom).map_or(1.0, |f| 1.0 - f.cdf(ratio));
+    if let Some((lack, _)) = fit.lack() {
         let part = lack / fit.total_squares;
-        if chance < 0.01 && part > 0.02 {
-            let what = if design.kind == Kind::Screening || terms.iter().all(Term::is_main) {
-                "interactions"
-            } else {
-                "more than these terms"
-            };
+        if fit.chance_of_lack() < 0.01 && part > 0.02 {
+            let mains = design.kind == Kind::Screening || terms.iter().all(Term::is_main);
+            let what = if mains { "interactions" } else { "more than these terms" };
             doubts
                 .push(format!("the model does not fit: {what} explain another {:.0} % of the variation", 100.0 * part));
         }
+    }
+    if matches!(fit.spread, Spread::None | Spread::Lack) {
+        return doubts;
     }
     let spread = (fit.residual_squares / fit.freedom).sqrt();
     let far = fit.residuals.iter().filter(|residual| residual.abs() > FAR * spread).count();

@@ -121,7 +121,7 @@ impl Design {
                 let known: Vec<String> = of_these.iter().map(|(_, runs, _)| runs.to_string()).collect();
                 let known =
                     if known.is_empty() { "none is known".into() } else { format!("there are {}", known.join(", ")) };
-                Err(format!("no fraction of {} factors has {runs} combinations: {known}", levels.len()))
+                Err(format!("no fraction of factors: {}, combinations: {runs}; {known}", levels.len()))
             }
         }
     }
@@ -132,7 +132,9 @@ impl Design {
         let row = |number: usize| {
             let sign = |word: u32| {
                 let low = (0..basic).filter(|bit| word >> bit & 1 == 1 && number >> bit & 1 == 0).count();
-                low.is_multiple_of(2)
+                // The fraction that has the combination with all factors at their first level: a product of an even number of them
+                // counts with the other sign.
+                low.is_multiple_of(2) != word.count_ones().is_multiple_of(2)
             };
             let own = (0..basic).map(|bit| number >> bit & 1);
             own.chain(products.iter().map(|word| usize::from(sign(*word)))).collect()
@@ -180,6 +182,7 @@ impl fmt::Display for Design {
         let two = self.levels.iter().all(|count| *count == 2);
         match &self.kind {
             Kind::Full if two => write!(f, "full 2^{factors} design"),
+            Kind::Full if factors == 1 => write!(f, "{runs} levels of one factor"),
             Kind::Full => {
                 let counts: Vec<String> = self.levels.iter().map(ToString::to_string).collect();
                 write!(f, "full {} design", counts.join(" x "))
@@ -249,6 +252,7 @@ mod tests {
             }
             let distinct: std::collections::BTreeSet<_> = design.rows.iter().collect();
             assert_eq!(distinct.len(), runs);
+            assert!(design.row_of(&vec![0; factors]).is_some(), "what is written is one of them");
         }
     }
 

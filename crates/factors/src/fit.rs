@@ -4,7 +4,7 @@ use crate::design::Design;
 use crate::terms::Term;
 use nalgebra::{DMatrix, DVector};
 use serde::Serialize;
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
 use std::collections::BTreeMap;
 
 /// One run.
@@ -53,6 +53,8 @@ pub enum Spread {
     Cells,
     /// Of what the model leaves, the same for all.
     Pooled,
+    /// Of how far the means of combinations lie from the model, which does not fit.
+    Lack,
     /// Of effects that are small (Lenth 1989): there are no repeated runs.
     Lenth,
     /// Repeated runs are equal: the responses have no spread.
@@ -183,11 +185,36 @@ impl Fit {
             };
             self.cells = cells.iter().map(|(row, values)| (*row, squares(values))).collect();
             let none = self.cells.values().all(|(_, squares)| *squares <= tiny);
-            self.spread = if none { Spread::None } else { Spread::Cells };
+            let lacks = self.lack().is_some_and(|(squares, _)| squares > tiny) && self.chance_of_lack() < 0.05;
+            self.spread = match (lacks, none) {
+                (true, _) => Spread::Lack,
+                (false, true) => Spread::None,
+                (false, false) => Spread::Cells,
+            };
         } else {
             let none = repeated && self.residual_squares <= tiny;
             self.spread = if none { Spread::None } else { Spread::Pooled };
         }
+    }
+
+    /// Squares of the means of combinations around the model, and their degrees of freedom; none where it has a term for each.
+    #[must_use]
+    pub fn lack(&self) -> Option<(f64, f64)> {
+        let (pure, pure_freedom) = self.pure_error();
+        let freedom = self.freedom - pure_freedom;
+        (freedom >= 1.0).then(|| ((self.residual_squares - pure).max(0.0), freedom))
+    }
+
+    /// How likely chance alone makes the model lack as much (F).
+    #[must_use]
+    pub fn chance_of_lack(&self) -> f64 {
+        let (pure, pure_freedom) = self.pure_error();
+        let Some((lack, freedom)) = self.lack().filter(|_| pure_freedom > 0.0) else { return 1.0 };
+        if pure <= 0.0 {
+            return if lack > 0.0 { 0.0 } else { 1.0 };
+        }
+        let ratio = (lack / freedom) / (pure / pure_freedom);
+        FisherSnedecor::new(freedom, pure_freedom).map_or(1.0, |f| 1.0 - f.cdf(ratio))
     }
 
     /// Lenth's margin of a coefficient, and its degrees of freedom.
@@ -215,10 +242,12 @@ impl Fit {
                 Some((margin, freedom)) => (Some(margin * contrast.norm()), freedom),
                 None => (None, 0.0),
             },
-            Spread::Pooled => {
-                let variance = self.residual_squares / self.freedom;
-                let error = (variance * (contrast.transpose() * &self.inverse * contrast)[(0, 0)]).max(0.0).sqrt();
-                (Some(quantile(self.freedom) * error), self.freedom)
+            Spread::Pooled | Spread::Lack => {
+                let lack = self.lack().filter(|_| self.spread == Spread::Lack);
+                let (squares, freedom) = lack.unwrap_or((self.residual_squares, self.freedom));
+                let spread = (contrast.transpose() * &self.inverse * contrast)[(0, 0)];
+                let error = (squares / freedom * spread).max(0.0).sqrt();
+                (Some(quantile(freedom) * error), freedom)
             }
         };
         Estimate { value, half, freedom }
@@ -378,4 +407,25 @@ fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
         count if count % 2 == 0 => Some(f64::midpoint(sorted[middle - 1], sorted[middle])),
         _ => Some(sorted[middle]),
     }
+}
+
+/// How many times as much some responses are as others, as the logarithm of the ratio of their geometric means (Welch); `None` where one
+/// is not above zero.
+#[must_use]
+pub fn ratio(now: &[f64], then: &[f64]) -> Option<Estimate> {
+    let of = |values: &[f64]| {
+        let logs: Vec<f64> = values.iter().map(|value| value.ln()).filter(|log| log.is_finite()).collect();
+        let n = logs.len() as f64;
+        let mean = logs.iter().sum::<f64>() / n;
+        let squares = logs.iter().map(|log| (log - mean) * (log - mean)).sum::<f64>();
+        (logs.len() == values.len() && n > 1.0).then(|| (mean, squares / (n - 1.0) / n, n - 1.0))
+    };
+    let ((before, first, of_first), (after, second, of_second)) = (of(now)?, of(then)?);
+    let variance = first + second;
+    let value = after - before;
+    if variance <= 1e-24 * (before * before + after * after) {
+        return Some(Estimate { value, half: Some(0.0), freedom: f64::INFINITY });
+    }
+    let freedom = variance * variance / (first * first / of_first + second * second / of_second);
+    Some(Estimate { value, half: Some(quantile(freedom) * variance.sqrt()), freedom })
 }

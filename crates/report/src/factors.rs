@@ -11,7 +11,7 @@ use stackline_core::plan::World;
 use stackline_core::units;
 use stackline_factors::answer::Interaction;
 use stackline_factors::fit::Spread;
-use stackline_factors::{Answer, Design, Effect, Estimate, Observation, Scale, purchase};
+use stackline_factors::{Answer, Design, Effect, Estimate, Kind, Observation, Scale, purchase};
 
 /// A factor in words.
 #[derive(Clone, Debug)]
@@ -73,8 +73,8 @@ impl Response {
         if self.more_is_better || answer.scale == Scale::Multiplicative {
             return purchase::times(answer.scale, base, gain);
         }
-        // A time that shrinks by so much.
-        let of = |gain: f64| base / (base - gain);
+        // A time that shrinks by so much; by all of it and more is no bound.
+        let of = |gain: f64| if base > gain { base / (base - gain) } else { f64::INFINITY };
         (of(gain.value), gain.interval().map(|(least, most)| (of(least), of(most))))
     }
 
@@ -90,7 +90,7 @@ impl Response {
 pub struct Limit {
     /// The factor.
     pub factor: usize,
-    /// How many times as fast: in the middle of several runs, least and most.
+    /// How many times as fast, and its 95 % interval.
     pub times: Option<(f64, f64, f64)>,
     /// What limits then.
     pub next: Option<String>,
@@ -171,11 +171,12 @@ fn wrapped(text: &str) -> String {
 }
 
 fn times(value: f64) -> String {
-    format!("x {}", units::three_digits(value))
+    if value.is_finite() { format!("x {}", units::three_digits(value)) } else { "-".into() }
 }
 
 fn interval((least, most): (f64, f64)) -> String {
-    format!("{} .. {}", units::three_digits(least), units::three_digits(most))
+    let most = if most.is_finite() { units::three_digits(most) } else { "no bound".into() };
+    format!("{} .. {most}", units::three_digits(least))
 }
 
 fn percent(share: f64) -> String {
@@ -214,14 +215,15 @@ pub fn factors(outcome: &Outcome) -> String {
 
 /// The response that matters most: every effect.
 fn first(outcome: &Outcome, response: &Response, answer: &Answer) -> String {
-    let base = answer.predicted(&outcome.design, &outcome.base());
     let model = match answer.scale {
         Scale::Multiplicative => "ratios",
         Scale::Additive => "differences",
     };
-    let start = match answer.scale {
-        Scale::Multiplicative => base.value.exp(),
-        Scale::Additive => base.value,
+    let start = match written(outcome, response, answer) {
+        Some(value) => format!("{} with everything as it is first", response.unit.written(value)),
+        None => {
+            format!("{} on average over all combinations", response.unit.written(unscaled(answer, answer.mean.value)))
+        }
     };
     let mut rows = vec![
         ["", "factor", "alone", "95 %", "on average", "95 %", "of variation", "sensitivity"]
@@ -229,18 +231,19 @@ fn first(outcome: &Outcome, response: &Response, answer: &Answer) -> String {
             .to_vec(),
     ];
     for effect in &answer.effects {
-        rows.push(effect_row(outcome, response, answer, effect));
+        rows.push(effect_row(outcome, response, answer, effect, effect.level));
+        let others = (1..outcome.design.levels[effect.factor]).filter(|level| *level != effect.level);
+        rows.extend(others.map(|level| effect_row(outcome, response, answer, effect, level)));
     }
     let right = Align::Right;
     let align = [right, Align::Left, right, Align::Left, right, Align::Left, right, right];
     let columns = widths(&rows);
     let mut out = wrapped(&format!(
-        "{}: {} with everything as it is first; alone from there, and on average over the levels of the others ({model}):",
-        response.name,
-        response.unit.written(start)
+        "{}: {start}; alone from there, and on average over the levels of the others ({model}):",
+        response.name
     ));
     rows.iter().for_each(|row| out += &(line(row, &columns, &align) + "\n"));
-    out += &clear_interactions(outcome, answer);
+    out += &clear_interactions(outcome, response, answer);
     out += &aliased(outcome, answer);
     let left = match answer.spread {
         Spread::None => "repeated runs are equal: nothing in them is drawn by chance".to_owned(),
@@ -260,31 +263,69 @@ fn rank(effect: &Effect, answer: &Answer) -> String {
     if tied > 1 { format!("={}", effect.rank) } else { effect.rank.to_string() }
 }
 
-fn effect_row(outcome: &Outcome, response: &Response, answer: &Answer, effect: &Effect) -> Vec<String> {
-    let mean = mean_of(answer, effect);
-    let (gain, within) = response.gain(answer, mean, &effect.estimate);
-    let (alone, alone_within) = alone(outcome, response, answer, effect);
+fn effect_row(outcome: &Outcome, response: &Response, answer: &Answer, effect: &Effect, level: usize) -> Vec<String> {
+    let estimate = effect.levels.get(level - 1).copied().unwrap_or(effect.estimate);
+    let (gain, within) = response.gain(answer, mean_of(answer, effect), &estimate);
     let words = |within: Option<(f64, f64)>| within.map_or("no interval".into(), interval);
-    let nothing = if effect.estimate.may_be_zero() { ", may be nothing" } else { "" };
+    let nothing = if estimate.may_be_zero() { ", may be nothing" } else { "" };
+    let (alone, alone_within) = match alone(outcome, response, answer, effect.factor, level) {
+        Some((gain, within)) => (times(gain), words(within)),
+        None => ("-".into(), "not run".into()),
+    };
+    let first = level == effect.level;
+    let differs = match answer.scale {
+        Scale::Additive => format!(" ({})", signed(response.unit, estimate.value)),
+        Scale::Multiplicative => String::new(),
+    };
+    let (average, average_within) = match outcome.design.kind {
+        Kind::OneAtATime => ("-".into(), "not run".into()),
+        _ => (format!("{}{differs}", times(gain)), format!("{}{nothing}", words(within))),
+    };
     vec![
-        rank(effect, answer),
-        outcome.level(effect.factor, effect.level),
-        times(alone),
-        words(alone_within),
-        times(gain),
-        format!("{}{nothing}", words(within)),
-        percent(effect.share),
-        sensitivity(outcome, effect, gain).map_or("-".into(), |value| format!("{value:.2}")),
+        if first { rank(effect, answer) } else { String::new() },
+        outcome.level(effect.factor, level),
+        alone,
+        alone_within,
+        average,
+        average_within,
+        if first { percent(effect.share) } else { String::new() },
+        sensitivity(outcome, effect.factor, level, gain).map_or("-".into(), |value| format!("{value:.2}")),
     ]
 }
 
-/// What the level brings by itself, with all others at their first.
-fn alone(outcome: &Outcome, response: &Response, answer: &Answer, effect: &Effect) -> (f64, Option<(f64, f64)>) {
+fn signed(unit: Unit, value: f64) -> String {
+    if value < 0.0 { unit.written(value) } else { format!("+{}", unit.written(value)) }
+}
+
+/// From the answer's scale to the response's.
+fn unscaled(answer: &Answer, value: f64) -> f64 {
+    if answer.scale == Scale::Multiplicative { value.exp() } else { value }
+}
+
+/// The mean of the runs with everything at its first level, where there are some.
+fn written(outcome: &Outcome, response: &Response, answer: &Answer) -> Option<f64> {
+    let row = outcome.design.row_of(&outcome.base())?;
+    let scaled = |value: f64| if answer.scale == Scale::Multiplicative { value.ln() } else { value };
+    let values: Vec<f64> = response.observed.iter().filter(|one| one.row == row).map(|one| scaled(one.value)).collect();
+    (!values.is_empty()).then(|| unscaled(answer, values.iter().sum::<f64>() / values.len() as f64))
+}
+
+/// What a level brings by itself, with all others at their first: where that was run, and the model has a term for each combination.
+fn alone(
+    outcome: &Outcome,
+    response: &Response,
+    answer: &Answer,
+    factor: usize,
+    level: usize,
+) -> Option<(f64, Option<(f64, f64)>)> {
+    if !matches!(outcome.design.kind, Kind::Full | Kind::OneAtATime) {
+        return None;
+    }
     let base = outcome.base();
     let mut row = base.clone();
-    row[effect.factor] = effect.level;
+    row[factor] = level;
     let start = answer.predicted(&outcome.design, &base).value;
-    response.gain(answer, start, &answer.difference(&outcome.design, &row, &base))
+    Some(response.gain(answer, start, &answer.difference(&outcome.design, &row, &base)))
 }
 
 /// The mean at the first level of a factor, on the scale of differences.
@@ -295,38 +336,48 @@ fn mean_of(answer: &Answer, effect: &Effect) -> f64 {
 }
 
 /// Improvement over change, both in per cent (Lantz, Nowicki and Theimer 1985, section 3.3).
-fn sensitivity(outcome: &Outcome, effect: &Effect, gain: f64) -> Option<f64> {
-    let times = outcome.factors[effect.factor].times[effect.level]?;
+fn sensitivity(outcome: &Outcome, factor: usize, level: usize, gain: f64) -> Option<f64> {
+    let times = outcome.factors[factor].times[level]?;
     let change = if times < 1.0 { 1.0 / times } else { times } - 1.0;
-    (change > 0.0).then(|| (gain - 1.0) / change)
+    (change > 0.0 && gain.is_finite()).then(|| (gain - 1.0) / change)
 }
 
-fn clear_interactions(outcome: &Outcome, answer: &Answer) -> String {
+fn clear_interactions(outcome: &Outcome, response: &Response, answer: &Answer) -> String {
     let clear: Vec<&Interaction> =
         answer.interactions.iter().filter(|one| one.is_clear && one.share >= 0.001).take(5).collect();
     let mut out = String::new();
     for one in clear {
-        let how = match (one.estimate, answer.scale) {
-            (Some(estimate), Scale::Multiplicative) if one.factors.len() == 2 => {
-                format!(": together x {:.2} of their product", (2.0 * estimate.value).exp())
+        let two = one.estimate.filter(|_| one.factors.len() == 2);
+        let how = match (two, answer.scale) {
+            (Some(estimate), Scale::Multiplicative) => {
+                let more = (2.0 * estimate.value).exp();
+                format!("; both bring {} of what their gains alone multiply to", times(more))
+            }
+            (Some(estimate), Scale::Additive) => {
+                format!(
+                    "; both together {} beside the sum of what each does alone",
+                    signed(response.unit, 2.0 * estimate.value)
+                )
             }
             _ => String::new(),
         };
-        let aliases: Vec<String> = one.aliases.iter().map(|alias| outcome.names(alias)).collect();
-        let or = if aliases.is_empty() { String::new() } else { format!(" (or {})", aliases.join(", or ")) };
-        out += &wrapped(&format!("{}{or}: {} of the variation{how}", outcome.names(&one.factors), percent(one.share)));
+        let same = one_of(outcome, &one.factors, &one.aliases);
+        out += &wrapped(&format!("{same}: {} of the variation{how}", percent(one.share)));
     }
     out
 }
 
+/// What cannot be told apart, joined by `=`.
+fn one_of(outcome: &Outcome, factors: &[usize], aliases: &[Vec<usize>]) -> String {
+    let all = std::iter::once(factors).chain(aliases.iter().map(Vec::as_slice));
+    all.map(|factors| outcome.names(factors)).collect::<Vec<_>>().join(" = ")
+}
+
 fn aliased(outcome: &Outcome, answer: &Answer) -> String {
-    let mixed = answer.effects.iter().filter(|effect| !effect.aliases.is_empty());
-    let words: Vec<String> = mixed
-        .map(|effect| {
-            let aliases: Vec<String> = effect.aliases.iter().map(|alias| outcome.names(alias)).collect();
-            format!("{} with {}", outcome.factors[effect.factor].name, aliases.join(", "))
-        })
-        .collect();
+    let effects = answer.effects.iter().map(|effect| (vec![effect.factor], &effect.aliases));
+    let interactions = answer.interactions.iter().map(|one| (one.factors.clone(), &one.aliases));
+    let mixed = effects.chain(interactions).filter(|(_, aliases)| !aliases.is_empty());
+    let words: Vec<String> = mixed.map(|(factors, aliases)| one_of(outcome, &factors, aliases)).collect();
     if words.is_empty() {
         return String::new();
     }
@@ -342,12 +393,16 @@ fn further(outcome: &Outcome, response: &Response, answer: &Answer) -> String {
     };
     let clear: Vec<String> = answer.effects.iter().filter(|effect| !effect.estimate.may_be_zero()).map(words).collect();
     let text = if clear.is_empty() { "no effect is clear".to_owned() } else { clear.join("; ") };
-    wrapped(&format!("{}: {text}", response.name))
+    let how = if outcome.design.kind == Kind::OneAtATime { "" } else { ", on average" };
+    wrapped(&format!("{}{how}: {text}", response.name))
 }
 
 fn limits(outcome: &Outcome) -> String {
     let Some(first) = outcome.responses.first().filter(|_| !outcome.limits.is_empty()) else { return String::new() };
-    let mut out = format!("\nif a factor were infinite ({}, simulated, everything else as it is first):\n", first.name);
+    let mut out = format!(
+        "\nif a factor were infinite ({}, simulated a thousand times better, all else as it is first):\n",
+        first.name
+    );
     for limit in &outcome.limits {
         let name = &outcome.factors[limit.factor].name;
         let gain = match limit.times {
@@ -414,7 +469,8 @@ pub fn factors_json(outcome: &Outcome) -> Value {
     let limits = outcome.limits.iter().map(|limit| {
         json!({
             "factor": outcome.factors[limit.factor].name,
-            "times_as_fast": limit.times.map(|(middle, least, most)| json!({ "median": middle, "least": least, "most": most })),
+            "times_as_fast": limit.times.map(|(gain, ..)| gain),
+            "times_as_fast_ci95": limit.times.map(|(_, least, most)| [least, most]),
             "then": limit.next,
         })
     });
@@ -453,11 +509,12 @@ fn answer_json(outcome: &Outcome, response: &Response, answer: &Answer) -> Value
     let fit = answer.fit();
     let effects = answer.effects.iter().map(|effect| {
         let (gain, within) = response.gain(answer, mean_of(answer, effect), &effect.estimate);
-        let (alone, alone_within) = alone(outcome, response, answer, effect);
+        let alone = alone(outcome, response, answer, effect.factor, effect.level);
+        let alone_within = alone.and_then(|(_, within)| within);
         json!({
             "factor": outcome.factors[effect.factor].name,
             "level": outcome.factors[effect.factor].levels[effect.level],
-            "alone": alone,
+            "alone": alone.map(|(gain, _)| gain),
             "alone_ci95": alone_within.map(|(least, most)| [least, most]),
             "effect": estimate_json(&effect.estimate),
             "levels": effect.levels.iter().map(estimate_json).collect::<Vec<_>>(),
@@ -466,7 +523,7 @@ fn answer_json(outcome: &Outcome, response: &Response, answer: &Answer) -> Value
             "share": effect.share,
             "rank": effect.rank,
             "may_be_nothing": effect.estimate.may_be_zero(),
-            "sensitivity": sensitivity(outcome, effect, gain),
+            "sensitivity": sensitivity(outcome, effect.factor, effect.level, gain),
             "aliases": effect.aliases.iter().map(|alias| outcome.names(alias)).collect::<Vec<_>>(),
         })
     });

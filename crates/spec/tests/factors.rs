@@ -75,9 +75,10 @@ fn what_cannot_be_varied_is_refused_with_what_can() {
         ("cpu of d x 2", "no network has a host `d` | the hosts are `a`, `b`, `c`"),
         ("stack x 2", "there are no multiples of a stack"),
         ("receive_buffer x 16", "neither a variable nor an option `receive_buffer` is written"),
+        ("bandwith x 10", "there is no `bandwith` to vary | did you mean `bandwidth`?"),
         ("bandwidth", "unexpected end"),
         ("delay x 1", "changes nothing"),
-        ("delay x 0", "changes nothing"),
+        ("delay x 0", "is not above 0"),
         ("delay x 2 of a - s", "unexpected `of`"),
         ("12", "unexpected"),
     ];

@@ -14,7 +14,7 @@ use crate::run::listen_for_ctrl_c;
 use crate::source::Source;
 use carry_out::{Kept, Order, Stop};
 use experiment::Experiment;
-use stackline_factors::{Observation, Scale, Wish, analyse, purchase};
+use stackline_factors::{Kind, Observation, Scale, Wish, analyse, purchase};
 use stackline_report::factors::{FactorWords, Offer, Outcome, Response};
 use std::path::Path;
 use std::time::Instant;
@@ -39,7 +39,7 @@ pub(crate) fn factors(flags: &Flags) -> Result {
         experiment.lay_out(&levels, wish)?;
         return output::print(&experiment.text(number)?).map(|()| Exit::Done);
     }
-    listen_for_ctrl_c([&stop.ended, &stop.signalled])?;
+    listen_for_ctrl_c([&stop.signalled])?;
     match flags.budget {
         None => experiment.lay_out(&levels, wish)?,
         Some(budget) => {
@@ -143,7 +143,7 @@ fn answered(
     notes.extend(kept.notes());
     let limits = match flags.no_limits {
         true => Vec::new(),
-        false => limit::limits(experiment, responses.first(), stop, notes),
+        false => limit::limits(experiment, responses.first(), replicates, stop, notes),
     };
     let offers = match (&flags.cost, responses.first()) {
         (Some(text), Some(first)) => {
@@ -187,6 +187,12 @@ fn offers(
     let Ok(answer) = &first.answer else { return Ok(Vec::new()) };
     let front = purchase::front(&experiment.design, answer, prices, first.more_is_better);
     let front = front.map_err(|error| Error::input(error).hint("give prices to fewer levels"))?;
+    // What was never run together has no price together.
+    let single = experiment.design.kind == Kind::OneAtATime;
+    let front: Vec<purchase::Offer> = front
+        .into_iter()
+        .filter(|offer| !single || offer.levels.iter().filter(|level| **level > 0).count() < 2)
+        .collect();
     let base = answer.predicted(&experiment.design, &vec![0; experiment.factors.len()]).value;
     let best = front.iter().rposition(|offer| spend.is_none_or(|most| offer.cost <= most));
     let of = |(at, offer): (usize, &purchase::Offer)| {

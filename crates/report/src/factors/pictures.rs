@@ -1,7 +1,7 @@
 //! Pictures of an experiment: effects with their intervals, interactions of the two largest, a half-normal plot, a tornado. SVG without
 //! scripts, fonts or anything else from outside. They compute nothing but where things stand.
 
-use super::{Outcome, Response, mean_of, times};
+use super::{Outcome, Response, mean_of, times, unscaled};
 use crate::drawing::escaped;
 use stackline_factors::{Answer, Scale};
 use std::fmt::Write;
@@ -200,12 +200,26 @@ fn half_normal(outcome: &Outcome, answer: &Answer) -> String {
         "<line class=\"zero\" x1=\"{left}\" x2=\"{right}\" y1=\"{bottom}\" y2=\"{bottom}\"/>\
          <line class=\"zero\" x1=\"{left}\" x2=\"{left}\" y1=\"{TOP}\" y2=\"{bottom}\"/>\
          <text class=\"soft middle\" x=\"{:.1}\" y=\"{:.1}\">size of the effect{}</text>\
-         <text class=\"soft\" x=\"{left}\" y=\"{:.1}\">quantile of half a normal distribution</text>\n",
+         <text class=\"soft middle\" transform=\"translate(40 {:.1}) rotate(-90)\">quantile of half a normal distribution</text>\n",
         f64::midpoint(left, right),
         bottom + 32.0,
         if answer.scale == Scale::Multiplicative { ", logarithm of the ratio" } else { "" },
-        TOP - 6.0,
+        f64::midpoint(TOP, bottom),
     );
+    // Through the corner and the middle of the small half: what is chance alone.
+    let middle = sizes.len() / 2;
+    let slope = sizes
+        .get(middle.saturating_sub(1))
+        .map_or(0.0, |(size, _)| size / quantile(middle.saturating_sub(1)).max(1e-9));
+    if slope > 0.0 {
+        let end = (most / slope).min(top);
+        let _ = writeln!(
+            body,
+            "<line class=\"grid\" x1=\"{left}\" y1=\"{bottom}\" x2=\"{:.1}\" y2=\"{:.1}\"/>",
+            left + (right - left) * slope * end / most,
+            bottom - (bottom - TOP - 10.0) * end / top
+        );
+    }
     for (at, (size, name)) in sizes.iter().enumerate() {
         let (x, y) = (left + (right - left) * size / most, bottom - (bottom - TOP - 10.0) * quantile(at) / top);
         let _ = writeln!(
@@ -217,7 +231,12 @@ fn half_normal(outcome: &Outcome, answer: &Answer) -> String {
             let _ = writeln!(body, "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>", x + 9.0, y + 4.0, escaped(&short(name)));
         }
     }
-    svg(high, "Half-normal plot of effects", "what is chance alone lies on a line through the corner", &body)
+    svg(
+        high,
+        "Half-normal plot of effects",
+        "what is chance alone lies near the line; what stands right of it is not",
+        &body,
+    )
 }
 
 /// The quantile of |Z|, Z standard normal (Abramowitz and Stegun 26.2.23: within 4.5e-4, which no eye sees).
@@ -228,26 +247,24 @@ fn half_normal_quantile(share: f64) -> f64 {
         / (1.0 + 1.432_788 * t + 0.189_269 * t * t + 0.001_308 * t * t * t)
 }
 
-/// The two factors whose interaction is largest: a line for each level of the second.
+/// The two factors whose interaction is largest: a line for each level of the second, on the scale on which what adds up is parallel.
 fn interaction(outcome: &Outcome, response: &Response, answer: &Answer) -> Option<String> {
     let pair = answer.interactions.iter().find(|one| one.factors.len() == 2)?;
     let (a, b) = (pair.factors[0], pair.factors[1]);
     let value = |level_a: usize, level_b: usize| {
         let mut row = outcome.base();
         (row[a], row[b]) = (level_a, level_b);
-        let value = answer.predicted(&outcome.design, &row).value;
-        if answer.scale == Scale::Multiplicative { value.exp() } else { value }
+        answer.predicted(&outcome.design, &row).value
     };
     let (of_a, of_b) = (outcome.design.levels[a], outcome.design.levels[b]);
-    let all: Vec<f64> = (0..of_a)
-        .flat_map(|one| (0..of_b).map(move |other| (one, other)))
-        .map(|(one, other)| value(one, other))
-        .collect();
-    let most = all.iter().copied().fold(f64::MIN, f64::max).max(1e-12);
+    let cells = (0..of_a).flat_map(|one| (0..of_b).map(move |other| (one, other)));
+    let all: Vec<f64> = cells.map(|(one, other)| value(one, other)).collect();
+    let (least, most) = (all.iter().copied().fold(f64::MAX, f64::min), all.iter().copied().fold(f64::MIN, f64::max));
+    let span = (most - least).max(1e-9);
     let (high, left, right) = (400.0, 110.0, WIDTH - 200.0);
     let bottom = high - 50.0;
     let x = |level: usize| left + (right - left) * (level as f64 + 0.25) / (of_a as f64 - 0.5);
-    let y = |value: f64| bottom - (bottom - TOP - 10.0) * value / (1.05 * most);
+    let y = |value: f64| bottom - 16.0 - (bottom - TOP - 32.0) * (value - least) / span;
     let mut body = format!("<line class=\"zero\" x1=\"{left}\" x2=\"{right}\" y1=\"{bottom}\" y2=\"{bottom}\"/>\n");
     for (at, level) in outcome.factors[a].levels.iter().enumerate() {
         let _ = writeln!(
@@ -258,31 +275,36 @@ fn interaction(outcome: &Outcome, response: &Response, answer: &Answer) -> Optio
             escaped(level)
         );
     }
-    for step in [0.0, 0.5, 1.0] {
+    for step in [least, f64::midpoint(least, most), most] {
         let _ = writeln!(
             body,
-            "<line class=\"grid\" x1=\"{left}\" x2=\"{right}\" y1=\"{0:.1}\" y2=\"{0:.1}\"/><text class=\"soft end\" x=\"{1:.1}\" y=\"{2:.1}\">{3}</text>",
-            y(step * most),
+            "<line class=\"grid\" x1=\"{left}\" x2=\"{right}\" y1=\"{0:.1}\" y2=\"{0:.1}\"/>\
+             <text class=\"soft end\" x=\"{1:.1}\" y=\"{2:.1}\">{3}</text>",
+            y(step),
             left - 8.0,
-            y(step * most) + 4.0,
-            escaped(&response.unit.written(step * most))
+            y(step) + 4.0,
+            escaped(&response.unit.written(unscaled(answer, step)))
         );
     }
     for level in 0..of_b {
         let points: Vec<String> = (0..of_a).map(|at| format!("{:.1},{:.1}", x(at), y(value(at, level)))).collect();
         let class = if level == 0 { "first" } else { "second" };
-        let end = y(value(of_a - 1, level));
+        let name = format!("{} {}", short_name(&outcome.factors[b].name), outcome.factors[b].levels[level]);
         let _ = writeln!(
             body,
             "<polyline class=\"curve {class}\" points=\"{}\"/><text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
             points.join(" "),
             x(of_a - 1) + 10.0,
-            end + 4.0,
-            escaped(&short(&format!("{} {}", short_name(&outcome.factors[b].name), outcome.factors[b].levels[level])))
+            y(value(of_a - 1, level)) + 4.0,
+            escaped(&short(&name))
         );
     }
     let title = format!("{} against {}", response.name, outcome.factors[a].name);
-    Some(svg(high, &title, "parallel lines: the two do not depend on each other; others at their first level", &body))
+    let below = match answer.scale {
+        Scale::Multiplicative => "logarithmic; parallel lines: gains multiply; all others at their first level",
+        Scale::Additive => "parallel lines: differences add up; all others at their first level",
+    };
+    Some(svg(high, &title, below, &body))
 }
 
 fn short_name(name: &str) -> &str {

@@ -14,6 +14,9 @@ use alloc::vec::Vec;
 use stackline_core::error::{Error, Result};
 use stackline_core::plan::Composer;
 
+/// What can be varied of any specification.
+const KNOWN: [&str; 9] = ["bandwidth", "delay", "loss", "queue", "mtu", "cpu", "buffer", "stack", "clients"];
+
 fn specifications<'w>(written: &'w Written<'_>) -> impl Iterator<Item = &'w Specification> {
     written.tree.items.iter().filter_map(|item| match item {
         Item::Specification(specification) => Some(specification.as_ref()),
@@ -117,6 +120,9 @@ pub(super) fn named(written: &Written<'_>, name: &str, level: &Level) -> Result<
     let sweeps: Vec<_> =
         specifications(written).flat_map(|item| &item.sweeps).filter(|sweep| sweep.name.text == name).collect();
     if sweeps.is_empty() {
+        if let Some(meant) = KNOWN.iter().find(|known| strsim::osa_distance(name, known) == 1) {
+            return Err(Error::input(format!("there is no `{name}` to vary")).hint(format!("did you mean `{meant}`?")));
+        }
         return option(written, name, level);
     }
     let mut edits = Vec::new();

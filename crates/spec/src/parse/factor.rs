@@ -92,7 +92,11 @@ impl Parser<'_, '_> {
                 _ => return Err(self.unexpected(NUMBER, &[])),
             };
             if number <= 0.0 || (number - 1.0).abs() < f64::EPSILON {
-                let message = format!("`x {number}` changes nothing that could be measured");
+                let message = if number <= 0.0 {
+                    format!("`x {number}` is not above 0")
+                } else {
+                    format!("`x {number}` changes nothing")
+                };
                 let diagnostic = Diagnostic::error(span.to(self.last_span()), message, NUMBER);
                 return Err(self.fail(diagnostic.hint("`x 2` doubles, `x 0.5` halves")));
             }

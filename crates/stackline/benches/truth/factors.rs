@@ -39,10 +39,21 @@ pub(crate) fn judge(from: u64, count: u64, until: Instant) -> All {
 fn one(place: &Place, seed: u64) -> Result<Judged, String> {
     let text = Scenario::draw(seed).to_string();
     let text = text.replace("  router l, r;\n", "  router l, r;\n  host z;\n  link z - l 1 Mbit/s 1 ms;\n");
-    let asked = |replicates: u32, seed: u64| place.factors(&text, &FACTORS, replicates, seed);
+    let asked = |replicates: u32, seed: u64| asked(place, &text, replicates, seed);
     let (few, many) = (asked(FEW, 1)?, asked(MANY, 1_000_000)?);
     let ranks = entries(&few, "effects").filter_map(|one| Some((name(one)?, one["rank"].as_u64()?))).collect();
     Ok(Judged { few: effects(&few), many: effects(&many), ranks })
+}
+
+/// What factors do to the time of a specification, with so many runs of each combination.
+fn asked(place: &Place, text: &str, replicates: u32, seed: u64) -> Result<Value, String> {
+    let (replicates, seed) = (replicates.to_string(), seed.to_string());
+    let mut words =
+        vec!["factors", "--json", "--no-limits", "--response", "elapsed", "--model", "multiplicative", "-e", text];
+    words.extend(["--replicates", &replicates, "--seed", &seed]);
+    words.extend(FACTORS.iter().flat_map(|factor| ["-f", factor]));
+    let output = place.stackline(&words)?;
+    serde_json::from_slice(&output).map_err(|error| error.to_string())
 }
 
 fn entries<'v>(answer: &'v Value, what: &str) -> impl Iterator<Item = &'v Value> {

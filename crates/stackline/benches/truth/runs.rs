@@ -23,7 +23,7 @@ impl Place {
         Self(tempfile::tempdir().expect("there is room for temporary files"))
     }
 
-    fn stackline(&self, words: &[&str]) -> Result<Vec<u8>, String> {
+    pub(crate) fn stackline(&self, words: &[&str]) -> Result<Vec<u8>, String> {
         let program = std::env::var_os("STACKLINE_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_stackline").into());
         let output = Command::new(program)
             .args(words)
@@ -32,17 +32,6 @@ impl Place {
             .map_err(|error| error.to_string())?;
         let words = String::from_utf8_lossy(&output.stderr).into_owned();
         if output.status.success() { Ok(output.stdout) } else { Err(words) }
-    }
-
-    /// What factors do to the time of a specification, with so many runs of each combination.
-    pub(crate) fn factors(&self, text: &str, factors: &[&str], replicates: u32, seed: u64) -> Result<Value, String> {
-        let (replicates, seed) = (replicates.to_string(), seed.to_string());
-        let mut words =
-            vec!["factors", "--json", "--no-limits", "--response", "elapsed", "--model", "multiplicative", "-e", text];
-        words.extend(["--replicates", &replicates, "--seed", &seed]);
-        words.extend(factors.iter().flat_map(|factor| ["-f", factor]));
-        let output = self.stackline(&words)?;
-        serde_json::from_slice(&output).map_err(|error| error.to_string())
     }
 
     /// Seconds that the measured part takes.

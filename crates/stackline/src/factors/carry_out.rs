@@ -32,10 +32,9 @@ const RUNS: &str = "runs.jsonl";
 /// Under the directory of runs.
 const EXPERIMENTS: &str = "experiments";
 
-/// What ends runs: worlds end each by the one flag, only a user raises the other.
+/// Raised when a user wants the end.
 #[derive(Debug, Default)]
 pub(super) struct Stop {
-    pub(super) ended: Arc<AtomicBool>,
     pub(super) signalled: Arc<AtomicBool>,
 }
 
@@ -45,13 +44,27 @@ impl Stop {
         self.signalled.load(Ordering::Relaxed)
     }
 
-    /// The next run begins.
-    fn begin_anew(&self) {
-        if !self.is_asked() {
-            self.ended.store(false, Ordering::Relaxed);
-        }
+    /// Does something with a flag of its own that worlds may raise, and that is raised once a user wants the end.
+    fn while_nobody_asks<T>(&self, work: impl FnOnce(&Arc<AtomicBool>) -> T) -> T {
+        let (ended, over) = (Arc::new(AtomicBool::new(false)), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    if self.is_asked() {
+                        ended.store(true, Ordering::Relaxed);
+                    }
+                    std::thread::sleep(LOOK);
+                }
+            });
+            let done = work(&ended);
+            over.store(true, Ordering::Relaxed);
+            done
+        })
     }
 }
+
+/// How often it is looked whether a user wants the end.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// A run that is to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -362,17 +375,18 @@ pub(super) fn carried_out(
     let path = directory.path().to_path_buf();
     let program =
         std::env::current_exe().map_err(|e| Error::environment(format!("this program cannot find itself: {e}")))?;
-    let context = RunContext {
-        plan,
-        launcher: Launcher::new(program, None),
-        interrupted: &stop.ended,
-        signalled: &stop.signalled,
-        traces: Traces { directory: path.clone(), trace, capture: Vec::new() },
-        twice: false,
-    };
     let mut writer = RunWriter::new(plan, directory, Box::new(Quiet));
-    let failed = make_runs(&context, &mut writer).failed;
-    stop.begin_anew();
+    let failed = stop.while_nobody_asks(|ended| {
+        let context = RunContext {
+            plan,
+            launcher: Launcher::new(program, None),
+            interrupted: ended,
+            signalled: &stop.signalled,
+            traces: Traces { directory: path.clone(), trace, capture: Vec::new() },
+            twice: false,
+        };
+        make_runs(&context, &mut writer).failed
+    });
     let (records, unkept) = writer.finish(failed.is_none(), failed.as_ref().map(|fault| fault.message.as_str()));
     match failed.or(unkept.map(Error::from)) {
         None => Ok((path, records)),
@@ -396,10 +410,8 @@ pub(super) fn one_run(experiment: &Experiment, stop: &Stop) -> Result<Duration> 
 
 /// How many runs there is time for.
 pub(super) fn runs_within(experiment: &Experiment, budget: Duration, each: Duration) -> usize {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let at_once = if experiment.world() == World::Simulated { cores } else { 1 };
     // A part is for what is not known yet: other levels may take longer.
-    let runs = 0.8 * budget.as_secs_f64() / each.as_secs_f64().max(1e-4) * at_once as f64;
+    let runs = 0.8 * budget.as_secs_f64() / each.as_secs_f64().max(1e-4) * experiment.at_once() as f64;
     (runs as usize).clamp(2, 100_000)
 }
 

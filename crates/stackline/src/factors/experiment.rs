@@ -49,7 +49,27 @@ impl<'f> Experiment<'f> {
                 }
             }
         }
+        experiment.refuse_same()?;
         Ok(experiment)
+    }
+
+    /// Two factors that change the same thing cannot both have a level.
+    fn refuse_same(&self) -> Result<()> {
+        let last = |factor: &'_ Factor| factor.levels.len() - 1;
+        for (at, one) in self.factors.iter().enumerate() {
+            for other in &self.factors[at + 1..] {
+                let (first, second) = ((one, &one.levels[last(one)]), (other, &other.levels[last(other)]));
+                let both = self.varied(&[first, second])?.named().1.to_owned();
+                let alone =
+                    [first, second].map(|change| self.varied(&[change]).map(|source| source.named().1.to_owned()));
+                let turned = self.varied(&[second, first])?.named().1.to_owned();
+                if both != turned || alone.into_iter().any(|alone| alone.is_ok_and(|alone| alone == both)) {
+                    let message = format!("the factors `{}` and `{}` change the same thing", one.name, other.name);
+                    return Err(Error::input(message).hint("leave one of them out, or give each its own link or host"));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Chooses the combinations.
@@ -72,11 +92,23 @@ impl<'f> Experiment<'f> {
             (Kind::Screening, _) => "interactions are not seen, and parts of them are in the effects".to_owned(),
             (Kind::OneAtATime, _) => "interactions are not seen".to_owned(),
         };
+        let combinations = self.design.rows.len();
+        let takes = each.as_secs_f64() * combinations as f64 * f64::from(replicates) / self.at_once() as f64;
+        let late = if takes > budget.as_secs_f64() {
+            format!("; it does not fit: it takes about {}, and nothing smaller says anything", units::time(takes))
+        } else {
+            String::new()
+        };
         format!(
-            "{within} allow a {} of {} combinations, {replicates} times each, with runs of {runs}; all {full} combinations were possible: {lost}",
-            self.design,
-            self.design.rows.len()
+            "for {within} with runs of {runs}: {}, {combinations} of {full} combinations, {replicates} times each; {lost}{late}",
+            self.design
         )
+    }
+
+    /// Runs that are made at once.
+    pub(super) fn at_once(&self) -> usize {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        if self.has_blocks() { 1 } else { cores }
     }
 
     fn levels(&self, row: &[usize]) -> Vec<(&Factor, &Level)> {

@@ -8,16 +8,18 @@ use crate::exit::Result;
 use crate::flags::ResponseFlag;
 use crate::loaded::{Loaded, MOST_EVENTS};
 use stackline_core::plan::{Plan, World};
+use stackline_factors::fit::ratio;
 use stackline_report::factors::{Limit, Response};
 use stackline_spec::{Factor, Level};
 
-/// Pairs of runs.
+/// Runs, at least: more differ less on average.
 const RUNS: u64 = 5;
 
 /// Of every factor of which more is better; what stands in the way goes to the notes.
 pub(super) fn limits(
     experiment: &Experiment,
     first: Option<&Response>,
+    replicates: u32,
     stop: &Stop,
     notes: &mut Vec<String>,
 ) -> Vec<Limit> {
@@ -36,7 +38,14 @@ pub(super) fn limits(
         plan.measurements.iter_mut().for_each(|measurement| measurement.world = World::Simulated);
         Ok(plan)
     };
-    let now = as_simulated(&base).and_then(|plan| values(&plan, first, stop));
+    let runs = RUNS.max(u64::from(replicates));
+    // What was simulated with everything as it is first stands in the table already.
+    let row = experiment.design.row_of(&vec![0; base.len()]).filter(|_| experiment.world() == World::Simulated);
+    let known: Vec<f64> = first.observed.iter().filter(|one| Some(one.row) == row).map(|one| one.value).collect();
+    let now = match known.len() {
+        0 | 1 => as_simulated(&base).and_then(|plan| values(&plan, first, runs, stop)),
+        _ => Ok(known),
+    };
     let now = match now {
         Ok(now) => now,
         Err(error) => {
@@ -49,13 +58,11 @@ pub(super) fn limits(
         let mut changes = base.clone();
         changes[at].1 = &level;
         let made = as_simulated(&changes).and_then(|plan| {
-            let then = values(&plan, first, stop)?;
+            let then = values(&plan, first, runs, stop)?;
             Ok((then, next(&plan, stop)))
         });
         match made {
-            Ok((then, next)) => {
-                limits.push(Limit { factor: at, times: gains(&now, &then, first.more_is_better), next })
-            }
+            Ok((then, next)) => limits.push(Limit { factor: at, times: gain(&now, &then, first.more_is_better), next }),
             Err(error) => notes.push(format!("no limit of `{}`: {}", factor.name, error.message)),
         }
     }
@@ -68,9 +75,9 @@ fn response_of(first: &Response) -> Option<ResponseFlag> {
 }
 
 /// The response of a few runs.
-fn values(plan: &Plan, first: &Response, stop: &Stop) -> Result<Vec<f64>> {
+fn values(plan: &Plan, first: &Response, runs: u64, stop: &Stop) -> Result<Vec<f64>> {
     let mut all = Vec::new();
-    for at in 0..RUNS {
+    for at in 0..runs {
         let plan = once(plan, plan.seed.saturating_add(at));
         let records = simulated(&plan, stop)?;
         let (figures, _) = figures(&plan, &records);
@@ -79,12 +86,12 @@ fn values(plan: &Plan, first: &Response, stop: &Stop) -> Result<Vec<f64>> {
     Ok(all)
 }
 
-/// How many times as fast: in the middle, least and most.
-fn gains(now: &[f64], then: &[f64], more_is_better: bool) -> Option<(f64, f64, f64)> {
-    let gain = |(now, then): (&f64, &f64)| if more_is_better { then / now } else { now / then };
-    let mut all: Vec<f64> = now.iter().zip(then).map(gain).filter(|gain| gain.is_finite()).collect();
-    all.sort_unstable_by(f64::total_cmp);
-    Some((*all.get(all.len() / 2)?, *all.first()?, *all.last()?))
+/// How many times as fast, with its interval.
+fn gain(now: &[f64], then: &[f64], more_is_better: bool) -> Option<(f64, f64, f64)> {
+    let (before, after) = if more_is_better { (now, then) } else { (then, now) };
+    let log = ratio(before, after)?;
+    let (least, most) = log.interval()?;
+    Some((log.value.exp(), least.exp(), most.exp()))
 }
 
 /// What limits a plan: its first finding, of one traced run.
