@@ -92,6 +92,8 @@ pub struct Limit {
     pub factor: usize,
     /// How many times as fast, and its 95 % interval.
     pub times: Option<(f64, f64, f64)>,
+    /// The same by the account of one traced run as it is: its time without the factor's; where that can be told.
+    pub by_account: Option<f64>,
     /// What limits then.
     pub next: Option<String>,
 }
@@ -397,6 +399,9 @@ fn further(outcome: &Outcome, response: &Response, answer: &Answer) -> String {
     wrapped(&format!("{}{how}: {text}", response.name))
 }
 
+/// An account that is this far from what is simulated is wrong.
+const APART: f64 = 0.1;
+
 fn limits(outcome: &Outcome) -> String {
     let Some(first) = outcome.responses.first().filter(|_| !outcome.limits.is_empty()) else { return String::new() };
     let mut out = format!(
@@ -413,7 +418,12 @@ fn limits(outcome: &Outcome) -> String {
             None => "not known".into(),
         };
         let next = limit.next.as_ref().map_or(String::new(), |next| format!("; then {next}"));
-        out += &wrapped(&format!("  {name}: {gain}{next}"));
+        let account = limit.by_account.map_or(String::new(), |account| {
+            let apart = limit.times.is_some_and(|(middle, ..)| (account / middle - 1.0).abs() > APART);
+            let doubt = if apart { ", not to be believed: what is faster changes the way of the rest" } else { "" };
+            format!(" (by the account of one run {}{doubt})", times(account))
+        });
+        out += &wrapped(&format!("  {name}: {gain}{account}{next}"));
     }
     out
 }
@@ -471,6 +481,7 @@ pub fn factors_json(outcome: &Outcome) -> Value {
             "factor": outcome.factors[limit.factor].name,
             "times_as_fast": limit.times.map(|(gain, ..)| gain),
             "times_as_fast_ci95": limit.times.map(|(_, least, most)| [least, most]),
+            "by_account": limit.by_account,
             "then": limit.next,
         })
     });

@@ -74,6 +74,17 @@ impl Factor {
         }
     }
 
+    /// The property of a link that it is, and which link where it is one: its ends.
+    #[must_use]
+    pub fn of_link(&self) -> Option<(&'static str, Option<(&str, &str)>)> {
+        match &self.what {
+            Varied::Link(property, ends) => {
+                Some((property.word(), ends.as_ref().map(|(first, second)| (first.as_str(), second.as_str()))))
+            }
+            _ => None,
+        }
+    }
+
     /// Whether its levels change how much work there is, so that times cannot be compared but for a unit of it.
     #[must_use]
     pub const fn changes_work(&self) -> bool {

@@ -56,6 +56,36 @@ fn asked(place: &Place, text: &str, replicates: u32, seed: u64) -> Result<Value,
     serde_json::from_slice(&output).map_err(|error| error.to_string())
 }
 
+/// Limits by the account of one run beside those that are simulated: within 10 %, others, and those that one run cannot tell.
+pub(crate) fn limits(from: u64, count: u64, until: Instant) -> String {
+    let one = |place: &Place, seed: u64| {
+        let text = Scenario::draw(seed).to_string();
+        let mut words = vec!["factors", "--json", "--response", "elapsed", "--replicates", "2", "-e", &text];
+        words.extend(["-f", "bandwidth of l - r x 2", "-f", "delay of l - r x 0.5"]);
+        let answer: Value = serde_json::from_slice(&place.stackline(&words)?).map_err(|error| error.to_string())?;
+        let limits = answer["limits"].as_array().cloned().unwrap_or_default();
+        let of = |limit: &Value| Some((limit["times_as_fast"].as_f64()?, limit["by_account"].as_f64()));
+        Ok(limits.iter().filter_map(of).collect::<Vec<_>>())
+    };
+    let all = seeds::each(from, count, until, one);
+    let limits: Vec<(f64, Option<f64>)> =
+        all.iter().filter_map(|(_, made)| made.as_ref().ok()).flatten().copied().collect();
+    let mut off: Vec<f64> =
+        limits.iter().filter_map(|(simulated, account)| Some((account.as_ref()? / simulated - 1.0).abs())).collect();
+    off.sort_unstable_by(f64::total_cmp);
+    let near = off.iter().filter(|off| **off <= 0.1).count();
+    format!(
+        "{} specifications, {} limits: told by the account of one run {}, within 10 % {near}, median {:.2} % off, most {:.1} %; \
+         not told {}\n",
+        all.len(),
+        limits.len(),
+        off.len(),
+        100.0 * off.get(off.len() / 2).copied().unwrap_or(0.0),
+        100.0 * off.last().copied().unwrap_or(0.0),
+        limits.len() - off.len()
+    )
+}
+
 fn entries<'v>(answer: &'v Value, what: &str) -> impl Iterator<Item = &'v Value> {
     answer["responses"][0]["answer"][what].as_array().into_iter().flatten()
 }

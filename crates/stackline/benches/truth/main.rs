@@ -1,9 +1,10 @@
 //! Random specifications with planted causes, diagnosed, and judged by taking each cause away and running again; and others,
 //! predicted and run.
 //!
-//! `cargo bench -p stackline --bench truth [-- --minutes N] [--count N] [--from SEED] [--list] [--only diagnosis|prediction|factors]`: the
+//! `cargo bench -p stackline --bench truth [-- --minutes N] [--count N] [--from SEED] [--list] [--only diagnosis|prediction|factors|limits]`: the
 //! reliability diagram of what findings say and how many of the causes they name; how many predictions are right, and how many of the
-//! runs their intervals hold, of closed forms alone and with what is simulated. `--only factors`: effects of `stackline factors` beside many runs. `--list` prints a line for each specification. Exits with 1
+//! runs their intervals hold, of closed forms alone and with what is simulated. `--only factors`: effects of `stackline factors` beside many runs; `limits`: its limits by one run
+//! beside simulated ones. `--list` prints a line for each specification. Exits with 1
 //! when fewer than 95 % of the findings said with 90 % or more, or of the figures predicted, are right.
 
 mod diagnosis;
@@ -45,6 +46,11 @@ fn main() -> ExitCode {
                 return ExitCode::from(2);
             }
         }
+    }
+    if options.only.as_deref() == Some("limits") {
+        let until = Instant::now() + Duration::from_secs_f64(60.0 * options.minutes);
+        print!("{}", factors::limits(options.from, options.count, until));
+        return ExitCode::SUCCESS;
     }
     if options.only.as_deref() == Some("factors") {
         let until = Instant::now() + Duration::from_secs_f64(60.0 * options.minutes);

@@ -7,7 +7,9 @@ use crate::advice::{self, MOMENT};
 use crate::exit::Result;
 use crate::flags::ResponseFlag;
 use crate::loaded::{Loaded, MOST_EVENTS};
-use stackline_core::plan::{Plan, World};
+use stackline_analyze::segments::{Segment, segments};
+use stackline_core::plan::{Plan, Size, World};
+use stackline_core::program::{Call, Side};
 use stackline_factors::fit::ratio;
 use stackline_report::factors::{Limit, Response};
 use stackline_spec::{Factor, Level};
@@ -53,6 +55,7 @@ pub(super) fn limits(
             return Vec::new();
         }
     };
+    let account = as_simulated(&base).ok().and_then(|plan| Account::of(&plan, stop));
     let mut limits = Vec::new();
     for (at, factor, level) in candidates {
         let mut changes = base.clone();
@@ -62,7 +65,10 @@ pub(super) fn limits(
             Ok((then, next(&plan, stop)))
         });
         match made {
-            Ok((then, next)) => limits.push(Limit { factor: at, times: gain(&now, &then, first.more_is_better), next }),
+            Ok((then, next)) => {
+                let by_account = account.as_ref().and_then(|account| account.without(factor));
+                limits.push(Limit { factor: at, times: gain(&now, &then, first.more_is_better), by_account, next });
+            }
             Err(error) => notes.push(format!("no limit of `{}`: {}", factor.name, error.message)),
         }
     }
@@ -94,11 +100,62 @@ fn gain(now: &[f64], then: &[f64], more_is_better: bool) -> Option<(f64, f64, f6
     Some((log.value.exp(), least.exp(), most.exp()))
 }
 
-/// What limits a plan: its first finding, of one traced run.
-fn next(plan: &Plan, stop: &Stop) -> Option<String> {
+/// Where the time of calls went, of one traced run: the share of each queue and link. Other work has none: packets of a transfer wait
+/// for each other, and what is faster changes the way of the rest.
+struct Account {
+    /// What it is, `NET_ENQUEUE` or `NET_DEQUEUE`, its port, its share.
+    shares: Vec<(String, String, f64)>,
+}
+
+/// A message that fits into so many bytes is one packet: nothing of it waits for the rest.
+const ONE_PACKET: u64 = 1400;
+
+impl Account {
+    fn of(plan: &Plan, stop: &Stop) -> Option<Self> {
+        let [part] = plan.measurements.first()?.parts.as_slice() else { return None };
+        let is_short = |size: &Size| matches!(size, Size::Bytes(bytes) if *bytes <= ONE_PACKET);
+        let calls = part.procedure.calls(Side::Initiator).iter().any(|call| matches!(call, Call::RpcCall { .. }));
+        if !calls || part.replicas != 1 || !is_short(&part.data.unit) || !is_short(&part.data.reply) {
+            return None;
+        }
+        let loaded = traced(plan, stop)?;
+        let lines = &loaded.lifelines;
+        let found = segments(lines, Some(&loaded.index), false);
+        let of = |segment: &Segment| {
+            let from = &lines.points[segment.from as usize];
+            (from.keyword.clone(), from.place.clone(), segment.share)
+        };
+        let shares = found.iter().filter(|segment| !segment.connections).map(of).collect();
+        Some(Self { shares })
+    }
+
+    /// How many times as fast calls would be without the time of a factor.
+    fn without(&self, factor: &Factor) -> Option<f64> {
+        let (word, ends) = factor.of_link()?;
+        let keyword = match word {
+            "bandwidth" => "NET_ENQUEUE",
+            "delay" => "NET_DEQUEUE",
+            _ => return None,
+        };
+        let of_link =
+            |place: &str| ends.is_none_or(|(a, b)| place == format!("{a}>{b}") || place == format!("{b}>{a}"));
+        let own = self.shares.iter().filter(|(what, place, _)| what == keyword && of_link(place));
+        let share: f64 = own.map(|(_, _, share)| share).sum();
+        (share < 0.999).then(|| 1.0 / (1.0 - share))
+    }
+}
+
+/// A traced run of a plan, read back.
+fn traced(plan: &Plan, stop: &Stop) -> Option<Loaded> {
     let scratch = tempfile::tempdir().ok()?;
     let (path, _) = carried_out(&once(plan, plan.seed), scratch.path(), "limit", stop, true).ok()?;
-    let loaded = Loaded::whatever(&path, MOST_EVENTS).ok()?;
+    Loaded::whatever(&path, MOST_EVENTS).ok()
+}
+
+/// What limits a plan: its first finding, of one traced run.
+fn next(plan: &Plan, stop: &Stop) -> Option<String> {
+    let loaded = traced(plan, stop)?;
     let findings = advice::findings(&loaded, MOMENT);
-    findings.first().map(|finding| finding.sentence.clone())
+    // What stands behind the first semicolon explains it.
+    findings.first().and_then(|finding| finding.sentence.split("; ").next().map(str::to_owned))
 }

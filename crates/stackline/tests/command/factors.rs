@@ -74,7 +74,7 @@ fn every_design_answers_and_says_what_it_cannot_tell_apart() {
     assert!(single.contains("what factors do together is not seen"), "{single}");
     let budget = [&["factors", "window.stackline", "--no-limits", "--budget", "2s"], &LEVELS[..]].concat();
     let budget = place.stackline(&budget).succeeds().out.clone();
-    assert!(budget.contains("2.00 s allow a"), "{budget}");
+    assert!(budget.contains("for 2.00 s with runs of"), "{budget}");
 }
 
 #[test]
@@ -172,4 +172,20 @@ fn stacks_are_factors_where_time_is_real() {
     let blocks: std::collections::BTreeSet<u64> = runs.iter().map(|run| run["block"].as_u64().unwrap()).collect();
     assert_eq!(blocks.len(), 3, "each round of combinations is a block");
     assert!(answer["notes"].to_string().contains("changes how much is done"));
+}
+
+#[test]
+fn the_account_of_one_run_tells_the_limit_of_calls() {
+    let place = Place::new();
+    // 1055 bytes there and 255 back, 22 ms each way: of 55.5 ms the slow link takes 10.5, the distance s - b 40.
+    let text = "network n { host a, b; switch s; link a - s 1 Mbit/s 2 ms; link s - b 10 Mbit/s 20 ms; } \
+                2 from a to b rr 1000, 200*30 over tcp(nodelay) across n;";
+    let words = ["factors", "--json", "-e", text, "-f", "bandwidth of a - s x 10", "-f", "delay of s - b x 0.5"];
+    let answer = place.stackline(&words).succeeds().json();
+    for (limit, expected) in answer["limits"].as_array().unwrap().iter().zip([55.5 / 45.0, 55.5 / 15.5]) {
+        for told in ["times_as_fast", "by_account"] {
+            let gain = number(&limit[told]);
+            assert!((gain / expected - 1.0).abs() < 0.02, "{told} {gain} instead of {expected}: {limit}");
+        }
+    }
 }
