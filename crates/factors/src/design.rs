@@ -19,6 +19,8 @@ pub enum Kind {
     Screening,
     /// Every factor by itself from where all are at their first level.
     OneAtATime,
+    /// Combinations that somebody else ran: effects alone are looked at.
+    Given,
 }
 
 /// What is wanted.
@@ -165,7 +167,7 @@ impl Design {
         match &self.kind {
             Kind::Fraction(words) => words.iter().map(|word| word.count_ones()).min(),
             Kind::Screening => Some(3),
-            Kind::Full | Kind::OneAtATime => None,
+            Kind::Full | Kind::OneAtATime | Kind::Given => None,
         }
     }
 
@@ -193,6 +195,7 @@ impl fmt::Display for Design {
             }
             Kind::Screening => write!(f, "screening design (Plackett and Burman) of {runs} combinations"),
             Kind::OneAtATime => write!(f, "one factor at a time, {runs} combinations"),
+            Kind::Given => write!(f, "{runs} given combinations"),
         }
     }
 }

@@ -60,7 +60,7 @@ pub fn terms(design: &Design) -> Vec<Term> {
     let factors = design.levels.len();
     let mains = (0..factors).map(|factor| Term::of(vec![factor]));
     match &design.kind {
-        Kind::OneAtATime | Kind::Screening => mains.collect(),
+        Kind::OneAtATime | Kind::Screening | Kind::Given => mains.collect(),
         Kind::Full => {
             let most = if factors > MOST_FACTORS { 2 } else { factors };
             subsets(factors, most).into_iter().map(|bits| Term::of(listed(bits))).collect()

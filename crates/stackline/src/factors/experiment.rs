@@ -90,7 +90,7 @@ impl<'f> Experiment<'f> {
             (Kind::Fraction(_), Some(4)) => "interactions of two are mixed with each other".to_owned(),
             (Kind::Fraction(_), _) => "interactions of two are mixed with those of three and more".to_owned(),
             (Kind::Screening, _) => "interactions are not seen, and parts of them are in the effects".to_owned(),
-            (Kind::OneAtATime, _) => "interactions are not seen".to_owned(),
+            (Kind::OneAtATime | Kind::Given, _) => "interactions are not seen".to_owned(),
         };
         let combinations = self.design.rows.len();
         let takes = each.as_secs_f64() * combinations as f64 * f64::from(replicates) / self.at_once() as f64;
