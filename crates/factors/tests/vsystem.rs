@@ -1,6 +1,8 @@
 //! The figures of Lantz, Nowicki and Theimer 1985 as designs: what each of their factors does, with the intervals that they did not
 //! print. `cargo test -p stackline-factors --test vsystem -- --nocapture` prints the table.
 
+#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
+
 use stackline_factors::{Design, Estimate, Kind, Observation, Scale, analyse};
 
 /// A table as a design: its first factor is the one that it is about, the others are the rest of its rows and columns.
