@@ -77,6 +77,18 @@ pub struct Host {
     /// How its clock departs from true time.
     #[serde(default)]
     pub clock: Clock,
+    /// When it is down, at an interface to an IMP, which then says so to who sends to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub down: Option<Outage>,
+}
+
+/// A time in which something is down, from the beginning of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outage {
+    /// Since then.
+    pub from: Duration,
+    /// Until then; to the end where absent.
+    pub to: Option<Duration>,
 }
 
 /// A network interface, and the copying between it and memory (Zwaenepoel 1985, section 2).

@@ -40,6 +40,8 @@ pub(crate) struct HostMessages<T> {
     out: VecDeque<Delivery<Datagram>>,
     /// What IMPs report, where that is wanted, and when they do so next.
     reports: Option<Reports>,
+    /// When which host goes down, or comes up, the latest first.
+    outages: Vec<(Instant, Address, bool)>,
 }
 
 /// How often IMPs report to the Network Control Center: each 52 s in their time; here as often as a short run can use.
@@ -77,6 +79,18 @@ pub(crate) struct LineReport {
     pub(crate) busy: Duration,
 }
 
+/// When which host goes down, or comes up, the latest first.
+fn outages(network: &language::Network, places: &BTreeMap<String, Address>) -> Vec<(Instant, Address, bool)> {
+    let mut all = Vec::new();
+    for host in &network.hosts {
+        let (Some(down), Some(place)) = (host.down, places.get(&host.name)) else { continue };
+        all.push((Instant(0) + down.from, *place, false));
+        all.extend(down.to.map(|to| (Instant(0) + to, *place, true)));
+    }
+    all.sort_by_key(|(at, ..)| std::cmp::Reverse(*at));
+    all
+}
+
 impl<T: Tap<Datagram>> HostMessages<T> {
     pub(crate) fn new(network: &language::Network, seed: Seed, tap: Digest<T>) -> Self {
         let (imps, places) = plan::of(network);
@@ -111,6 +125,7 @@ impl<T: Tap<Datagram>> HostMessages<T> {
             interfaces,
             out: VecDeque::new(),
             reports: None,
+            outages: outages(network, &places),
         }
     }
 
@@ -152,8 +167,13 @@ impl<T: Tap<Datagram>> HostMessages<T> {
     fn next(&mut self, until: Instant) -> Option<(Instant, Address, News)> {
         loop {
             let report = self.reports.as_ref().map(|reports| reports.next).filter(|next| *next <= until);
-            if let Some(news) = self.imps.poll(report.unwrap_or(until) + BEFORE) {
+            let outage = self.outages.last().map(|(at, ..)| *at).filter(|at| *at <= report.unwrap_or(until));
+            if let Some(news) = self.imps.poll(outage.or(report).unwrap_or(until) + BEFORE) {
                 return Some(news);
+            }
+            if let Some((at, address, is_up)) = outage.and_then(|_| self.outages.pop()) {
+                self.imps.host_up(at + BEFORE, address, is_up);
+                continue;
             }
             let at = report?;
             let state = self.state();

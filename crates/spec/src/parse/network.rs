@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 
 const HOST: &str = "expected the name of a host";
 const STATEMENTS: &[&str] = &["host", "switch", "router", "imp", "link"];
-const HOST_STATEMENTS: &[&str] = &["buffer", "single_buffered", "busy_waiting", "copy", "cpu", "pace", "clock"];
+const HOST_STATEMENTS: &[&str] = &["buffer", "single_buffered", "busy_waiting", "copy", "cpu", "pace", "clock", "down"];
 const SWITCH_STATEMENTS: &[&str] = &["buffer", "cells", "early_packet_discard", "abr", "queue"];
 const CLOCK: &[&str] = &["ahead", "behind", "fast", "slow"];
 
@@ -84,7 +84,8 @@ impl Parser<'_, '_> {
     fn host_statement(&mut self, host: &mut NodeItem) -> Parsed<()> {
         let word = self.folded(0);
         if !HOST_STATEMENTS.contains(&word.as_str()) {
-            let expected = "expected `buffer`, `single_buffered`, `busy_waiting`, `copy`, `cpu`, `pace` or `clock`";
+            let expected =
+                "expected `buffer`, `single_buffered`, `busy_waiting`, `copy`, `cpu`, `pace`, `clock` or `down`";
             return Err(self.unexpected(expected, HOST_STATEMENTS));
         }
         let at = (word.as_str(), self.take(Role::Keyword));
@@ -100,6 +101,16 @@ impl Parser<'_, '_> {
             "cpu" => {
                 let speed = self.figure(Expect::Plain, "expected the speed of the processor, such as `2` for twice")?;
                 self.set(&mut host.cpu, speed, at, "host");
+            }
+            "down" => {
+                self.expect_word("from", "expected `from` and a time, as in `down from 5 s to 20 s`")?;
+                let from = self.figure(Expect::Time, "expected a time, such as `5 s`")?;
+                let to = if self.accept_word("to") {
+                    Some(self.figure(Expect::Time, "expected a time, such as `20 s`")?)
+                } else {
+                    None
+                };
+                self.set(&mut host.down, (from, to, at.1), at, "host");
             }
             "pace" => {
                 let rate = self.rate()?;

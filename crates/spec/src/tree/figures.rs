@@ -37,6 +37,9 @@ fn node(host: &mut NodeItem, visit: &mut Visit<'_>) {
     all(host.buffer_frames.iter_mut().chain(&mut host.cpu), Figure::Plain, visit);
     all(host.copy_per_packet.iter_mut().chain(&mut host.copy_per_byte), Figure::Time, visit);
     all(&mut host.pace, Figure::Rate, visit);
+    if let Some((from, to, _)) = &mut host.down {
+        all(core::iter::once(from).chain(to), Figure::Time, visit);
+    }
     for clock in &mut host.clock {
         match &mut clock.kind {
             ClockKind::Drift => visit(&mut clock.value, Figure::Plain),

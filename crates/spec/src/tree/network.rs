@@ -41,6 +41,8 @@ pub(crate) struct NodeItem {
     pub(crate) cpu: Option<Value>,
     pub(crate) pace: Option<Value>,
     pub(crate) clock: Vec<ClockItem>,
+    /// From when it is down, until when, and where that is said.
+    pub(crate) down: Option<(Value, Option<Value>, Span)>,
 }
 
 #[derive(Clone, Debug)]

@@ -107,3 +107,24 @@ fn other_stacks_and_other_networks_are_refused() {
     place.stackline(&["run", "--trace", "plain.stackline"]).succeeds();
     place.stackline(&["ncc", "last"]).fails(2, &["no IMP reported"]).hints("examples/arpanet");
 }
+
+#[test]
+fn a_host_that_is_down_is_waited_for_or_given_up_and_why_is_said() {
+    let place = Place::new();
+    let with = |down: &str| {
+        let text = PAIR.replace("host x, y;", &format!("host x; host y {{ down from 2 s{down}; }}"));
+        format!("{text}1 from x to y bulk_put 1003 20 kB over ncp across pair;")
+    };
+    let seconds = |text: &str| {
+        let run = place.stackline(&["run", "--json", "-e", text]).succeeds().json();
+        run["measurements"][0]["elapsed_s"]["mean"].as_f64().unwrap()
+    };
+    let (up, down) = (seconds(&with(" to 2.001 s")), seconds(&with(" to 30 s")));
+    // Nothing comes between 2 and 30 s; a message goes again every half second.
+    assert!((27.0..29.5).contains(&(down - up)), "{up} {down}");
+    let failed = place.stackline(&["run", "-e", &with("")]);
+    failed.fails(1, &["the other side's host is dead"]).hints("dead for longer");
+    let elsewhere =
+        "network n { host a; host b { down from 1 s; } link a - b 1 Mbit/s 1 ms; } 1 from a to b rr 1*1 across n;";
+    place.stackline(&["check", "-e", elsewhere]).mistakes(&["hosts go down in networks of IMPs alone"]);
+}

@@ -6,7 +6,7 @@ use crate::diagnostic::{Diagnostic, Report};
 use crate::tree::{ClockItem, ClockKind, NodeItem, Value};
 use alloc::format;
 use alloc::vec::Vec;
-use stackline_core::network::{Clock, Host, Interface};
+use stackline_core::network::{Clock, Host, Interface, Outage};
 use stackline_core::time::Duration;
 
 const MOST_FRAMES: u64 = 1 << 24;
@@ -18,9 +18,25 @@ const MOST_PPM: f64 = 100_000.0;
 /// All the hosts of a statement.
 pub(super) fn resolve(item: &NodeItem, report: &mut Report) -> Vec<Host> {
     let (interface, clock) = (interface(item, report), clock(&item.clock, report));
-    let host =
-        |name: &crate::tree::Word| Host { name: name.text.clone(), interface: interface.clone(), clock: clock.clone() };
+    let down = item.down.as_ref().and_then(|(from, to, _)| report.keep(outage(from, to.as_ref())));
+    let host = |name: &crate::tree::Word| Host {
+        name: name.text.clone(),
+        interface: interface.clone(),
+        clock: clock.clone(),
+        down,
+    };
     item.names.iter().map(host).collect()
+}
+
+fn outage(from: &Value, to: Option<&Value>) -> Result<Outage, Diagnostic> {
+    let begins = delay(from, "when a host goes down")?;
+    let ends = to.map(|to| delay(to, "when a host comes up again")).transpose()?;
+    if let (Some(ends), Some(to)) = (ends.filter(|ends| *ends <= begins), to) {
+        let diagnostic =
+            Diagnostic::error(to.span, "a host comes up before it goes down", format!("{} s", ends.seconds()));
+        return Err(diagnostic.hint("as in `down from 5 s to 20 s`"));
+    }
+    Ok(Outage { from: begins, to: ends })
 }
 
 fn interface(item: &NodeItem, report: &mut Report) -> Interface {

@@ -32,6 +32,13 @@ pub(super) fn resolve(item: &ImpItem, report: &mut Report) -> Imp {
 /// Reports what no network of IMPs can have.
 pub(super) fn report(item: &NetworkItem, report: &mut Report) {
     let is_imp = |switch: &&SwitchItem| switch.imp.is_some();
+    if !item.switches.iter().any(|switch| is_imp(&switch)) {
+        for (_, _, span) in item.hosts.iter().filter_map(|host| host.down.as_ref()) {
+            let diagnostic =
+                Diagnostic::error(*span, "hosts go down in networks of IMPs alone", "an IMP would tell others");
+            report.push(diagnostic.hint("cut its link: `loss schedule(0 s 0%, 5 s 100%)`"));
+        }
+    }
     if item.broken || !item.switches.iter().any(|switch| is_imp(&switch)) {
         return;
     }
