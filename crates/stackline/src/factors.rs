@@ -5,6 +5,7 @@ mod carry_out;
 mod experiment;
 mod limit;
 mod prices;
+mod programs;
 mod response;
 
 use crate::exit::{Blame, Error, Exit, Result, already_shown};
@@ -26,7 +27,15 @@ const RUNS: (u32, u32) = (2, 5);
 
 /// The main job.
 pub(crate) fn factors(flags: &Flags) -> Result {
-    let source = Source::of(&flags.text)?;
+    let source = match &flags.on {
+        Some(network) => Source::read(network)?,
+        None if flags.words.is_empty() => Source::of(&flags.text)?,
+        None => {
+            let message = "programs need a network to run on";
+            return Err(Error::input(message)
+                .hint("name it, as in `stackline factors --on wan.stackline -f 'delay x 0.1' a -- curl ...`"));
+        }
+    };
     let factors = wanted(flags, &source)?;
     let levels: Vec<usize> = factors.iter().map(|factor| factor.levels.len()).collect();
     let mut experiment = Experiment::new(flags, source, factors)?;

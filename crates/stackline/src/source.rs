@@ -134,6 +134,16 @@ impl Source {
         })
     }
 
+    /// Its declarations alone, else its first mistake, which nobody is shown.
+    pub(crate) fn declared(&self) -> Result<Plan> {
+        let checked = self.checked(&Overrides { declarations_only: true, ..Overrides::default() });
+        let mistake = checked.diagnostics.into_iter().find(|diagnostic| diagnostic.severity == Severity::Error);
+        checked.plan.ok_or_else(|| {
+            let (message, hint) = mistake.map(|mistake| (mistake.message, mistake.hint)).unwrap_or_default();
+            Error { hint, ..Error::input(message) }
+        })
+    }
+
     /// Its declarations alone; warnings are about measurements, so only errors are reported.
     pub(crate) fn declarations(&self, flags: &Text) -> Result<Plan> {
         let checked = self.checked(&Overrides { declarations_only: true, ..Overrides::default() });

@@ -2,6 +2,7 @@
 //! interrupted goes on where it was.
 
 use super::experiment::Experiment;
+use super::programs;
 use super::response::{Figures, figures, name};
 use crate::exit::{Blame, Error, Result};
 use crate::flags::ResponseFlag;
@@ -341,8 +342,24 @@ fn one_by_one(
         if stop.is_asked() {
             return Ok(());
         }
-        let plan = once(&experiment.plans[run.row], run.seed);
         let name = format!("{}-{}", run.row + 1, run.replicate + 1);
+        if !experiment.programs.is_empty() {
+            let made =
+                programs::run(&experiment.text_of(run.row)?, &experiment.programs, &kept.directory.join("runs"), &name);
+            if stop.is_asked() {
+                return Ok(());
+            }
+            if let Err(error) = &made
+                && matches!(error.blame, Blame::Environment | Blame::Input)
+            {
+                return made.map(|_| ());
+            }
+            let outcome = made.map_err(|error| error.message);
+            kept.add(Done { row: run.row, replicate: run.replicate, order: *order, outcome, flags: Vec::new() })?;
+            bar.inc(1);
+            continue;
+        }
+        let plan = once(&experiment.plans[run.row], run.seed);
         let made = in_real_time(&plan, &kept.directory.join("runs"), &name, stop);
         if stop.is_asked() {
             return Ok(());
@@ -396,8 +413,14 @@ pub(super) fn carried_out(
 
 /// How long one run takes with all factors at their first level.
 pub(super) fn one_run(experiment: &Experiment, stop: &Stop) -> Result<Duration> {
-    let plan = once(&experiment.base, experiment.base.seed);
     let begun = Instant::now();
+    if !experiment.programs.is_empty() {
+        let scratch =
+            tempfile::tempdir().map_err(|error| Error::environment(format!("no directory can be made: {error}")))?;
+        programs::run(experiment.source_text(), &experiment.programs, scratch.path(), "one")?;
+        return Ok(begun.elapsed());
+    }
+    let plan = once(&experiment.base, experiment.base.seed);
     if experiment.world() == World::Simulated {
         simulated(&plan, stop)?;
     } else {

@@ -9,6 +9,7 @@ use stackline_core::units;
 use stackline_factors::{Design, Kind, Wish};
 use stackline_spec::{Factor, Level, vary};
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::time::Duration;
 
 /// A specification, what is varied in it, and the combinations.
@@ -16,6 +17,8 @@ pub(super) struct Experiment<'f> {
     source: Source,
     flags: &'f Text,
     line: Option<usize>,
+    /// Programs that are run in the place of a measurement.
+    pub(super) programs: Vec<OsString>,
     pub(super) factors: Vec<Factor>,
     pub(super) design: Design,
     /// All factors at their first level.
@@ -28,12 +31,17 @@ impl<'f> Experiment<'f> {
     /// Reads the specification, and tries every level by itself.
     pub(super) fn new(flags: &'f Flags, source: Source, factors: Vec<Factor>) -> Result<Self> {
         // Mistakes and doubts of the text itself are shown where they stand.
-        source.work(&flags.text)?;
+        let programs = flags.programs();
+        if programs.is_empty() {
+            source.work(&flags.text)?;
+        } else {
+            source.declarations(&flags.text)?;
+        }
         let levels: Vec<usize> = factors.iter().map(|factor| factor.levels.len()).collect();
         let design = Design { kind: Kind::OneAtATime, levels, rows: Vec::new() };
         let (text, line) = (&flags.text, flags.line);
         let mut experiment =
-            Self { source, flags: text, line, factors, design, base: Plan::default(), plans: Vec::new() };
+            Self { source, flags: text, line, programs, factors, design, base: Plan::default(), plans: Vec::new() };
         let first = vec![0; experiment.factors.len()];
         experiment.base = experiment.plan(&first)?;
         for (at, factor) in experiment.factors.iter().enumerate() {
@@ -133,6 +141,10 @@ impl<'f> Experiment<'f> {
             if words.is_empty() { String::new() } else { format!("with {}: ", words.join(", ")) }
         };
         let varied = self.varied(changes)?;
+        if !self.programs.is_empty() {
+            let declared = varied.declared();
+            return declared.map_err(|error| Error { message: format!("{}{}", named(), error.message), ..error });
+        }
         let plan = varied
             .quietly(self.flags)
             .map_err(|error| Error { message: format!("{}{}", named(), error.message), ..error })?;
@@ -146,6 +158,16 @@ impl<'f> Experiment<'f> {
             return Err(Error::input(message).hint(hint));
         }
         Ok(plan)
+    }
+
+    /// The specification as it is written.
+    pub(super) fn source_text(&self) -> &str {
+        self.source.named().1
+    }
+
+    /// The specification of a row, as a file is to hold it.
+    pub(super) fn text_of(&self, row: usize) -> Result<String> {
+        self.text(row + 1)
     }
 
     /// The specification of a combination by its number, from 1, as text.
@@ -164,14 +186,14 @@ impl<'f> Experiment<'f> {
     pub(super) fn check_all(&mut self) -> Result<()> {
         let plans: Result<Vec<Plan>> = self.design.rows.iter().map(|row| self.plan(row)).collect();
         self.plans = plans?;
-        if self.base.measurements[0].until.is_some() {
+        if self.base.measurements.first().is_some_and(|measurement| measurement.until.is_some()) {
             output::say(&"note: `until` is left to the number of replicates");
         }
         Ok(())
     }
 
     pub(super) fn world(&self) -> World {
-        self.base.measurements[0].world
+        self.base.measurements.first().map_or(World::Emulated, |measurement| measurement.world)
     }
 
     /// Runs that were made at about the same time differ less from each other where time is real.
@@ -180,7 +202,7 @@ impl<'f> Experiment<'f> {
     }
 
     pub(super) fn runs_written(&self) -> u32 {
-        self.base.measurements[0].runs.min(100)
+        self.base.measurements.first().map_or(1, |measurement| measurement.runs.min(100))
     }
 
     pub(super) fn least_runs(&self, (real, simulated): (u32, u32)) -> u32 {
@@ -188,7 +210,8 @@ impl<'f> Experiment<'f> {
     }
 
     pub(super) fn measurement(&self) -> String {
-        self.base.measurements[0].text.clone()
+        let words = || self.programs.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+        self.base.measurements.first().map_or_else(words, |measurement| measurement.text.clone())
     }
 
     pub(super) fn name(&self) -> &str {
@@ -199,7 +222,7 @@ impl<'f> Experiment<'f> {
     /// What tells this experiment from others: its combinations as texts.
     pub(super) fn identity(&self) -> Result<String> {
         let texts: Result<Vec<String>> = (1..=self.design.rows.len()).map(|number| self.text(number)).collect();
-        Ok(texts?.join("\n"))
+        Ok(format!("{}\n{}", self.measurement(), texts?.join("\n")))
     }
 
     /// What a run is judged by.
@@ -211,8 +234,8 @@ impl<'f> Experiment<'f> {
 
     fn is_calls(&self) -> bool {
         use stackline_core::program::{Call, Side};
-        let parts = self.base.measurements[0].parts.iter().filter(|part| !part.background);
-        parts.into_iter().any(|part| {
+        let Some(measurement) = self.base.measurements.first() else { return true };
+        measurement.parts.iter().filter(|part| !part.background).any(|part| {
             let calls = part.procedure.calls(Side::Initiator);
             calls.iter().any(|call| matches!(call, Call::RpcCall { .. }))
         })

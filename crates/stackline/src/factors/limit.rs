@@ -30,8 +30,10 @@ pub(super) fn limits(
         .filter_map(|(at, factor)| Some((at, factor, Level::Times(factor.better()?))))
         .collect();
     let Some(first) = first.filter(|_| !candidates.is_empty()) else { return Vec::new() };
-    if experiment.base.measurements[0].across.is_none() {
-        notes.push("the limit if a factor were infinite needs a network that can be simulated".into());
+    if experiment.base.measurements.first().is_none_or(|measurement| measurement.across.is_none()) {
+        notes.push(
+            "the limit if a factor were infinite needs a measurement across a network, which can be simulated".into(),
+        );
         return Vec::new();
     }
     let base: Vec<(&Factor, &Level)> = experiment.factors.iter().map(|factor| (factor, &factor.levels[0])).collect();

@@ -3,6 +3,7 @@
 use super::{Text, duration};
 use clap::{Args, ValueEnum};
 use stackline_factors::{Scale, Wish};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -50,6 +51,21 @@ pub(crate) struct Factors {
     /// Print the specification of a combination by its number, and run nothing
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["resume", "pictures"])]
     pub(crate) combination: Option<usize>,
+    /// Run programs as they are on hosts of this network, emulated, and look at the times of their requests
+    #[arg(long, value_name = "NETWORK", conflicts_with = "expression")]
+    pub(crate) on: Option<PathBuf>,
+    /// With --on: the rest of HOST -- COMMAND..., as in `trace`
+    #[arg(value_name = "HOST -- COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) words: Vec<OsString>,
+}
+
+impl Factors {
+    /// What programs are run, where some are: HOST -- COMMAND... for each. The first word stands where a specification does otherwise.
+    pub(crate) fn programs(&self) -> Vec<OsString> {
+        let first = self.text.spec.as_ref().filter(|_| self.on.is_some()).map(|word| word.clone().into_os_string());
+        // The `--` behind it was taken for the end of flags.
+        first.into_iter().flat_map(|host| [host, "--".into()]).chain(self.words.iter().cloned()).collect()
+    }
 }
 
 /// A response.

@@ -101,6 +101,24 @@ fn the_queue_that_holds_requests_is_named_with_who_fills_it() {
 }
 
 #[test]
+fn what_a_network_would_bring_programs_is_told_by_an_experiment() {
+    let Some(place) = place("factors") else { return };
+    let words = ["factors", "--json", "--on", "net.stackline", "--replicates", "2", "-f", "delay of client - edge x 5"];
+    let programs = [WEB, &["client", "--", "python3", "client.py", "8"]].concat();
+    let Output { status, stdout, stderr } = place.command(&[&words[..], &programs].concat()).output().unwrap();
+    if status.code() == Some(3) {
+        return skip(&String::from_utf8_lossy(&stderr));
+    }
+    assert_eq!(status.code(), Some(0), "{}", String::from_utf8_lossy(&stderr));
+    let answer: serde_json::Value = serde_json::from_slice(&stdout).unwrap();
+    // 6 ms there and back, then 22.
+    let response = &answer["responses"][0];
+    assert_eq!((response["name"].as_str(), answer["runs"].as_u64()), (Some("response"), Some(4)));
+    let gain = response["answer"]["effects"][0]["alone"].as_f64().unwrap();
+    assert!((0.2..0.45).contains(&gain), "{response}");
+}
+
+#[test]
 fn a_network_that_others_use_is_not_begun_anew() {
     let Some(place) = place("shared") else { return };
     let mut other = place.command(&["net", "exec", "net.stackline", "other", "--", "sh", "-c", "echo; sleep 60"]);
