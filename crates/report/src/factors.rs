@@ -4,6 +4,7 @@ mod pictures;
 
 pub use pictures::pictures;
 
+use crate::drawing::escaped;
 use crate::grid::wrap;
 use crate::grid::{Align, line, widths};
 use serde_json::{Value, json};
@@ -452,6 +453,20 @@ fn offers(outcome: &Outcome) -> String {
     let align = [Align::Right, Align::Right, Align::Left, Align::Left];
     rows.iter().for_each(|row| out += &(line(row, &columns, &align) + "\n"));
     out
+}
+
+/// As one page for a browser: the text and the pictures, with nothing from outside.
+#[must_use]
+pub fn factors_page(outcome: &Outcome) -> String {
+    let title = escaped(&outcome.measurement);
+    let drawn: String = pictures(outcome).into_iter().map(|(_, svg)| format!("<figure>{svg}</figure>\n")).collect();
+    format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"color-scheme\" content=\"light dark\">\
+         <title>{title}</title>\n<style>body{{font:15px system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}}\
+         pre{{overflow-x:auto;font-size:13px}}figure{{margin:1.5rem 0}}svg{{max-width:100%;height:auto}}</style></head>\n\
+         <body><h1>What would make it faster?</h1>\n{drawn}<pre>{}</pre>\n</body></html>\n",
+        escaped(&factors(outcome))
+    )
 }
 
 /// As JSON: the design, every run, every estimate.

@@ -221,9 +221,12 @@ fn offers(
 
 fn draw(outcome: &Outcome, directory: &Path) -> Result<()> {
     std::fs::create_dir_all(directory).map_err(|error| output::unwritten(directory.display(), &error))?;
+    let keep = |name: String, text: &str| {
+        let path = directory.join(name);
+        std::fs::write(&path, text).map_err(|error| output::unwritten(path.display(), &error))
+    };
     for (name, svg) in stackline_report::factors::pictures(outcome) {
-        let path = directory.join(format!("{name}.svg"));
-        std::fs::write(&path, &svg).map_err(|error| output::unwritten(path.display(), &error))?;
+        keep(format!("{name}.svg"), &svg)?;
     }
-    Ok(())
+    keep("index.html".into(), &stackline_report::factors::factors_page(outcome))
 }

@@ -43,6 +43,7 @@ pub(crate) struct Factors {
     #[arg(long)]
     pub(crate) no_limits: bool,
     /// Draw effects, interactions, the half-normal plot and a tornado into this directory, as SVG
+    /// and as a page for a browser
     #[arg(long, value_name = "DIR")]
     pub(crate) pictures: Option<PathBuf>,
     /// Go on with an experiment that was interrupted: the directory that it named

@@ -152,6 +152,8 @@ fn a_combination_is_a_specification_and_sets_have_prices() {
     assert!(offers.windows(2).all(|pair| number(&pair[0]["times_as_fast"]) < number(&pair[1]["times_as_fast"])));
     let best = offers.iter().find(|offer| offer["best"] == true).unwrap();
     assert!(number(&best["cost"]) <= 150.0);
+    let page = std::fs::read_to_string(place.path("figures/index.html")).unwrap();
+    assert_eq!(page.matches("<svg").count(), 4);
     for name in ["effects", "tornado", "half-normal", "interaction"] {
         let svg = std::fs::read_to_string(place.path(&format!("figures/{name}.svg"))).unwrap();
         assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n") && !svg.contains("NaN"), "{name}");
