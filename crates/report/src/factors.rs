@@ -465,7 +465,7 @@ pub fn factors_page(outcome: &Outcome) -> String {
          <title>{title}</title>\n<style>body{{font:15px system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}}\
          pre{{overflow-x:auto;font-size:13px}}figure{{margin:1.5rem 0}}svg{{max-width:100%;height:auto}}</style></head>\n\
          <body><h1>What would make it faster?</h1>\n{drawn}<pre>{}</pre>\n</body></html>\n",
-        escaped(&factors(outcome))
+        factors(outcome).lines().map(|line| escaped(line) + "\n").collect::<String>()
     )
 }
 

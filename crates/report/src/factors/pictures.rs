@@ -73,6 +73,8 @@ impl Ratios {
             steps.into_iter().filter(|step| (self.least..=self.most).contains(&step.ln())).collect();
         if inside.len() < 3 {
             inside = [self.least, f64::midpoint(self.least, self.most), self.most].map(f64::exp).to_vec();
+            // What would stand in the label of `x 1` is left out.
+            inside.retain(|step| (self.x(*step) - self.x(1.0)).abs() > 48.0);
             inside.push(1.0);
         }
         for step in inside {
