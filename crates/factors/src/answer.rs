@@ -90,6 +90,23 @@ impl Answer {
         self.fit.predicted(design, &self.terms, row)
     }
 
+    /// By how much runs half way between all levels differ from what the levels say of there: a difference, or the logarithm of a ratio.
+    #[must_use]
+    pub fn bend(&self, centre: &[f64]) -> Option<Estimate> {
+        let scaled = |value: &f64| if self.scale == Scale::Multiplicative { value.ln() } else { *value };
+        let values: Vec<f64> = centre.iter().map(scaled).filter(|value| value.is_finite()).collect();
+        let n = values.len() as f64;
+        if values.is_empty() {
+            return None;
+        }
+        let mean = values.iter().sum::<f64>() / n;
+        let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
+        // The spread of the centre is its own where it was run twice.
+        let own = (n > 1.0).then(|| crate::fit::quantile(n - 1.0) * (squares / (n - 1.0) / n).sqrt());
+        let half = own.zip(self.mean.half).map(|(own, of_levels)| own.hypot(of_levels));
+        Some(Estimate { value: mean - self.mean.value, half, freedom: n - 1.0 })
+    }
+
     /// The fit behind it.
     #[must_use]
     pub const fn fit(&self) -> &Fit {

@@ -63,8 +63,10 @@ pub struct Response {
     pub more_is_better: bool,
     /// What it says of the factors.
     pub answer: Result<Answer, String>,
-    /// Every run.
+    /// Every run of the design.
     pub observed: Vec<Observation>,
+    /// Runs half way between all levels.
+    pub centre: Vec<f64>,
 }
 
 impl Response {
@@ -248,6 +250,7 @@ fn first(outcome: &Outcome, response: &Response, answer: &Answer) -> String {
     rows.iter().for_each(|row| out += &(line(row, &columns, &align) + "\n"));
     out += &clear_interactions(outcome, response, answer);
     out += &aliased(outcome, answer);
+    out += &bend(response, answer);
     let left = match answer.spread {
         Spread::None => "repeated runs are equal: nothing in them is drawn by chance".to_owned(),
         _ => format!("repeated runs and what the model leaves: {} of the variation", percent(answer.error_share)),
@@ -370,6 +373,28 @@ fn clear_interactions(outcome: &Outcome, response: &Response, answer: &Answer) -
     out
 }
 
+/// Whether the response bends between the levels.
+fn bend(response: &Response, answer: &Answer) -> String {
+    let Some(bend) = answer.bend(&response.centre) else { return String::new() };
+    let value = match answer.scale {
+        Scale::Multiplicative => times(bend.value.exp()),
+        Scale::Additive => signed(response.unit, bend.value),
+    };
+    let within = bend.interval().map_or("no interval".into(), |(least, most)| match answer.scale {
+        Scale::Multiplicative => interval((least.exp(), most.exp())),
+        Scale::Additive => format!("{} .. {}", signed(response.unit, least), signed(response.unit, most)),
+    });
+    let (mark, words) = match (bend.half, bend.may_be_zero()) {
+        (None, _) => ("", "one run tells little"),
+        (_, true) => ("", "no bend is seen"),
+        _ => ("! ", "it bends between the levels: others in between are not on the line"),
+    };
+    wrapped(&format!(
+        "{mark}half way between all levels the {} is {value} ({within}) of their mean: {words}",
+        response.name
+    ))
+}
+
 /// What cannot be told apart, joined by `=`.
 fn one_of(outcome: &Outcome, factors: &[usize], aliases: &[Vec<usize>]) -> String {
     let all = std::iter::once(factors).chain(aliases.iter().map(Vec::as_slice));
@@ -484,6 +509,8 @@ pub fn factors_json(outcome: &Outcome) -> Value {
             "unit": response.unit.name(),
             "more_is_better": response.more_is_better,
             "runs": runs.collect::<Vec<_>>(),
+            "centre": response.centre,
+            "bend": response.answer.as_ref().ok().and_then(|answer| answer.bend(&response.centre)).as_ref().map(estimate_json),
         });
         match &response.answer {
             Ok(answer) => value["answer"] = answer_json(outcome, response, answer),

@@ -61,7 +61,10 @@ pub(crate) fn factors(flags: &Flags) -> Result {
         }
     }
     experiment.check_all()?;
-    let order = Order::new(&experiment, replicates);
+    if flags.centre > 0 {
+        experiment.look_at_centre()?;
+    }
+    let order = Order::new(&experiment, replicates, flags.centre);
     let mut kept = Kept::open(flags.resume.as_deref(), &experiment, &order)?;
     carry_out::all(&experiment, &order, &mut kept, &stop)?;
     let took_s = begun.elapsed().as_secs_f64();
@@ -134,7 +137,7 @@ fn answered(
     }
     let mut responses = Vec::new();
     for name in order {
-        let observed: Vec<Observation> = kept.observed(name, experiment.has_blocks());
+        let observed: Vec<Observation> = kept.observed(name, experiment.design.rows.len(), experiment.has_blocks());
         let scale = flags.model.map(Scale::from);
         let answer = analyse(&experiment.design, &observed, scale);
         if let (true, Err(error)) = (responses.is_empty(), &answer) {
@@ -146,6 +149,7 @@ fn answered(
             more_is_better: response::more_is_better(name),
             answer,
             observed,
+            centre: kept.at_centre(name, experiment.design.rows.len()),
         });
     }
     notes.extend(experiment.notes());

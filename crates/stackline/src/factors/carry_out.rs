@@ -81,7 +81,7 @@ pub(super) struct Order {
 }
 
 impl Order {
-    pub(super) fn new(experiment: &Experiment, replicates: u32) -> Self {
+    pub(super) fn new(experiment: &Experiment, replicates: u32, centre: u32) -> Self {
         let rows = experiment.design.rows.len();
         let mut draw = Seed::root(experiment.base.seed).child("order").generator();
         let mut runs = Vec::new();
@@ -93,6 +93,13 @@ impl Order {
             let seed =
                 |row: usize| experiment.base.seed.saturating_add(u64::from(replicate) * rows as u64 + row as u64);
             runs.extend(block.into_iter().map(|row| Run { row, replicate, seed: seed(row) }));
+        }
+        // Those of the centre stand among the others, to see what drifts.
+        let (step, all) = (runs.len() / (centre as usize + 1) + 1, runs.len() as u64);
+        for number in 0..centre {
+            let seed = experiment.base.seed.saturating_add(all + u64::from(number));
+            let at = (step * (number as usize + 1)).min(runs.len());
+            runs.insert(at, Run { row: rows, replicate: number, seed });
         }
         Self { runs }
     }
@@ -168,15 +175,22 @@ impl Kept {
         all.unwrap_or_default()
     }
 
-    pub(super) fn observed(&self, response: ResponseFlag, has_blocks: bool) -> Vec<Observation> {
+    pub(super) fn observed(&self, response: ResponseFlag, rows: usize, has_blocks: bool) -> Vec<Observation> {
         let of = |done: &Done| {
             let value = *done.outcome.as_ref().ok()?.get(&response)?;
             let block = if has_blocks { done.replicate } else { 0 };
             Some(Observation { row: done.row, block, order: done.order, value })
         };
-        let mut all: Vec<Observation> = self.done.iter().filter_map(of).collect();
+        let of_rows = self.done.iter().filter(|done| done.row < rows);
+        let mut all: Vec<Observation> = of_rows.filter_map(of).collect();
         all.sort_by_key(|one| one.order);
         all
+    }
+
+    /// What the runs of the centre had, which stand behind all rows.
+    pub(super) fn at_centre(&self, response: ResponseFlag, rows: usize) -> Vec<f64> {
+        let centre = self.done.iter().filter(|done| done.row == rows);
+        centre.filter_map(|done| done.outcome.as_ref().ok()?.get(&response).copied()).collect()
     }
 
     pub(super) fn failed(&self) -> usize {

@@ -23,8 +23,9 @@ pub(super) struct Experiment<'f> {
     pub(super) design: Design,
     /// All factors at their first level.
     pub(super) base: Plan,
-    /// Of each row of the design, once they are checked.
+    /// Of each row of the design, once they are checked; then that of the centre, where it is run.
     pub(super) plans: Vec<Plan>,
+    centre_text: Option<String>,
 }
 
 impl<'f> Experiment<'f> {
@@ -40,8 +41,17 @@ impl<'f> Experiment<'f> {
         let levels: Vec<usize> = factors.iter().map(|factor| factor.levels.len()).collect();
         let design = Design { kind: Kind::OneAtATime, levels, rows: Vec::new() };
         let (text, line) = (&flags.text, flags.line);
-        let mut experiment =
-            Self { source, flags: text, line, programs, factors, design, base: Plan::default(), plans: Vec::new() };
+        let mut experiment = Self {
+            source,
+            flags: text,
+            line,
+            programs,
+            factors,
+            design,
+            base: Plan::default(),
+            plans: Vec::new(),
+            centre_text: None,
+        };
         let first = vec![0; experiment.factors.len()];
         experiment.base = experiment.plan(&first)?;
         for (at, factor) in experiment.factors.iter().enumerate() {
@@ -167,7 +177,8 @@ impl<'f> Experiment<'f> {
 
     /// The specification of a row, as a file is to hold it.
     pub(super) fn text_of(&self, row: usize) -> Result<String> {
-        self.text(row + 1)
+        let centre = self.centre_text.clone().filter(|_| row == self.design.rows.len());
+        centre.map_or_else(|| self.text(row + 1), Ok)
     }
 
     /// The specification of a combination by its number, from 1, as text.
@@ -180,6 +191,22 @@ impl<'f> Experiment<'f> {
         let words: Vec<String> =
             self.levels(row).iter().map(|(factor, level)| format!("# {}: {level}\n", factor.name)).collect();
         Ok(format!("{}{}\n", words.concat(), text.trim_end()))
+    }
+
+    /// The plan with every factor half way between its levels.
+    pub(super) fn look_at_centre(&mut self) -> Result<()> {
+        let middle = |factor: &Factor| match factor.levels[..] {
+            [Level::AsWritten, Level::Times(times)] => Ok(Level::Times(times.sqrt())),
+            _ => Err(Error::input(format!("`{}` has no level half way between its levels", factor.name))
+                .hint("a centre needs factors of the form `WHAT x NUMBER`")),
+        };
+        let levels: Result<Vec<Level>> = self.factors.iter().map(middle).collect();
+        let levels = levels?;
+        let changes: Vec<(&Factor, &Level)> = self.factors.iter().zip(&levels).collect();
+        self.centre_text = Some(self.varied(&changes)?.named().1.to_owned());
+        let plan = self.plan_of(&changes)?;
+        self.plans.push(plan);
+        Ok(())
     }
 
     /// Checks every combination, so that nothing is run for one that cannot be.

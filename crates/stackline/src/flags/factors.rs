@@ -21,6 +21,9 @@ pub(crate) struct Factors {
     /// Runs of each combination; without it as many as the specification has, at least 2 (simulated 5)
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) replicates: Option<u32>,
+    /// Runs with every factor half way between its levels, as ratios: whether the response bends in between
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    pub(crate) centre: u32,
     /// Choose the design that fits into this time, and report what that gives up
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with_all = ["design", "replicates"])]
     pub(crate) budget: Option<Duration>,

@@ -49,6 +49,14 @@ fn the_factor_that_limits_is_named_with_its_gain_and_the_next_limit() {
     assert!(limit["then"].as_str().unwrap().contains("s>b is full"), "{limit}");
     let most = number(&limit["times_as_fast"]);
     assert!((3.5..6.5).contains(&most), "the link's rate over what the window allows: {most}");
+    // The throughput is the window over the round trip, and the link's at most: half way it is not on the line.
+    let middle =
+        [&["factors", "window.stackline", "--no-limits", "--replicates", "2", "--centre", "2"][..], &LEVELS[2..6]];
+    let middle = place.stackline(&middle.concat()).succeeds().out.clone();
+    assert!(
+        middle.contains("10 runs") && middle.contains("half way between all levels the throughput is x "),
+        "{middle}"
+    );
     // Squares add up.
     let answer = &answer["responses"][0]["answer"];
     let terms: f64 = answer["terms"].as_array().unwrap().iter().map(|term| number(&term["squares"])).sum();
@@ -82,7 +90,7 @@ fn what_cannot_be_is_refused_before_anything_runs() {
     let place = Place::new();
     place.write("window.stackline", WINDOW);
     let live = ["factors", "-e", "2 rr 32*100 over tcp"];
-    let table: [(&[&str], &str, &str); 12] = [
+    let table: [(&[&str], &str, &str); 13] = [
         (&["factors", "window.stackline"], "there is no factor to vary", "--factor"),
         (&["-f", "bandwidth of a - b x 2"], "no link joins `a` and `b`", "the links are `a - s`"),
         (&["-f", "congestion = fast"], "congestion", ""),
@@ -94,6 +102,7 @@ fn what_cannot_be_is_refused_before_anything_runs() {
         (&["-f", "bandwidth x 2", "--design", "fraction=12"], "no fraction", "leave `--design` out"),
         (&["-f", "bandwidth x 2", "--cost", "delay x 2 = 3"], "no factor has the level `delay x 2`", "the levels are"),
         (&["-f", "bandwidth x 2", "--cost", "bandwidth x 2 = free"], "`free` is no price", "as in"),
+        (&["-f", "congestion = reno", "--centre", "2"], "no level half way", "WHAT x NUMBER"),
         (&["-f", "bandwidth x 2", "--response", "p99"], "the runs have no p99", "they have throughput"),
     ];
     for (words, sentence, hint) in table {
