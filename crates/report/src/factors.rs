@@ -356,7 +356,9 @@ fn clear_interactions(outcome: &Outcome, response: &Response, answer: &Answer) -
         let two = one.estimate.filter(|_| one.factors.len() == 2);
         let how = match (two, answer.scale) {
             (Some(estimate), Scale::Multiplicative) => {
-                let more = (2.0 * estimate.value).exp();
+                // Of times, what is less is more.
+                let sign = if response.more_is_better { 1.0 } else { -1.0 };
+                let more = (2.0 * sign * estimate.value).exp();
                 format!("; both bring {} of what their gains alone multiply to", times(more))
             }
             (Some(estimate), Scale::Additive) => {

@@ -15,7 +15,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
-use stackline_core::network::{ImpMachine, Link, Loss, MOST_IMP_HOPS, Network};
+use stackline_core::network::{Imp, ImpMachine, Link, Loss, MOST_IMP_HOPS, Network};
 use stackline_core::plan::{Count, Measurement, Part, Size};
 use stackline_core::program::{CountArgument, DelayArgument, SizeArgument};
 
@@ -61,6 +61,8 @@ struct Way {
     window: u64,
     /// Messages of several packets that the last IMP has room to put together.
     room: u64,
+    /// Whether an IMP has fewer channels or buffers than there were, which no form knows.
+    is_short: bool,
     /// Whether packets are divided among lines that lead as near, or are lost.
     divides: bool,
     loses: bool,
@@ -104,6 +106,12 @@ const fn cycle_s(machine: ImpMachine) -> f64 {
     }
 }
 
+/// Whether an IMP has fewer channels or buffers than there were: 8 of its lines by land, 32 of those by satellite, 20 buffers (2.2.1.5).
+fn is_short(imp: &Imp, by_satellite: bool) -> bool {
+    let (channels, buffers) = (if by_satellite { 32 } else { 8 }, 20);
+    imp.channels.is_some_and(|has| has < channels) || imp.buffers.is_some_and(|has| has < buffers)
+}
+
 impl Way {
     /// The way with the fewest lines; of several the one that is declared first.
     fn between(network: &Network, from: &str, to: &str) -> Option<Self> {
@@ -141,12 +149,14 @@ impl Way {
             delay_s: pair[1].1.delay.seconds(),
             cycles_s: (cycle(pair[0].0), cycle(pair[1].0)),
         };
+        let by_satellite = hops.iter().any(|(_, link)| link.delay.seconds() >= SATELLITE_S);
         Some(Self {
             interfaces: [first.1.rate.mean_bit_s(), last.1.rate.mean_bit_s()],
             lines: imps.windows(2).map(line).collect(),
             cycles_s: (cycle(first.0), imps.last().map_or(0.0, |(name, _)| cycle(name))),
             window: imp(first.0).and_then(|imp| imp.window).map_or(WINDOW, u64::from),
             room: imps.last().and_then(|(name, _)| imp(name)?.reassembly).map_or(ROOM, u64::from),
+            is_short: imps.iter().any(|(name, _)| imp(name).is_some_and(|imp| is_short(imp, by_satellite))),
             divides: imps.iter().any(|(name, _)| imp(name).is_some_and(|imp| imp.splits)),
             loses: hops.iter().any(|(_, link)| link.loss != Loss::None),
             answers_first: imps.last().and_then(|(name, _)| imp(name)).is_some_and(|imp| imp.september),
@@ -249,6 +259,9 @@ pub(super) fn predict(
         );
     }
     for way in [&ways.0, &ways.1] {
+        if way.is_short {
+            return Err("an IMP has fewer channels or buffers than there were".to_string());
+        }
         if way.divides {
             return Err("packets are divided among lines (`splitting on`)".to_string());
         }
@@ -411,6 +424,7 @@ mod tests {
             cycles_s: (0.0, 0.0),
             window: WINDOW,
             room: ROOM,
+            is_short: false,
             divides: false,
             loses: false,
             answers_first: false,

@@ -81,7 +81,14 @@ impl<'f> Experiment<'f> {
                 let alone =
                     [first, second].map(|change| self.varied(&[change]).map(|source| source.named().1.to_owned()));
                 let turned = self.varied(&[second, first])?.named().1.to_owned();
-                if both != turned || alone.into_iter().any(|alone| alone.is_ok_and(|alone| alone == both)) {
+                let part_of = match (one.of_link(), other.of_link()) {
+                    (Some((first, ends)), Some((second, others))) => {
+                        let turned = others.map(|(from, to)| (to, from));
+                        first == second && (ends.is_none() || others.is_none() || ends == others || ends == turned)
+                    }
+                    _ => false,
+                };
+                if part_of || both != turned || alone.into_iter().any(|alone| alone.is_ok_and(|alone| alone == both)) {
                     let message = format!("the factors `{}` and `{}` change the same thing", one.name, other.name);
                     return Err(Error::input(message).hint("leave one of them out, or give each its own link or host"));
                 }

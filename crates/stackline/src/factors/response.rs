@@ -35,7 +35,14 @@ pub(super) fn figures(plan: &Plan, records: &[RunRecord]) -> (Figures, Vec<Strin
     }
     let flags = measured.iter().flat_map(|summary| summary.flags.iter().cloned());
     // One run has no interval of its own, which every experiment is about.
-    (all, flags.filter(|flag| !["one run", "interval from calls"].contains(&flag.as_str())).collect())
+    (
+        all,
+        flags
+            .filter(|flag| {
+                !["one run", "interval from calls"].contains(&flag.as_str()) && !flag.starts_with("congestion")
+            })
+            .collect(),
+    )
 }
 
 fn sum(values: &[f64]) -> f64 {
