@@ -60,7 +60,7 @@ fn asked(place: &Place, text: &str, replicates: u32, seed: u64) -> Result<Value,
 pub(crate) fn limits(from: u64, count: u64, until: Instant) -> String {
     let one = |place: &Place, seed: u64| {
         let text = Scenario::draw(seed).to_string();
-        let mut words = vec!["factors", "--json", "--response", "elapsed", "--replicates", "2", "-e", &text];
+        let mut words = vec!["factors", "--json", "--replicates", "2", "-e", &text];
         words.extend(["-f", "bandwidth of l - r x 2", "-f", "delay of l - r x 0.5"]);
         let answer: Value = serde_json::from_slice(&place.stackline(&words)?).map_err(|error| error.to_string())?;
         let limits = answer["limits"].as_array().cloned().unwrap_or_default();

@@ -8,6 +8,7 @@ use crate::exit::Result;
 use crate::flags::ResponseFlag;
 use crate::loaded::{Loaded, MOST_EVENTS};
 use stackline_analyze::segments::{Segment, segments};
+use stackline_core::network::Loss;
 use stackline_core::plan::{Plan, Size, World};
 use stackline_core::program::{Call, Side};
 use stackline_factors::fit::ratio;
@@ -57,7 +58,9 @@ pub(super) fn limits(
             return Vec::new();
         }
     };
-    let account = as_simulated(&base).ok().and_then(|plan| Account::of(&plan, stop));
+    // An account is of calls, not of what lies between them.
+    let of_calls = matches!(response_of(first), Some(ResponseFlag::Response | ResponseFlag::Median));
+    let account = as_simulated(&base).ok().filter(|_| of_calls).and_then(|plan| Account::of(&plan, stop));
     let mut limits = Vec::new();
     for (at, factor, level) in candidates {
         let mut changes = base.clone();
@@ -112,6 +115,9 @@ struct Account {
 /// A message that fits into so many bytes is one packet: nothing of it waits for the rest.
 const ONE_PACKET: u64 = 1400;
 
+/// From this share on, what the protocol holds back is more than passing.
+const HELD: f64 = 0.02;
+
 impl Account {
     fn of(plan: &Plan, stop: &Stop) -> Option<Self> {
         let [part] = plan.measurements.first()?.parts.as_slice() else { return None };
@@ -120,9 +126,21 @@ impl Account {
         if !calls || part.replicas != 1 || !is_short(&part.data.unit) || !is_short(&part.data.reply) {
             return None;
         }
+        // What is lost is waited for by timers, which other times do not shorten.
+        let lossless = plan.networks.iter().flat_map(|network| &network.links).all(|link| link.loss == Loss::None);
+        if !lossless {
+            return None;
+        }
         let loaded = traced(plan, stop)?;
         let lines = &loaded.lifelines;
         let found = segments(lines, Some(&loaded.index), false);
+        // Nor does what the protocol holds back until something is acknowledged.
+        let is_held =
+            |segment: &&Segment| lines.points[segment.to as usize].keyword == "TCP_SEGMENT" && !segment.connections;
+        let held: f64 = found.iter().filter(is_held).map(|segment| segment.share).sum();
+        if held > HELD {
+            return None;
+        }
         let of = |segment: &Segment| {
             let from = &lines.points[segment.from as usize];
             (from.keyword.clone(), from.place.clone(), segment.share)
