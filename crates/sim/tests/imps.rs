@@ -128,7 +128,8 @@ fn every_message_is_delivered_once_or_its_host_is_told_and_no_buffer_leaks() {
             run.network.takes(run.network.now(), Address { imp, host: 0 }, true);
         }
         run.stop();
-        let end = run.network.now() + Duration(300_000_000_000);
+        // Room that is promised late and whose return is lost comes back after two minutes.
+        let end = run.network.now() + Duration(420_000_000_000);
         run.until(end);
         for sender in 0..senders.len() {
             let result = run.result(sender);
