@@ -63,8 +63,6 @@ pub struct Answer {
     pub interactions: Vec<Interaction>,
     /// What is left: differences of repeated runs and what the model does not have.
     pub error_share: f64,
-    /// What blocks explain.
-    pub block_share: f64,
     /// Degrees of freedom of what is left.
     pub freedom: f64,
     /// Where the intervals come from.
@@ -144,8 +142,6 @@ pub fn analyse(design: &Design, observed: &[Observation], scale: Option<Scale>) 
     let share = |squares: f64| if total > 0.0 { squares / total } else { 0.0 };
     let effects = ranked(design, &terms, &fit, share);
     let interactions = interactions(&terms, &fit, share);
-    let explained: f64 =
-        effects.iter().map(|effect| effect.share).chain(interactions.iter().map(|one| one.share)).sum();
     let error_share = share(fit.residual_squares);
     Ok(Answer {
         scale,
@@ -153,7 +149,6 @@ pub fn analyse(design: &Design, observed: &[Observation], scale: Option<Scale>) 
         effects,
         interactions,
         error_share,
-        block_share: (1.0 - explained - error_share).max(0.0),
         freedom: fit.freedom,
         spread: fit.spread,
         doubts,
@@ -177,7 +172,7 @@ fn scaled(observed: &[Observation], scale: Scale) -> Vec<Observation> {
     observed.iter().map(|one| Observation { value: value(one), ..*one }).collect()
 }
 
-/// Responses of which the greatest is less than this many times the least have no use for ratios to fit, but people have.
+/// By less than this the two scales fit alike: then ratios are told, which people compare.
 const ALIKE: f64 = 1e-9;
 
 /// On which scale effects alone explain more (the likelihoods of Box and Cox 1964 at 1 and at 0).

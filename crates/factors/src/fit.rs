@@ -88,8 +88,6 @@ pub struct Fit {
     cells: BTreeMap<usize, (usize, f64)>,
     /// Half of the width of every effect's interval, in coefficients of orthogonal columns.
     lenth: Option<(f64, f64)>,
-    /// Adjusts degrees of freedom of cells for what blocks take.
-    of_blocks: f64,
 }
 
 /// A column that the others make up leaves less than this of its squares.
@@ -163,7 +161,6 @@ impl Fit {
             rows: observed.iter().map(|one| one.row).collect(),
             cells: BTreeMap::new(),
             lenth: None,
-            of_blocks: 1.0,
         };
         fit.look_for_spread(observed, blocks.len());
         Ok(fit)
@@ -263,7 +260,7 @@ impl Fit {
         let (mut variance, mut below) = (0.0, 0.0);
         for (row, weight) in squares {
             let (count, deviations) = self.cells[&row];
-            let freedom = (count - 1) as f64 * self.of_blocks;
+            let freedom = (count - 1) as f64;
             let own = weight * deviations / (count - 1) as f64;
             variance += own;
             below += own * own / freedom;

@@ -34,6 +34,7 @@ mod source;
 mod text;
 mod trace;
 mod truth;
+mod unattended;
 mod watch;
 
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};

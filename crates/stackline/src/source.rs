@@ -113,9 +113,7 @@ impl Source {
     }
 
     fn in_world(&self, world: World, given: Overrides) -> Result<Plan> {
-        let checked = self.checked(&Overrides { world: Some(world), ..given });
-        let mistake = checked.diagnostics.into_iter().find(|diagnostic| diagnostic.severity == Severity::Error);
-        checked.plan.ok_or_else(|| Error::input(mistake.map_or_else(String::new, |mistake| mistake.message)))
+        silently(self.checked(&Overrides { world: Some(world), ..given }))
     }
 
     /// The same place with another text.
@@ -125,23 +123,12 @@ impl Source {
 
     /// As the flags have it, else its first mistake, which nobody is shown.
     pub(crate) fn quietly(&self, flags: &Text) -> Result<Plan> {
-        let checked = self.checked(&overrides(flags)?);
-        let mistake = checked.diagnostics.into_iter().find(|diagnostic| diagnostic.severity == Severity::Error);
-        checked.plan.ok_or_else(|| {
-            let mistake = mistake.map(|mistake| (mistake.message, mistake.hint));
-            let (message, hint) = mistake.unwrap_or_default();
-            Error { hint, ..Error::input(message) }
-        })
+        silently(self.checked(&overrides(flags)?))
     }
 
     /// Its declarations alone, else its first mistake, which nobody is shown.
     pub(crate) fn declared(&self) -> Result<Plan> {
-        let checked = self.checked(&Overrides { declarations_only: true, ..Overrides::default() });
-        let mistake = checked.diagnostics.into_iter().find(|diagnostic| diagnostic.severity == Severity::Error);
-        checked.plan.ok_or_else(|| {
-            let (message, hint) = mistake.map(|mistake| (mistake.message, mistake.hint)).unwrap_or_default();
-            Error { hint, ..Error::input(message) }
-        })
+        silently(self.checked(&Overrides { declarations_only: true, ..Overrides::default() }))
     }
 
     /// Its declarations alone; warnings are about measurements, so only errors are reported.
@@ -201,6 +188,15 @@ impl Source {
         }
         checked
     }
+}
+
+/// The plan, else the first mistake, which nobody is shown.
+fn silently(checked: Checked) -> Result<Plan> {
+    let mistake = checked.diagnostics.into_iter().find(|diagnostic| diagnostic.severity == Severity::Error);
+    checked.plan.ok_or_else(|| {
+        let (message, hint) = mistake.map(|mistake| (mistake.message, mistake.hint)).unwrap_or_default();
+        Error { hint, ..Error::input(message) }
+    })
 }
 
 /// How long a text that would be right is looked for.

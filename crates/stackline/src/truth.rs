@@ -5,13 +5,12 @@ use crate::exit::{Blame, Error, Exit, Result};
 use crate::flags::{Generate, Truth as Flags, TruthCommand};
 use crate::output;
 use crate::run::listen_for_ctrl_c;
+use crate::unattended;
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 use stackline_core::plan::Plan;
 use stackline_core::record::RunRecord;
-use stackline_core::schedule::ScheduledRun;
-use stackline_live::launch::Launcher;
-use stackline_runner::{Progress, RunContext, RunWriter, Traces, make_runs, simulate};
+use stackline_runner::simulate;
 use stackline_runs::{RunDirectory, replace_with};
 use stackline_truth::judge::{CAUSE, NONE, Truth};
 use stackline_truth::{Change, Scenario};
@@ -106,48 +105,15 @@ fn plan(scenario: &Scenario) -> Result<Plan> {
 /// The run itself, with its events, and its label beside them.
 fn keep(scenario: &Scenario, label: &Value, flags: &Generate, interrupted: &Arc<AtomicBool>) -> Result<()> {
     let plan = plan(scenario)?;
-    let mut directory = RunDirectory::create(&flags.directory, &format!("truth-{}", scenario.seed), SystemTime::now())?;
+    let directory = RunDirectory::create(&flags.directory, &format!("truth-{}", scenario.seed), SystemTime::now())?;
     directory.write_specification(&scenario.to_string())?;
-    directory.write_plan(&plan)?;
-    let path = directory.path().to_path_buf();
-    write_label(&path, label)?;
-    let program =
-        std::env::current_exe().map_err(|e| Error::environment(format!("this program cannot find itself: {e}")))?;
+    write_label(directory.path(), label)?;
     let capture = if flags.capture { vec!["all".to_owned()] } else { Vec::new() };
-    let context = RunContext {
-        plan: &plan,
-        launcher: Launcher::new(program, None),
-        interrupted,
-        signalled: interrupted,
-        traces: Traces { directory: path, trace: true, capture },
-        twice: false,
-    };
-    let mut writer = RunWriter::new(&plan, directory, Box::new(Quiet));
-    let failed = make_runs(&context, &mut writer).failed;
-    let (_, unkept) = writer.finish(failed.is_none(), failed.as_ref().map(|fault| fault.message.as_str()));
-    match failed.or(unkept.map(Error::from)) {
-        None if interrupted.load(Ordering::Relaxed) => Err(Error::new(Blame::Interrupted, "interrupted")),
-        None => Ok(()),
-        Some(fault) => Err(fault),
-    }
+    unattended::make(&plan, directory, (true, capture), (interrupted, interrupted))?;
+    if interrupted.load(Ordering::Relaxed) { Err(Error::new(Blame::Interrupted, "interrupted")) } else { Ok(()) }
 }
 
 fn write_label(run: &Path, label: &Value) -> Result<()> {
     let text = format!("{label:#}\n");
     replace_with(&run.join(LABEL), text.as_bytes()).map_err(Error::from)
-}
-
-/// Runs of a moment need no bar.
-struct Quiet;
-
-impl Progress for Quiet {
-    fn begin(&mut self, _scheduled: &ScheduledRun<'_>) {}
-
-    fn advance(&mut self) {}
-
-    fn warn(&mut self, words: &str) {
-        output::say(&words);
-    }
-
-    fn finish(&mut self) {}
 }

@@ -85,10 +85,7 @@ fn of_one(written: &Written<'_>, property: LinkProperty, link: &LinkItem, level:
         (LinkProperty::Queue, _) => {
             let limit = link.queue.as_ref().and_then(|queue| queue.limit.as_ref());
             match (limit, level) {
-                (Some(QueueLimit::Bytes(value)), Level::Times(_)) => {
-                    Ok(vec![Edit::replace(value.span, written.value(value, level)?)])
-                }
-                (Some(QueueLimit::Packets(value)), Level::Times(_)) => {
+                (Some(QueueLimit::Bytes(value) | QueueLimit::Packets(value)), Level::Times(_)) => {
                     Ok(vec![Edit::replace(value.span, written.value(value, level)?)])
                 }
                 (Some(QueueLimit::Bytes(value)), Level::Text(text)) => {

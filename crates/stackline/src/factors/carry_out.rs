@@ -3,20 +3,19 @@
 
 use super::experiment::Experiment;
 use super::programs;
-use super::response::{Figures, figures, name};
+use super::response::{Figures, figures, name, named};
 use crate::exit::{Blame, Error, Result};
 use crate::flags::ResponseFlag;
 use crate::output;
+use crate::unattended;
 use indicatif::{ProgressBar, ProgressStyle};
 use rand_core::Rng as _;
 use serde_json::{Value, json};
 use stackline_core::plan::{Plan, Warmup, World};
 use stackline_core::random::Seed;
 use stackline_core::record::RunRecord;
-use stackline_core::schedule::ScheduledRun;
 use stackline_factors::Observation;
-use stackline_live::launch::Launcher;
-use stackline_runner::{Progress, RunContext, RunWriter, Traces, make_runs, simulate};
+use stackline_runner::simulate;
 use stackline_runs::{RunDirectory, new_directory, runs_root};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
@@ -234,11 +233,9 @@ fn read(directory: &Path, identity: &str) -> Result<Vec<Done>> {
 }
 
 fn made(line: &Value) -> Option<Done> {
-    use clap::ValueEnum;
     let number = |name: &str| line[name].as_u64().and_then(|number| u32::try_from(number).ok());
     let outcome = match (line["figures"].as_object(), line["failed"].as_str()) {
         (Some(figures), None) => {
-            let named = |text: &str| ResponseFlag::value_variants().iter().copied().find(|one| name(*one) == text);
             Ok(figures.iter().filter_map(|(text, value)| Some((named(text)?, value.as_f64()?))).collect())
         }
         (None, Some(cause)) => Err(cause.to_owned()),
@@ -401,28 +398,11 @@ pub(super) fn carried_out(
     stop: &Stop,
     trace: bool,
 ) -> Result<(PathBuf, Vec<RunRecord>)> {
-    let mut directory = RunDirectory::create(root, name, SystemTime::now())?;
-    directory.write_plan(plan)?;
+    let directory = RunDirectory::create(root, name, SystemTime::now())?;
     let path = directory.path().to_path_buf();
-    let program =
-        std::env::current_exe().map_err(|e| Error::environment(format!("this program cannot find itself: {e}")))?;
-    let mut writer = RunWriter::new(plan, directory, Box::new(Quiet));
-    let failed = stop.while_nobody_asks(|ended| {
-        let context = RunContext {
-            plan,
-            launcher: Launcher::new(program, None),
-            interrupted: ended,
-            signalled: &stop.signalled,
-            traces: Traces { directory: path.clone(), trace, capture: Vec::new() },
-            twice: false,
-        };
-        make_runs(&context, &mut writer).failed
-    });
-    let (records, unkept) = writer.finish(failed.is_none(), failed.as_ref().map(|fault| fault.message.as_str()));
-    match failed.or(unkept.map(Error::from)) {
-        None => Ok((path, records)),
-        Some(fault) => Err(fault),
-    }
+    let made =
+        |ended: &Arc<AtomicBool>| unattended::make(plan, directory, (trace, Vec::new()), (ended, &stop.signalled));
+    Ok((path, stop.while_nobody_asks(made)?))
 }
 
 /// How long one run takes with all factors at their first level.
@@ -450,19 +430,4 @@ pub(super) fn runs_within(experiment: &Experiment, budget: Duration, each: Durat
     // A part is for what is not known yet: other levels may take longer.
     let runs = 0.8 * budget.as_secs_f64() / each.as_secs_f64().max(1e-4) * experiment.at_once() as f64;
     (runs as usize).clamp(2, 100_000)
-}
-
-/// One bar for all runs is enough.
-struct Quiet;
-
-impl Progress for Quiet {
-    fn begin(&mut self, _scheduled: &ScheduledRun<'_>) {}
-
-    fn advance(&mut self) {}
-
-    fn warn(&mut self, words: &str) {
-        output::say(&words);
-    }
-
-    fn finish(&mut self) {}
 }

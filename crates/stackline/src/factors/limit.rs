@@ -2,7 +2,7 @@
 
 use super::carry_out::{Stop, carried_out, once, simulated};
 use super::experiment::Experiment;
-use super::response::figures;
+use super::response::{figures, named};
 use crate::advice::{self, MOMENT};
 use crate::exit::Result;
 use crate::flags::ResponseFlag;
@@ -59,7 +59,7 @@ pub(super) fn limits(
         }
     };
     // An account is of calls, not of what lies between them.
-    let of_calls = matches!(response_of(first), Some(ResponseFlag::Response | ResponseFlag::Median));
+    let of_calls = matches!(named(&first.name), Some(ResponseFlag::Response | ResponseFlag::Median));
     let account = as_simulated(&base).ok().filter(|_| of_calls).and_then(|plan| Account::of(&plan, stop));
     let mut limits = Vec::new();
     for (at, factor, level) in candidates {
@@ -80,11 +80,6 @@ pub(super) fn limits(
     limits
 }
 
-fn response_of(first: &Response) -> Option<ResponseFlag> {
-    use clap::ValueEnum;
-    ResponseFlag::value_variants().iter().copied().find(|one| super::response::name(*one) == first.name)
-}
-
 /// The response of a few runs.
 fn values(plan: &Plan, first: &Response, runs: u64, stop: &Stop) -> Result<Vec<f64>> {
     let mut all = Vec::new();
@@ -92,7 +87,7 @@ fn values(plan: &Plan, first: &Response, runs: u64, stop: &Stop) -> Result<Vec<f
         let plan = once(plan, plan.seed.saturating_add(at));
         let records = simulated(&plan, stop)?;
         let (figures, _) = figures(&plan, &records);
-        all.extend(response_of(first).and_then(|name| figures.get(&name).copied()));
+        all.extend(named(&first.name).and_then(|name| figures.get(&name).copied()));
     }
     Ok(all)
 }

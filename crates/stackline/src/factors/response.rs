@@ -1,6 +1,7 @@
 //! What a run is looked at for: figures out of its records. It decides nothing about factors.
 
 use crate::flags::ResponseFlag;
+use clap::ValueEnum;
 use stackline_analyze::Summary;
 use stackline_core::plan::Plan;
 use stackline_core::record::RunRecord;
@@ -68,6 +69,11 @@ pub(super) const fn name(response: ResponseFlag) -> &'static str {
         ResponseFlag::Elapsed => "elapsed",
         ResponseFlag::Cpu => "cpu",
     }
+}
+
+/// The response of that name.
+pub(super) fn named(text: &str) -> Option<ResponseFlag> {
+    ResponseFlag::value_variants().iter().copied().find(|response| name(*response) == text)
 }
 
 /// bit/s, or s.
