@@ -12,6 +12,20 @@ pub struct Reports {
     pub lines: BTreeMap<String, Line>,
 }
 
+impl Reports {
+    fn add(&mut self, events: &Table, row: usize) {
+        match events.keyword(row) {
+            "IMP_REPORT" => self.imps.entry(events.host(row).to_owned()).or_default().add(events, row),
+            "IMP_LINE" => {
+                if let Value::Text(port) = events.value(row, 1) {
+                    self.lines.entry(port.to_owned()).or_default().add(events, row);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
 /// An IMP.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Imp {
@@ -68,18 +82,19 @@ impl Line {
 #[must_use]
 pub fn reports(events: &Table) -> Reports {
     let mut all = Reports::default();
-    for row in 0..events.len() {
-        match events.keyword(row) {
-            "IMP_REPORT" => all.imps.entry(events.host(row).to_owned()).or_default().add(events, row),
-            "IMP_LINE" => {
-                if let Value::Text(port) = events.value(row, 1) {
-                    all.lines.entry(port.to_owned()).or_default().add(events, row);
-                }
-            }
-            _ => {}
-        }
-    }
+    (0..events.len()).for_each(|row| all.add(events, row));
     all
+}
+
+/// The same of each span of so many nanoseconds: a report is of the span in which it ends. Spans without reports are left out.
+#[must_use]
+pub fn reports_each(events: &Table, span_ns: u64) -> BTreeMap<u64, Reports> {
+    let mut spans = BTreeMap::<u64, Reports>::new();
+    for row in 0..events.len() {
+        let ended = events.at_ns[row].saturating_sub(1);
+        spans.entry(ended / span_ns.max(1)).or_default().add(events, row);
+    }
+    spans
 }
 
 /// A field as a count.

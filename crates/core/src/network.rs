@@ -80,6 +80,24 @@ pub struct Host {
     /// When it is down, at an interface to an IMP, which then says so to who sends to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub down: Option<Outage>,
+    /// Whether it is a program of its IMP, and how that works.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fake: Option<FakeHost>,
+}
+
+/// A fake host: a program of an IMP that generates messages and discards them (BBN 2499, 2.2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FakeHost {
+    /// A word at a time: each costs the processor time.
+    Word,
+    /// A packet at a time, which costs next to nothing.
+    Packet,
+}
+
+impl FakeHost {
+    /// All of them, with their names in the language.
+    pub const ALL: [(&str, Self); 2] = [("word", Self::Word), ("packet", Self::Packet)];
 }
 
 /// A time in which something is down, from the beginning of a run.

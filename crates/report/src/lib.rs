@@ -60,7 +60,7 @@ pub use figure::Percentile;
 pub use findings::{findings, findings_json, first_finding, wrapped};
 pub use json::{Header, json};
 pub use lifelines::{lifelines, lifelines_gnuplot, lifelines_json};
-pub use ncc::{ncc, ncc_json};
+pub use ncc::{ncc, ncc_each, ncc_json};
 pub use notes::{Note, Weight};
 pub use page::page;
 pub use paper::{paper, paper_json};

@@ -4,6 +4,7 @@ use crate::grid::{Align, line, widths};
 use serde_json::{Value, json};
 use stackline_analyze::imps::{Imp, Line, Reports};
 use stackline_core::units;
+use std::collections::BTreeMap;
 
 /// Packets that went again are out of the ordinary above this share.
 const AGAIN: f64 = 0.05;
@@ -30,6 +31,48 @@ pub fn ncc(reports: &Reports) -> String {
     }
     found.iter().for_each(|one| out += &format!("! {one}\n"));
     out
+}
+
+/// Lines of which the table over time has columns.
+const COLUMNS: usize = 6;
+
+/// How busy it was over time: a row a span of so many seconds, a column each of the lines that were busiest.
+#[must_use]
+pub fn ncc_each(spans: &BTreeMap<u64, Reports>, span_s: f64) -> String {
+    let lines = busiest(spans);
+    let mut head = vec!["from", "messages", "CPU most", "down"];
+    head.extend(&lines);
+    let row = |(number, reports): (&u64, &Reports)| {
+        let lines_down = reports.lines.values().filter(|line| line.up_seconds < line.seconds).count();
+        let mut row = vec![
+            units::time(*number as f64 * span_s),
+            reports.imps.values().map(|imp| imp.messages.1).sum::<u64>().to_string(),
+            percent(reports.imps.values().map(|imp| imp.busy.0).fold(0.0, f64::max)),
+            lines_down.to_string(),
+        ];
+        row.extend(
+            lines.iter().map(|line| reports.lines.get(*line).map_or(String::new(), |line| percent(line.busy.0))),
+        );
+        row
+    };
+    let align = vec![Align::Right; head.len()];
+    let mut out = format!(
+        "each {}: messages delivered, the busiest processor, lines down, how busy lines were\n\n",
+        units::time(span_s)
+    );
+    out += &table(&head, &align, spans.iter().map(row).collect());
+    out
+}
+
+/// The lines that carried data for the longest, over all spans.
+fn busiest(spans: &BTreeMap<u64, Reports>) -> Vec<&str> {
+    let mut busy = BTreeMap::<&str, f64>::new();
+    for (name, line) in spans.values().flat_map(|reports| &reports.lines).filter(|(_, line)| line.bits > 0) {
+        *busy.entry(name).or_default() += line.busy.0 * line.seconds;
+    }
+    let mut names: Vec<(&str, f64)> = busy.into_iter().collect();
+    names.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(b.0)));
+    names.into_iter().take(COLUMNS).map(|(name, _)| name).collect()
 }
 
 fn table(head: &[&str], align: &[Align], rows: Vec<Vec<String>>) -> String {

@@ -401,6 +401,9 @@ pub(crate) struct Ncc {
     /// Draw the network with how busy its lines were into a file
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
+    /// Show what was reported over time, a row each such span
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) each: Option<Duration>,
     /// Print JSON on stdout
     #[arg(long)]
     pub(crate) json: bool,

@@ -3,18 +3,21 @@
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::output;
+use serde_json::json;
 use stackline_analyze::imps::{self, Reports};
 use stackline_events::Table;
 use stackline_events::table::FIELDS;
 use stackline_report::LinkUse;
 use stackline_runs::Run;
 use stackline_runs::events::{Wanted, read_batches};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Shows what was reported.
 pub(crate) fn ncc(flags: &flags::Ncc) -> Result {
     let run = Run::open_events(&flags.run)?;
-    let reports = reported(&run)?;
+    let events = reported(&run)?;
+    let reports = imps::reports(&events);
     if reports.imps.is_empty() {
         let path = run.path.display();
         return Err(Error::input(format!("no IMP reported anything in {path}"))
@@ -23,7 +26,9 @@ pub(crate) fn ncc(flags: &flags::Ncc) -> Result {
     if let Some(path) = &flags.svg {
         draw(&run, &reports, path)?;
     }
-    if flags.json {
+    if let Some(span) = flags.each {
+        each(&imps::reports_each(&events, span.as_nanos() as u64), span.as_secs_f64(), flags.json)?;
+    } else if flags.json {
         output::json(&stackline_report::ncc_json(&reports), false)?;
     } else {
         output::print(&stackline_report::ncc(&reports))?;
@@ -31,8 +36,17 @@ pub(crate) fn ncc(flags: &flags::Ncc) -> Result {
     Ok(Exit::Done)
 }
 
+/// What was reported over time.
+fn each(spans: &BTreeMap<u64, Reports>, span_s: f64, as_json: bool) -> Result<()> {
+    if !as_json {
+        return output::print(&stackline_report::ncc_each(spans, span_s));
+    }
+    let span = |(number, reports): (&u64, &Reports)| json!({ "from_s": *number as f64 * span_s, "reports": stackline_report::ncc_json(reports) });
+    output::json(&json!({ "each_s": span_s, "spans": spans.iter().map(span).collect::<Vec<_>>() }), false)
+}
+
 /// Batch by batch: what is kept is one line an IMP and a line.
-fn reported(run: &Run) -> Result<Reports> {
+fn reported(run: &Run) -> Result<Table> {
     let fields: Vec<usize> = (0..FIELDS).collect();
     let mut kept = Table::default();
     read_batches(&run.path, &Wanted::fields(&fields), |batch| {
@@ -42,7 +56,7 @@ fn reported(run: &Run) -> Result<Reports> {
             kept.push(batch.keyword(row), batch.host(row), batch.at_ns[row], &values);
         }
     })?;
-    Ok(imps::reports(&kept))
+    Ok(kept)
 }
 
 /// Draws the network that they are of.

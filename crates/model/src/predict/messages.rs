@@ -15,7 +15,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
-use stackline_core::network::{Imp, ImpMachine, Link, Loss, MOST_IMP_HOPS, Network};
+use stackline_core::network::{FakeHost, Imp, ImpMachine, Link, Loss, MOST_IMP_HOPS, Network};
 use stackline_core::plan::{Count, Measurement, Part, Size};
 use stackline_core::program::{CountArgument, DelayArgument, SizeArgument};
 
@@ -52,6 +52,8 @@ const WITHIN: f64 = 0.15;
 
 /// What lies between two hosts.
 struct Way {
+    /// Cycles of the first IMP for a word of the host that sends, and of the last for one of the host that receives.
+    word_cycles: (f64, f64),
     /// Rates of the interfaces of the host that sends and of the one that receives; none takes no time.
     interfaces: [Option<f64>; 2],
     lines: Vec<Line>,
@@ -93,6 +95,14 @@ impl Line {
         let routing = PACKET_BITS / self.bit_s / ROUTING_S;
         let line = PACKET_BITS / self.bit_s + CYCLES_OUT * self.cycles_s.0;
         (line / (1.0 - routing).max(0.1)).max((CYCLES_IN + CYCLES_OUT) * self.cycles_s.0.max(self.cycles_s.1))
+    }
+}
+
+/// Further cycles of an IMP for a word that a fake host generates, and for one that it discards (2.2.1).
+const fn fake_cycles(fake: FakeHost) -> (f64, f64) {
+    match fake {
+        FakeHost::Word => (25.0, 20.0),
+        FakeHost::Packet => (1.0, 1.0),
     }
 }
 
@@ -150,7 +160,12 @@ impl Way {
             cycles_s: (cycle(pair[0].0), cycle(pair[1].0)),
         };
         let by_satellite = hops.iter().any(|(_, link)| link.delay.seconds() >= SATELLITE_S);
+        let fake = |name: &str| {
+            let fake = network.hosts.iter().find(|host| host.name == name).and_then(|host| host.fake);
+            fake.map_or((0.0, 0.0), fake_cycles)
+        };
         Some(Self {
+            word_cycles: (CYCLES_OF_HOST.1 + fake(from).0, CYCLES_TO_HOST + fake(to).1),
             interfaces: [first.1.rate.mean_bit_s(), last.1.rate.mean_bit_s()],
             lines: imps.windows(2).map(line).collect(),
             cycles_s: (cycle(first.0), imps.last().map_or(0.0, |(name, _)| cycle(name))),
@@ -175,13 +190,13 @@ impl Way {
 
     /// Seconds until the first IMP has a packet of so much data of its host.
     fn taken_s(&self, bits: f64) -> f64 {
-        let cycles = CYCLES_OF_HOST.0 + CYCLES_OF_HOST.1 * bits / WORD_BITS;
+        let cycles = CYCLES_OF_HOST.0 + self.word_cycles.0 * bits / WORD_BITS;
         self.interface_s(0, bits) + cycles * self.cycles_s.0
     }
 
     /// Seconds until a host has a message of so many bits that is whole.
     fn given_s(&self, bits: f64) -> f64 {
-        self.interface_s(1, LEADER_BITS + bits) + CYCLES_TO_HOST * self.cycles_s.1 * bits / WORD_BITS
+        self.interface_s(1, LEADER_BITS + bits) + self.word_cycles.1 * self.cycles_s.1 * bits / WORD_BITS
     }
 
     /// From one full packet to the next at the slowest part of the way: a line, or the first interface.
@@ -419,6 +434,7 @@ mod tests {
     fn way(hops: usize, bit_s: f64) -> Way {
         let line = Line { bit_s, delay_s: 0.0, cycles_s: (0.0, 0.0) };
         Way {
+            word_cycles: (CYCLES_OF_HOST.1, CYCLES_TO_HOST),
             interfaces: [None; 2],
             lines: vec![line; hops],
             cycles_s: (0.0, 0.0),

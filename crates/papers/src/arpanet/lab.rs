@@ -14,8 +14,6 @@ use stackline_spec::{Available, Context, Overrides};
 pub(super) const MAP: &str = include_str!("../../../../examples/arpanet.stackline");
 /// The rate of nearly all lines, bit/s.
 pub(super) const LINE: f64 = 50_000.0;
-/// Cycles a word that the message generator and the discard take (2.2.1).
-pub(super) const GENERATOR: (u64, u64) = (25, 20);
 
 /// The map as the language reads it.
 pub(super) fn map() -> Result<Network> {
@@ -57,7 +55,7 @@ pub(super) fn network(options: &[Options], lines: Vec<Line>) -> Plan {
 
 /// One more fake host, which generates or discards.
 pub(super) fn fake(plan: &mut Plan, imp: u16) -> Address {
-    host(plan, imp, None, HostKind { fake_cycles: GENERATOR })
+    host(plan, imp, None, HostKind::WORD_AT_A_TIME)
 }
 
 /// One more host that costs the IMP nothing but what it takes itself.

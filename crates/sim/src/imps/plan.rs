@@ -1,7 +1,7 @@
 //! A network of the language whose switches are IMPs, as a network of machines.
 
 use super::{Host, Line, Node, OVERHEAD_BITS, OVERHEAD_WITH_CHECKSUM_BITS, Plan};
-use stackline_core::network::{self, ImpMachine};
+use stackline_core::network::{self, FakeHost, ImpMachine};
 use stackline_core::time::Duration;
 use stackline_proto::imp::{Address, HostKind, Machine, Options, Rule};
 use std::collections::BTreeMap;
@@ -34,6 +34,14 @@ pub fn node(imp: &network::Imp, satellites: u32) -> Node {
         ..known
     };
     Node { options, splits: imp.splits }
+}
+
+/// What a fake host costs its IMP.
+fn kind(fake: FakeHost) -> HostKind {
+    match fake {
+        FakeHost::Word => HostKind::WORD_AT_A_TIME,
+        FakeHost::Packet => HostKind::PACKET_AT_A_TIME,
+    }
 }
 
 /// The machines of a network, and where each of its hosts is.
@@ -72,7 +80,8 @@ pub fn of(network: &network::Network) -> (Plan, BTreeMap<String, Address>) {
                 let host = count.entry(imp).or_default();
                 hosts.insert(name.clone(), Address { imp, host: *host });
                 *host += 1;
-                plan.hosts.push(Host { imp, bit_s, kind: HostKind::default() });
+                let fake = network.hosts.iter().find(|host| host.name == *name).and_then(|host| host.fake);
+                plan.hosts.push(Host { imp, bit_s, kind: fake.map_or(HostKind::default(), kind) });
             }
             [None, None] => {}
         }

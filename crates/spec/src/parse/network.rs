@@ -7,10 +7,12 @@ use crate::layout::Role;
 use crate::token::Kind;
 use crate::tree::{ClockItem, ClockKind, Item, NetworkItem, NodeItem, SwitchItem, Tree, Word};
 use alloc::vec::Vec;
+use stackline_core::network::FakeHost;
 
 const HOST: &str = "expected the name of a host";
 const STATEMENTS: &[&str] = &["host", "switch", "router", "imp", "link"];
-const HOST_STATEMENTS: &[&str] = &["buffer", "single_buffered", "busy_waiting", "copy", "cpu", "pace", "clock", "down"];
+const HOST_STATEMENTS: &[&str] =
+    &["buffer", "single_buffered", "busy_waiting", "copy", "cpu", "pace", "clock", "down", "fake"];
 const SWITCH_STATEMENTS: &[&str] = &["buffer", "cells", "early_packet_discard", "abr", "queue"];
 const CLOCK: &[&str] = &["ahead", "behind", "fast", "slow"];
 
@@ -84,8 +86,7 @@ impl Parser<'_, '_> {
     fn host_statement(&mut self, host: &mut NodeItem) -> Parsed<()> {
         let word = self.folded(0);
         if !HOST_STATEMENTS.contains(&word.as_str()) {
-            let expected =
-                "expected `buffer`, `single_buffered`, `busy_waiting`, `copy`, `cpu`, `pace`, `clock` or `down`";
+            let expected = "expected `buffer`, `single_buffered`, `busy_waiting`, `copy`, `cpu`, `pace`, `clock`, `down` or `fake`";
             return Err(self.unexpected(expected, HOST_STATEMENTS));
         }
         let at = (word.as_str(), self.take(Role::Keyword));
@@ -111,6 +112,14 @@ impl Parser<'_, '_> {
                     None
                 };
                 self.set(&mut host.down, (from, to, at.1), at, "host");
+            }
+            "fake" => {
+                let known = FakeHost::ALL.into_iter().find(|(name, _)| *name == self.folded(0));
+                let Some((_, fake)) = known else {
+                    return Err(self.unexpected("expected `word` or `packet`", &["word", "packet"]));
+                };
+                self.take(Role::Keyword);
+                self.set(&mut host.fake, (fake, at.1), at, "host");
             }
             "pace" => {
                 let rate = self.rate()?;

@@ -3,6 +3,7 @@
 use super::{At, Drawn, Value, Word};
 use crate::diagnostic::Span;
 use alloc::vec::Vec;
+use stackline_core::network::FakeHost;
 
 #[derive(Clone, Debug)]
 pub(crate) struct NetworkItem {
@@ -43,6 +44,8 @@ pub(crate) struct NodeItem {
     pub(crate) clock: Vec<ClockItem>,
     /// From when it is down, until when, and where that is said.
     pub(crate) down: Option<(Value, Option<Value>, Span)>,
+    /// How it works as a fake host, and where that is said.
+    pub(crate) fake: Option<(FakeHost, Span)>,
 }
 
 #[derive(Clone, Debug)]

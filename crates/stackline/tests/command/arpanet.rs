@@ -128,3 +128,51 @@ fn a_host_that_is_down_is_waited_for_or_given_up_and_why_is_said() {
         "network n { host a; host b { down from 1 s; } link a - b 1 Mbit/s 1 ms; } 1 from a to b rr 1*1 across n;";
     place.stackline(&["check", "-e", elsewhere]).mistakes(&["hosts go down in networks of IMPs alone"]);
 }
+
+#[test]
+fn the_control_center_shows_what_was_reported_over_time() {
+    let place = Place::new();
+    place.write("two.stackline", format!("{PAIR}1 from x to y bulk_put 1003 40 kB over ncp across pair;"));
+    place.stackline(&["run", "--trace", "two.stackline"]).succeeds();
+    let whole = place.stackline(&["ncc", "--json", "last"]).succeeds().json();
+    let each = place.stackline(&["ncc", "--each", "2s", "--json", "last"]).succeeds().json();
+    let spans = each["spans"].as_array().unwrap();
+    assert!(spans.len() > 2, "{each}");
+    let received = |reports: &Value| {
+        reports["imps"].as_array().unwrap().iter().map(|imp| imp["messages_received"].as_u64().unwrap()).sum::<u64>()
+    };
+    assert_eq!(spans.iter().map(|span| received(&span["reports"])).sum::<u64>(), received(&whole));
+    let shown = place.stackline(&["ncc", "--each", "2s", "last"]).succeeds().out.clone();
+    assert!(shown.contains("busiest processor") && shown.contains("A>B"), "{shown}");
+}
+
+#[test]
+fn a_fake_host_costs_its_imp_a_word_or_a_packet_at_a_time() {
+    let place = Place::new();
+    // At 230.4 kbit/s a 316 that handles each word is what limits (2.2.1.6).
+    let network = |fake: &str| {
+        format!(
+            "network pair {{ imp A, B 316 {{ reassembly 10; }} host x, y {{ fake {fake}; }} link x - A unlimited 0 us; \
+             link y - B unlimited 0 us; link A - B 230.4 kbit/s 0 us; }}\n"
+        )
+    };
+    let rate = |fake: &str| {
+        let text = format!("{}1 from x to y bulk_put 1003 100 kB over ncp(links = 4) across pair;", network(fake));
+        let run = place.stackline(&["run", "--json", "-e", &text]).succeeds().json();
+        8.0 * 100e3 / run["measurements"][0]["elapsed_s"]["mean"].as_f64().unwrap()
+    };
+    let (word, packet) = (rate("word"), rate("packet"));
+    // 63 words of 1.6 us times 25, and 4.6 of the interface: 3.0 ms a packet and 1.1 for the line; a packet at a time, the line.
+    assert!(packet > 1.05 * word, "{word} {packet}");
+    assert!((120e3..192e3).contains(&packet), "{packet}");
+    let refused = |text: &str, says: &str| {
+        let text = format!("{text}1 from x to y rr 1*1 over ncp across pair;");
+        place.stackline(&["check", "-e", &text]).mistakes(&[says]);
+    };
+    refused(&network("word").replace("x - A unlimited", "x - A 100 kbit/s"), "a fake host has no interface");
+    refused(&PAIR.replace("x - A 100 kbit/s", "x - A unlimited"), "has no rate that changes or is unlimited");
+    refused(&PAIR.replace("host x, y;", "host x, y { fake slow; }"), "expected `word` or `packet`");
+    let plain =
+        "network pair { host x { fake word; } host y; link x - y 1 Mbit/s 1 ms; } 1 from x to y rr 1*1 across pair;";
+    place.stackline(&["check", "-e", plain]).mistakes(&["fake hosts are programs of IMPs"]);
+}

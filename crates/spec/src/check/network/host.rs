@@ -24,6 +24,7 @@ pub(super) fn resolve(item: &NodeItem, report: &mut Report) -> Vec<Host> {
         interface: interface.clone(),
         clock: clock.clone(),
         down,
+        fake: item.fake.map(|(fake, _)| fake),
     };
     item.names.iter().map(host).collect()
 }

@@ -3,7 +3,7 @@
 
 use super::fixed;
 use crate::diagnostic::{Diagnostic, Report};
-use crate::tree::{DelayItem, ImpItem, LinkItem, NetworkItem, RateItem, SwitchItem};
+use crate::tree::{DelayItem, ImpItem, LinkItem, NetworkItem, NodeItem, RateItem, SwitchItem, Word};
 use alloc::format;
 use stackline_core::network::{Imp, ImpMachine, MOST_IMPS};
 
@@ -38,6 +38,10 @@ pub(super) fn report(item: &NetworkItem, report: &mut Report) {
                 Diagnostic::error(*span, "hosts go down in networks of IMPs alone", "an IMP would tell others");
             report.push(diagnostic.hint("cut its link: `loss schedule(0 s 0%, 5 s 100%)`"));
         }
+        for (_, span) in item.hosts.iter().filter_map(|host| host.fake) {
+            let diagnostic = Diagnostic::error(span, "fake hosts are programs of IMPs", "no IMP is in this network");
+            report.push(diagnostic.hint("leave `fake` out, or make its switch an IMP: `imp A 516;`"));
+        }
     }
     if item.broken || !item.switches.iter().any(|switch| is_imp(&switch)) {
         return;
@@ -68,14 +72,22 @@ pub(super) fn report(item: &NetworkItem, report: &mut Report) {
         }
     }
     for link in &item.links {
-        let joins_host = item.host_names().any(|host| host.text == link.ends.0.text || host.text == link.ends.1.text);
-        line(link, joins_host, report);
+        let is_end = |name: &Word| name.text == link.ends.0.text || name.text == link.ends.1.text;
+        let host = item.hosts.iter().find(|host| host.names.iter().any(is_end));
+        line(link, host, report);
     }
 }
 
-fn line(link: &LinkItem, joins_host: bool, report: &mut Report) {
+/// A line, or the interface of a host.
+fn line(link: &LinkItem, host: Option<&NodeItem>, report: &mut Report) {
     let span = link.ends.0.span.to(link.ends.1.span);
-    let name = if joins_host { "an interface of a host of IMPs" } else { "a line between IMPs" };
+    let is_fake = host.is_some_and(|host| host.fake.is_some());
+    if is_fake && !matches!(link.rate, RateItem::Unlimited) {
+        let diagnostic = Diagnostic::error(span, "a fake host has no interface that could have a rate", "this one has");
+        report
+            .push(diagnostic.hint(format!("write `link {} - {} unlimited 0 us;`", link.ends.0.text, link.ends.1.text)));
+    }
+    let name = if host.is_some() { "an interface of a host of IMPs" } else { "a line between IMPs" };
     let mut refuse = |is: bool, what: &str| {
         if is {
             let message = format!("{name} has no {what}");
@@ -83,7 +95,7 @@ fn line(link: &LinkItem, joins_host: bool, report: &mut Report) {
         }
     };
     refuse(link.one_way, "direction of its own");
-    refuse(!matches!(link.rate, RateItem::Constant(_)), "rate that changes or is unlimited");
+    refuse(!is_fake && !matches!(link.rate, RateItem::Constant(_)), "rate that changes or is unlimited");
     refuse(!matches!(link.delay, DelayItem::Constant(_)), "delay that changes");
     refuse(link.jitter.is_some(), "jitter");
     refuse(link.duplicate.is_some(), "duplicates");
