@@ -323,6 +323,8 @@ pub struct Capabilities {
     pub files: bool,
     /// Whether hosts have cores to be placed on, and processors whose time priorities share out.
     pub processors: bool,
+    /// Whether hosts can have a share of a processor.
+    pub shares: bool,
     /// Whether hosts have clocks of their own.
     pub own_clocks: bool,
     /// Whether both ends may be on one host.
@@ -344,6 +346,7 @@ impl Capabilities {
         networks: true,
         files: true,
         processors: true,
+        shares: true,
         own_clocks: true,
         same_host: true,
         ethernet: true,
@@ -375,6 +378,14 @@ impl Capabilities {
             let ((a, b), mtu, least) = (&link.ends, link.mtu(), self.least_link_mtu);
             let message = format!("the link {a} - {b} has an MTU of {mtu} bytes, IPv4 needs {least}");
             return Err(Error::input(message).hint("a larger `mtu`, or `--in simulated`"));
+        }
+        if let Some(host) = network.hosts.iter().find(|host| host.share.is_some() && !self.shares) {
+            let message = format!(
+                "host {} of network {name} has a share of a real processor, which no {world} host has",
+                host.name
+            );
+            return Err(Error::input(message)
+                .hint("write what the processor does and how fast it is: `copy 20 us per packet; cpu 0.5;`"));
         }
         let wrong = network.hosts.iter().find(|host| host.clock != Clock::default());
         if let Some(host) = wrong.filter(|_| !self.own_clocks) {

@@ -4,6 +4,7 @@
 //! computes with it. Every value here is already sensible: rates above zero, ends that exist, one connected whole.
 
 use crate::distribution::Distribution;
+use crate::plan::ProcessorShare;
 use crate::time::{Duration, Instant};
 use alloc::format;
 use alloc::string::String;
@@ -80,6 +81,9 @@ pub struct Host {
     /// When it is down, at an interface to an IMP, which then says so to who sends to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub down: Option<Outage>,
+    /// How much of a processor its programs get where it is emulated; all where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<ProcessorShare>,
     /// Whether it is a program of its IMP, and how that works.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fake: Option<FakeHost>,

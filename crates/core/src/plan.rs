@@ -54,6 +54,19 @@ pub struct HostPlan {
     pub cpu: Option<usize>,
     /// Directory its agent may touch files under.
     pub files: Option<String>,
+    /// How much of a processor it gets; all where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<ProcessorShare>,
+}
+
+/// A share of a processor in thousandths: 1500 is one and a half processors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessorShare(pub u32);
+
+impl fmt::Display for ProcessorShare {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}%", f64::from(self.0) / 10.0)
+    }
 }
 
 /// How an agent is started.

@@ -4,6 +4,7 @@ use crate::engine::{Options, Report};
 use crate::error::Error;
 use serde::{Deserialize, Serialize};
 use stackline_core::network::{Link, Network};
+use stackline_core::plan::ProcessorShare;
 use stackline_core::random::Seed;
 use stackline_core::time::Duration;
 use std::net::Ipv4Addr;
@@ -20,6 +21,9 @@ pub struct HostHandle {
     pub user: Option<PathBuf>,
     /// Its network namespace.
     pub net: PathBuf,
+    /// The share of a processor that its programs get, and the name of their control group.
+    #[serde(default)]
+    pub share: Option<(ProcessorShare, String)>,
 }
 
 /// A network and how it is emulated.

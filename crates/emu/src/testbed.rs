@@ -16,6 +16,7 @@ use crate::veth_port::{self, VethPort};
 use crate::wiring::{self, Pair};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use stackline_core::network::Network;
+use stackline_core::plan::ProcessorShare;
 use stackline_net::Node;
 use std::fs::File;
 use std::io;
@@ -45,6 +46,8 @@ pub struct Host {
     pub address: Ipv4Addr,
     /// Its network namespace.
     pub net: File,
+    /// The share of a processor that its programs get.
+    pub share: Option<ProcessorShare>,
 }
 
 /// Makes the hosts and their ports. The process must have one thread; it leaves the machine's network for good.
@@ -57,7 +60,12 @@ pub fn build(network: &Network) -> Result<(Testbed, Vec<VethPort>)> {
     let nets = hosts(&path_mtus, network.marks())?;
     let ports = (0..).zip(&path_mtus).map(|(number, mtus)| port(number, mtus)).collect::<Result<Vec<_>>>()?;
     let hosts = network.hosts.iter().zip(&ports).zip(nets);
-    let hosts = hosts.map(|((host, port), net)| Host { name: host.name.clone(), address: port.address, net });
+    let hosts = hosts.map(|((host, port), net)| Host {
+        name: host.name.clone(),
+        address: port.address,
+        net,
+        share: host.share,
+    });
     Ok((Testbed { user, hosts: hosts.collect() }, ports))
 }
 

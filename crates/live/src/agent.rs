@@ -3,15 +3,17 @@
 //! is left behind.
 
 use crate::clock;
-use crate::control::{self, FromAgent, Hello, PROTOCOL, ToAgent};
+use crate::control::{self, FromAgent, HeldShare, Hello, PROTOCOL, ToAgent};
 use crate::error::{self, Error, Result};
 use crate::files::Files;
 use crate::job::{Job, JobEvent};
 use crate::placement;
 use crate::recording::{self, Pieces, Recording};
 use crate::sys::{memory, thread as system};
+use stackline_core::plan::ProcessorShare;
 use stackline_events::clock as events;
 use stackline_monitor::environment::{self, DynamicSample, Sampler};
+use stackline_shares::Group;
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read, Write};
 use std::path::Path;
@@ -32,7 +34,32 @@ enum Event {
 ///
 /// # Errors
 /// An [`Error`] when what arrives is no message, or the pipe breaks.
-pub fn serve(input: impl Read + Send + 'static, output: impl Write, directory: Option<&Path>) -> Result<()> {
+pub fn serve(
+    input: impl Read + Send + 'static,
+    output: impl Write,
+    directory: Option<&Path>,
+    share: Option<ProcessorShare>,
+) -> Result<()> {
+    let group = share.map(|share| Group::make(&std::process::id().to_string(), share)).transpose()?;
+    group.as_ref().map_or(Ok(()), Group::enter)?;
+    let served = serve_in_group(input, output, directory, share.map(held));
+    group.iter().for_each(Group::leave);
+    served
+}
+
+/// What a share of a processor turns out to be here.
+fn held(given: ProcessorShare) -> HeldShare {
+    let measured = (given.0 < 1000).then(stackline_shares::measured).flatten();
+    let (quota, period) = stackline_shares::quota_us(given);
+    HeldShare { given, measured: measured.map(|share| (share * 1000.0) as u32), waits_us: period.saturating_sub(quota) }
+}
+
+fn serve_in_group(
+    input: impl Read + Send + 'static,
+    output: impl Write,
+    directory: Option<&Path>,
+    share: Option<HeldShare>,
+) -> Result<()> {
     shift_clock();
     system::make_interruptible().map_err(|e| Error::environment(format!("signals cannot be handled: {e}")))?;
     memory::keep_large_blocks_apart();
@@ -52,7 +79,7 @@ pub fn serve(input: impl Read + Send + 'static, output: impl Write, directory: O
         emission_ns: None,
         clock_error_ns: 0,
     };
-    agent.send(&FromAgent::Hello(hello()))?;
+    agent.send(&FromAgent::Hello(Hello { share, ..hello() }))?;
     agent.work(&mailbox)
 }
 
@@ -91,6 +118,7 @@ fn hello() -> Hello {
         clock: clock::identity(),
         network: clock::namespace("net"),
         machine,
+        share: None,
         coordinator: client.and_then(|c| c.split_ascii_whitespace().next().map(str::to_string)),
     }
 }

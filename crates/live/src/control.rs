@@ -6,7 +6,7 @@ use crate::error::{self, Error, Result};
 use crate::stacks;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use stackline_core::plan::{Access, Size, Stack};
+use stackline_core::plan::{Access, ProcessorShare, Size, Stack};
 use stackline_core::program::{Call, SizeArgument, Step};
 use stackline_core::record::WakeUp;
 use stackline_core::trace::KernelClock;
@@ -235,6 +235,17 @@ pub enum FromAgent {
     },
 }
 
+/// An agent's share of a processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldShare {
+    /// What its control group's quota gives it.
+    pub given: ProcessorShare,
+    /// What a loop had of a processor there, thousandths; of one processor and more a loop cannot tell.
+    pub measured: Option<u32>,
+    /// For how long it stands still at most, until the next period begins, us.
+    pub waits_us: u64,
+}
+
 /// Who an agent is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
@@ -252,6 +263,9 @@ pub struct Hello {
     pub clock: Option<String>,
     /// Names its network: the machine since its boot, and the network namespace.
     pub network: Option<String>,
+    /// Its share of a processor, where it has one.
+    #[serde(default)]
+    pub share: Option<HeldShare>,
 }
 
 /// What an agent recorded in a run.

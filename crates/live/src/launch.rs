@@ -47,6 +47,9 @@ impl Launcher {
                 if let Some(directory) = host.files.as_ref().map(PathBuf::from).or_else(|| self.files.clone()) {
                     command.arg("--files").arg(directory);
                 }
+                host.share.iter().for_each(|share| {
+                    command.arg("--share").arg(share.to_string());
+                });
                 if let Some((user, net)) = self.within.get(name) {
                     command.arg("--net-namespace").arg(net);
                     user.iter().for_each(|user| {
@@ -63,6 +66,9 @@ impl Launcher {
                 if let Some(directory) = &host.files {
                     command.arg("--files").arg(quoted(directory));
                 }
+                host.share.iter().for_each(|share| {
+                    command.arg("--share").arg(share.to_string());
+                });
                 command
             }
         }

@@ -3,7 +3,17 @@
 use crate::parse::cgroup::{self, Throttling};
 use crate::parse::mounts::{self, Mount};
 use crate::root::Root;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+
+/// The control groups with CPU time of this process: their version, and their directories from its own to the topmost visible one.
+///
+/// # Errors
+/// Why there are none.
+pub fn processor_groups() -> Result<(u8, Vec<PathBuf>), String> {
+    let groups = Groups::find(&Root::system())?;
+    Ok((groups.version, groups.directories.iter().map(|directory| Path::new("/").join(directory)).collect()))
+}
 
 /// The reason where groups exist and none has the counters.
 const UNCOUNTED: &str = "no control group above this process counts throttling";

@@ -45,5 +45,6 @@ pub mod tcp_info;
 mod watch;
 
 pub use config::{Config, Connections, EVERY, INTERVALS, Observed, Ports};
+pub use control_groups::processor_groups;
 pub use host_usage::HostSample;
 pub use watch::Watch;

@@ -138,6 +138,7 @@ pub(crate) fn a_plan() -> Plan {
                 address: Some("10.0.0.5".into()),
                 cpu: Some(2),
                 files: None,
+                share: None,
             },
         ),
         ("udjat", HostPlan::default()),

@@ -40,6 +40,10 @@ pub(crate) trait Backend {
     }
     /// What is known of it for `environment.json`: once before the first run, once after the last.
     fn environment(&mut self, done: bool) -> Value;
+    /// What is to be known beside its results, for people.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
     /// What waking a core costs there.
     fn wake_up(&self) -> Option<WakeUp> {
         None

@@ -15,6 +15,8 @@ pub struct Outcome {
     pub wake_up: Option<WakeUp>,
     /// What tracing cost, for people.
     pub tracing_cost: Option<String>,
+    /// What is to be known of the worlds, for people.
+    pub notes: Vec<String>,
     /// How many simulated runs there were, and the digest of all their events.
     pub digest: Option<(u64, u64)>,
 }
@@ -34,5 +36,6 @@ pub fn make_runs(context: &RunContext<'_>, writer: &mut RunWriter<'_>) -> Outcom
     if failed.as_ref().is_none_or(|fault| fault.blame != Blame::Interrupted) {
         writer.environment(worlds.environment(true));
     }
-    Outcome { failed, wake_up: worlds.wake_up(), tracing_cost, digest: worlds.digest() }
+    let notes = worlds.notes();
+    Outcome { failed, wake_up: worlds.wake_up(), tracing_cost, notes, digest: worlds.digest() }
 }

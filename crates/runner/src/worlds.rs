@@ -98,6 +98,12 @@ impl<'p> Worlds<'p> {
         self.simulated.as_ref().map(Simulated::digest)
     }
 
+    /// What is to be known of the worlds beside results.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let live = self.live.iter().flat_map(Backend::notes);
+        live.chain(self.emulated.iter().flat_map(Backend::notes)).collect()
+    }
+
     /// What waking a core costs where programs really run.
     pub(crate) fn wake_up(&self) -> Option<WakeUp> {
         let live = self.live.as_ref().and_then(Backend::wake_up);

@@ -62,6 +62,7 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     world: World::Simulated,
     files: false,
     processors: false,
+    shares: false,
     same_host: false,
     ethernet: false,
     imps: true,

@@ -50,6 +50,8 @@ pub(crate) struct HostItem {
     pub(crate) at: Option<Word>,
     pub(crate) cpu: Option<Value>,
     pub(crate) files: Option<Word>,
+    /// Per cent of a processor.
+    pub(crate) share: Option<Value>,
 }
 
 #[derive(Debug)]

@@ -299,7 +299,7 @@ fn hosts_and_overrides() {
     assert_eq!(plan.seed, 9);
     assert_eq!(
         plan.hosts["a"],
-        HostPlan { via: Via::Local, address: None, cpu: Some(3), files: Some("/tmp/x".into()) }
+        HostPlan { via: Via::Local, address: None, cpu: Some(3), files: Some("/tmp/x".into()), share: None }
     );
     assert_eq!(plan.hosts["b"].via, Via::Ssh("you@there".into()));
     let texts: Vec<&str> = plan.measurements.iter().map(|m| m.text.as_str()).collect();

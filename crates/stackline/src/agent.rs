@@ -14,6 +14,6 @@ pub(crate) fn agent(flags: &flags::Agent) -> Result {
         // While this process has one thread.
         stackline_emu::enter::network(flags.user_namespace.as_deref(), net)?;
     }
-    stackline_live::agent::serve(stdin(), stdout().lock(), flags.files.as_deref())?;
+    stackline_live::agent::serve(stdin(), stdout().lock(), flags.files.as_deref(), flags.share)?;
     Ok(Exit::Done)
 }

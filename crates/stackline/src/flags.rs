@@ -13,6 +13,7 @@ mod trace;
 
 use crate::exit::Result;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use stackline_core::plan::ProcessorShare;
 use stackline_core::units;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -708,11 +709,19 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero()).ok_or_else(|| form.into())
 }
 
+fn processor_share(text: &str) -> Result<ProcessorShare, String> {
+    let percent = text.strip_suffix('%').unwrap_or(text).parse::<f64>().ok().filter(|it| (1.0..=6400.0).contains(it));
+    percent.map(|percent| ProcessorShare((percent * 10.0) as u32)).ok_or_else(|| "from 1% to 6400%, as in 50%".into())
+}
+
 #[derive(Args, Debug)]
 pub(crate) struct Agent {
     /// The one directory it may touch files under
     #[arg(long, value_name = "DIR")]
     pub(crate) files: Option<PathBuf>,
+    /// The share of a processor that it gets, by a control group of its own: 50%
+    #[arg(long, value_name = "PERCENT", value_parser = processor_share)]
+    pub(crate) share: Option<ProcessorShare>,
     /// The network namespace it enters first
     #[arg(long, value_name = "PATH", hide = true)]
     pub(crate) net_namespace: Option<PathBuf>,

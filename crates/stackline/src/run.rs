@@ -205,6 +205,7 @@ fn carry_out(
         Err(fault) => return (Some(fault), Known::default()),
     };
     let mut notes: Vec<Note> = outcome.tracing_cost.map(|text| Note::new(Weight::Detail, text)).into_iter().collect();
+    notes.extend(outcome.notes.into_iter().map(|text| Note::new(Weight::Always, text)));
     if let Some((runs, digest)) = outcome.digest.filter(|_| flags.check_determinism && outcome.failed.is_none()) {
         let which = if runs == 1 { "1 run was".to_owned() } else { format!("{runs} runs were") };
         let text = format!("{which} made twice with equal results: digest {digest:016x}");

@@ -21,6 +21,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, pipe2, sethostname};
 use rustix::thread::{CapabilitySet, capabilities, configure_capability_in_ambient_set, set_capabilities};
+use stackline_shares::Group;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -47,6 +48,8 @@ pub struct HostProgram<'a> {
 /// there is no such program, 126 when it cannot be started. This process has one thread and leaves its network for
 /// good.
 pub fn exec(program: &HostProgram<'_>) -> Result<i32> {
+    let group = program.host.share.as_ref().map(|(share, name)| Group::make(name, *share)).transpose();
+    let group = group.map_err(Error::from)?;
     network(program.host.user.as_deref(), &program.host.net)?;
     let flags =
         CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWUTS | CloneFlags::CLONE_NEWIPC;
@@ -60,7 +63,10 @@ pub fn exec(program: &HostProgram<'_>) -> Result<i32> {
     };
     if let Some(init) = child {
         drop(parent.0);
-        return watch(init, &signals, program.lease);
+        let ended = watch(init, &signals, program.lease);
+        // The last program of the host takes the group with it.
+        group.iter().for_each(Group::remove);
+        return ended;
     }
     drop(parent.1);
     let code = prepare_environment(program).map_or_else(
@@ -68,9 +74,31 @@ pub fn exec(program: &HostProgram<'_>) -> Result<i32> {
             eprintln!("error: {}", error::call(&lost("files and rights"), error).message);
             3
         },
-        |()| init::run(program.command, &signals, parent.0.as_fd()),
+        |()| {
+            group.iter().for_each(|group| enter(group, program.host));
+            init::run(program.command, &signals, parent.0.as_fd())
+        },
     );
     std::process::exit(code)
+}
+
+/// Joins the host's control group. The first of its programs says where a loop does not get what the host was given.
+fn enter(group: &Group, host: &HostHandle) {
+    if let Err(error) = group.enter() {
+        eprintln!("note: {}", error.message);
+        return;
+    }
+    let given = host.share.as_ref().map_or(1.0, |(share, _)| f64::from(share.0) / 1000.0);
+    if let Some(got) = (group.is_new() && given < 1.0).then(stackline_shares::measured).flatten() {
+        if (got / given - 1.0).abs() > 0.1 {
+            eprintln!(
+                "note: {} was given {:.1} % of a processor, a loop had {:.1} %",
+                host.name,
+                100.0 * given,
+                100.0 * got
+            );
+        }
+    }
 }
 
 fn prepare_environment(program: &HostProgram<'_>) -> io::Result<()> {

@@ -102,6 +102,7 @@ fn host_handles(testbed: &Testbed) -> Vec<HostHandle> {
         address: host.address,
         user: user.clone(),
         net: path(&host.net),
+        share: host.share.map(|share| (share, format!("{}-{}", std::process::id(), host.name))),
     };
     testbed.hosts.iter().map(host_handle).collect()
 }

@@ -1,7 +1,7 @@
 //! The emulated world: real stacks of real processes, each host in a network of its own, the network between them in
 //! real time.
 
-use super::live::{machines, run, run_traced};
+use super::live::{machines, run, run_traced, shares};
 use super::simulated::{BUSIEST, network_of};
 use crate::backend::{Backend, RunContext, RunOutput};
 use crate::recording::{Recording, Traces};
@@ -72,7 +72,8 @@ impl<'p> Scene<'p> {
             let seat = emulation
                 .host(name)
                 .ok_or_else(|| Error::input(format!("network {} has no host {name}", network.name)))?;
-            *host = HostPlan { via: Via::Local, address: Some(seat.address.to_string()), ..host.clone() };
+            let share = seat.share.as_ref().map(|(share, _)| *share).or(host.share);
+            *host = HostPlan { via: Via::Local, address: Some(seat.address.to_string()), share, ..host.clone() };
             launcher.within.insert(name.clone(), (seat.user.clone(), seat.net.clone()));
         }
         let (coordinator, agents) = Coordinator::start(hosts, &launcher, context.interrupted)?;
@@ -202,6 +203,10 @@ impl Backend for Emulated<'_> {
 
     fn reference(&self) -> Option<String> {
         self.networks.values().find_map(|scene| scene.coordinator.same_clock()).map(str::to_owned)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.networks.values().flat_map(|scene| shares(&scene.agents)).collect()
     }
 
     fn wake_up(&self) -> Option<WakeUp> {

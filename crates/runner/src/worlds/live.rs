@@ -9,6 +9,8 @@ use stackline_core::plan::World;
 use stackline_core::record::WakeUp;
 use stackline_core::schedule::ScheduledRun;
 use stackline_core::time::Duration;
+use stackline_core::units;
+use stackline_live::control::Hello;
 use stackline_live::coordinator::{AgentsReport, Coordinator, hosts};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -46,6 +48,10 @@ impl Backend for Live<'_> {
         json!({ "hosts": machines(&mut self.coordinator, &self.agents, done) })
     }
 
+    fn notes(&self) -> Vec<String> {
+        shares(&self.agents)
+    }
+
     fn wake_up(&self) -> Option<WakeUp> {
         self.agents.wake_up.values().next().copied()
     }
@@ -74,6 +80,22 @@ pub(super) fn run_traced(
     traced.unkept.map_or(Ok(RunOutput { records, took }), |cause| Err(unkept(cause)))
 }
 
+/// What is to be known of shares of processors.
+pub(super) fn shares(agents: &AgentsReport) -> Vec<String> {
+    let note = |(name, (hello, _)): (&String, &(Hello, Value))| {
+        let held = hello.share?;
+        let got = held.measured.map_or(String::new(), |got| format!(" (a loop had {:.1}%)", f64::from(got) / 10.0));
+        let waits = units::time(held.waits_us as f64 / 1e6);
+        let still = if held.waits_us > 0 {
+            format!(", and stands still for up to {waits} at a time, which a slow one does not")
+        } else {
+            String::new()
+        };
+        Some(format!("{name} has {} of a processor by a quota{got}: on average as a slower one{still}", held.given))
+    };
+    agents.hosts.iter().filter_map(note).collect()
+}
+
 /// What the agents' machines are, what they did before and, once all is done, after.
 pub(super) fn machines(coordinator: &mut Coordinator<'_>, agents: &AgentsReport, done: bool) -> Map<String, Value> {
     // After a failure an agent may be gone; the environment then lacks its end and says so by null.
@@ -88,6 +110,7 @@ pub(super) fn machines(coordinator: &mut Coordinator<'_>, agents: &AgentsReport,
             "static": fixed,
             "dynamic": {"before": before, "after": later, "during": change},
             "wake_up": agents.wake_up.get(name),
+            "share": hello.share,
         }))
     };
     agents.hosts.keys().filter_map(|name| Some((name.clone(), machine(name)?))).collect()

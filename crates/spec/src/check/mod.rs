@@ -190,7 +190,12 @@ impl Checker<'_> {
         for (name, host) in &self.overrides.hosts {
             let entry = self.hosts.entry(name.clone()).or_default();
             let kept = core::mem::take(entry);
-            *entry = HostPlan { cpu: host.cpu.or(kept.cpu), files: host.files.clone().or(kept.files), ..host.clone() };
+            *entry = HostPlan {
+                cpu: host.cpu.or(kept.cpu),
+                files: host.files.clone().or(kept.files),
+                share: host.share.or(kept.share),
+                ..host.clone()
+            };
         }
     }
 
@@ -221,6 +226,7 @@ impl Checker<'_> {
             address: item.at.as_ref().map(|word| word.text.clone()),
             cpu: cpu.and_then(|cpu| usize::try_from(cpu).ok()),
             files: item.files.as_ref().map(|word| word.text.clone()),
+            share: item.share.as_ref().and_then(|value| self.report.keep(network::processor_share(value))),
         };
         for name in &item.names {
             if self.hosts.insert(name.text.clone(), host.clone()).is_some() {

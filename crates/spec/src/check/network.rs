@@ -3,6 +3,7 @@
 mod cells;
 mod doubts;
 mod host;
+pub(super) use host::processor_share;
 mod imp;
 mod link;
 mod queue;

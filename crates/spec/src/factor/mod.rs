@@ -152,6 +152,8 @@ fn named(what: &Varied) -> String {
         Varied::Link(property, None) => property.word().to_string(),
         Varied::Cpu(Some(node)) => format!("cpu of {node}"),
         Varied::Cpu(None) => "cpu".to_string(),
+        Varied::Share(Some(node)) => format!("share of {node}"),
+        Varied::Share(None) => "share".to_string(),
         Varied::Buffer(Some(node)) => format!("buffer of {node}"),
         Varied::Buffer(None) => "buffer".to_string(),
         Varied::Stack => "stack".to_string(),
@@ -191,6 +193,7 @@ fn with(text: &str, factor: &Factor, level: &Level) -> Result<String> {
     let edits = parsed(text, |written: Written<'_>| match &factor.what {
         Varied::Link(property, ends) => link::edits(&written, *property, ends.as_ref(), level),
         Varied::Cpu(host) => node::cpu(&written, host.as_deref(), level),
+        Varied::Share(host) => node::share(&written, host.as_deref(), level),
         Varied::Buffer(switch) => node::buffer(&written, switch.as_deref(), level),
         Varied::Stack => part::stack(&written, level),
         Varied::Size => part::size(&written, level),

@@ -34,12 +34,14 @@ pub(super) fn cpu(written: &Written<'_>, host: Option<&str>, level: &Level) -> R
             None => "the processors of the network take no time: no cost is written of them".into(),
         };
         return Err(Error::input(message)
-            .hint("say what a packet costs, as in `host a { copy 20 us per packet, 1 ns per byte; }`"));
+            .hint(
+                "say what a packet costs, as in `host a { copy 20 us per packet, 1 ns per byte; }`; real processors have `share of a = 50%, 100%`",
+            ));
     }
     let mut edits = Vec::new();
     for item in with_costs {
         let only = item.names.iter().find(|word| host.is_some_and(|host| word.text == host));
-        edits.extend(property(written, &item.names, only, ("cpu", item.cpu.as_ref(), 1.0), level)?);
+        edits.extend(property(written, &item.names, only, ("cpu", item.cpu.as_ref(), "1"), level)?);
     }
     Ok(edits)
 }
@@ -82,24 +84,63 @@ pub(super) fn buffer(written: &Written<'_>, switch: Option<&str>, level: &Level)
     Ok(edits)
 }
 
+/// The share of a processor of a host, or of all: in networks, and of hosts that are declared by themselves.
+pub(super) fn share(written: &Written<'_>, host: Option<&str>, level: &Level) -> Result<Vec<Edit>> {
+    const ALL: &str = "100%";
+    let is_meant = |names: &[Word]| names.iter().any(|word| host.is_none_or(|host| word.text == host));
+    let mut edits = Vec::new();
+    for item in networks(written).flat_map(|network| &network.hosts).filter(|item| is_meant(&item.names)) {
+        let only = item.names.iter().find(|word| host.is_some_and(|host| word.text == host));
+        edits.extend(property(written, &item.names, only, ("share", item.share.as_ref(), ALL), level)?);
+    }
+    let machines =
+        written.tree.items.iter().filter_map(|item| if let Item::Host(host) = item { Some(host) } else { None });
+    for item in machines.filter(|item| is_meant(&item.names)) {
+        if host.is_some() && item.names.len() > 1 {
+            let message = "its declaration is of several hosts at once";
+            return Err(Error::input(message).hint("declare the one whose share is varied by itself"));
+        }
+        let text = at_level(written, item.share.as_ref(), ALL, level)?;
+        edits.extend(match (&item.share, item.names.last()) {
+            (Some(value), _) => Some(Edit::replace(value.span, text)),
+            (None, last) => last.map(|last| Edit::behind(last.span, format!(" share {text}"))),
+        });
+    }
+    if edits.is_empty() {
+        let error = no_host(written, host);
+        return Err(error.hint("declare it: `host b;`, or a network with it"));
+    }
+    Ok(edits)
+}
+
+/// What is written at a level in the place of a value, or of what holds where there is none.
+fn at_level(written: &Written<'_>, value: Option<&Value>, default: &str, level: &Level) -> Result<String> {
+    Ok(match (value, level) {
+        (Some(value), _) => written.value(value, level)?,
+        (None, Level::Times(times)) => {
+            let digits = default.trim_end_matches('%');
+            format!("{}{}", digits.parse().unwrap_or(1.0) * times, default.get(digits.len()..).unwrap_or(""))
+        }
+        (None, _) => format!("{level}"),
+    })
+}
+
 /// A property in the braces behind names, for all of them or for one, which then gets braces of its own.
 fn property(
     written: &Written<'_>,
     names: &[Word],
     only: Option<&Word>,
-    (word, value, default): (&str, Option<&Value>, f64),
+    (word, value, default): (&str, Option<&Value>, &str),
     level: &Level,
 ) -> Result<Vec<Edit>> {
-    let text = match (value, level) {
-        (Some(value), _) => written.value(value, level)?,
-        (None, Level::Times(times)) => format!("{}", default * times),
-        (None, _) => format!("{level}"),
-    };
+    let text = at_level(written, value, default, level)?;
     let Some(last) = names.last() else { return Ok(Vec::new()) };
     let open = written.token_from(last.span.end);
+    let is_bare = written.kind(open) == Kind::Semicolon;
     let Some(only) = only.filter(|_| names.len() > 1) else {
         return Ok(vec![match value {
             Some(value) => Edit::replace(value.span, text),
+            None if is_bare => Edit::replace(written.span(open), format!(" {{ {word} {text}; }}")),
             None => Edit::behind(written.span(open), format!(" {word} {text};")),
         }]);
     };
@@ -112,6 +153,7 @@ fn property(
             let (from, to) = (value.span.start - start, value.span.end - start);
             format!("{}{text}{}", body.get(..from).unwrap_or(""), body.get(to..).unwrap_or(""))
         }
+        None if is_bare => format!("{{ {word} {text}; }}"),
         None => format!("{{ {word} {text};{}", body.get(1..).unwrap_or("")),
     };
     let first = written.token_from(names[0].span.start);

@@ -41,6 +41,7 @@ impl Parser<'_, '_> {
         }
         Ok(match word.as_str() {
             "cpu" => Varied::Cpu(self.varied_node("expected the name of a host")?),
+            "share" => Varied::Share(self.varied_node("expected the name of a host")?),
             "buffer" => Varied::Buffer(self.varied_node("expected the name of a switch")?),
             "stack" | "size" | "clients" | "from" | "to" => {
                 self.take(Role::Keyword);

@@ -1,5 +1,6 @@
 //! Items: hosts, the seed, and which item stands here.
 
+use super::network::SHARE;
 use super::value::Expect;
 use super::{Parsed, Parser};
 use crate::diagnostic::{Diagnostic, Span};
@@ -12,7 +13,7 @@ use alloc::format;
 
 const ITEM: &str = "expected a specification, `factor`, `host`, `network`, `procedure` or `seed`";
 const HOST: &str = "expected the name of a host";
-const HOST_CLAUSES: &[&str] = &["via", "at", "on", "files"];
+const HOST_CLAUSES: &[&str] = &["via", "at", "on", "files", "share"];
 
 impl Parser<'_, '_> {
     pub(crate) fn item(&mut self, tree: &mut Tree) -> Parsed<()> {
@@ -146,6 +147,7 @@ impl Parser<'_, '_> {
                 "via" => host.via.replace(self.via()?).is_some(),
                 "at" => host.at.replace(self.quoted("expected a quoted address")?).is_some(),
                 "files" => host.files.replace(self.quoted("expected a quoted directory")?).is_some(),
+                "share" => host.share.replace(self.percentage(SHARE)?).is_some(),
                 _ => {
                     self.expect_word("cpu", "expected `cpu` and a number")?;
                     host.cpu.replace(self.number(Expect::Plain, "expected the number of a core")?).is_some()

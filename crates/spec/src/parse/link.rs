@@ -144,7 +144,7 @@ impl Parser<'_, '_> {
     }
 
     /// A number with `%` behind it, or a variable.
-    fn percentage(&mut self, expected: &str) -> Parsed<Value> {
+    pub(super) fn percentage(&mut self, expected: &str) -> Parsed<Value> {
         let mut value = self.figure(Expect::Plain, expected)?;
         if matches!(value.base, Base::Variable(_)) && self.kind() != Kind::Percent {
             return Ok(value);

@@ -10,9 +10,10 @@ use alloc::vec::Vec;
 use stackline_core::network::FakeHost;
 
 const HOST: &str = "expected the name of a host";
+pub(super) const SHARE: &str = "expected a share of a processor, such as `50%`";
 const STATEMENTS: &[&str] = &["host", "switch", "router", "imp", "link"];
 const HOST_STATEMENTS: &[&str] =
-    &["buffer", "single_buffered", "busy_waiting", "copy", "cpu", "pace", "clock", "down", "fake"];
+    &["buffer", "single_buffered", "busy_waiting", "copy", "cpu", "pace", "clock", "down", "fake", "share"];
 const SWITCH_STATEMENTS: &[&str] = &["buffer", "cells", "early_packet_discard", "abr", "queue"];
 const CLOCK: &[&str] = &["ahead", "behind", "fast", "slow"];
 
@@ -86,7 +87,7 @@ impl Parser<'_, '_> {
     fn host_statement(&mut self, host: &mut NodeItem) -> Parsed<()> {
         let word = self.folded(0);
         if !HOST_STATEMENTS.contains(&word.as_str()) {
-            let expected = "expected `buffer`, `single_buffered`, `busy_waiting`, `copy`, `cpu`, `pace`, `clock`, `down` or `fake`";
+            let expected = "expected `buffer`, `single_buffered`, `busy_waiting`, `copy`, `cpu`, `pace`, `clock`, `down`, `fake` or `share`";
             return Err(self.unexpected(expected, HOST_STATEMENTS));
         }
         let at = (word.as_str(), self.take(Role::Keyword));
@@ -120,6 +121,10 @@ impl Parser<'_, '_> {
                 };
                 self.take(Role::Keyword);
                 self.set(&mut host.fake, (fake, at.1), at, "host");
+            }
+            "share" => {
+                let share = self.percentage(SHARE)?;
+                self.set(&mut host.share, share, at, "host");
             }
             "pace" => {
                 let rate = self.rate()?;

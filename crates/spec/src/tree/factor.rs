@@ -18,6 +18,8 @@ pub(crate) enum Varied {
     Link(LinkProperty, Option<(Text, Text)>),
     /// The processor of one host, or of all.
     Cpu(Option<Text>),
+    /// The share of a processor of one host, or of all.
+    Share(Option<Text>),
     /// The buffer of one switch, or of all.
     Buffer(Option<Text>),
     /// The stack.

@@ -37,6 +37,7 @@ fn node(host: &mut NodeItem, visit: &mut Visit<'_>) {
     all(host.buffer_frames.iter_mut().chain(&mut host.cpu), Figure::Plain, visit);
     all(host.copy_per_packet.iter_mut().chain(&mut host.copy_per_byte), Figure::Time, visit);
     all(&mut host.pace, Figure::Rate, visit);
+    all(&mut host.share, Figure::Percent, visit);
     if let Some((from, to, _)) = &mut host.down {
         all(core::iter::once(from).chain(to), Figure::Time, visit);
     }

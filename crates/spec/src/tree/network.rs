@@ -44,6 +44,8 @@ pub(crate) struct NodeItem {
     pub(crate) clock: Vec<ClockItem>,
     /// From when it is down, until when, and where that is said.
     pub(crate) down: Option<(Value, Option<Value>, Span)>,
+    /// Per cent of a processor.
+    pub(crate) share: Option<Value>,
     /// How it works as a fake host, and where that is said.
     pub(crate) fake: Option<(FakeHost, Span)>,
 }

@@ -159,7 +159,8 @@ impl<'f> Experiment<'f> {
         };
         let varied = self.varied(changes)?;
         if !self.programs.is_empty() {
-            let declared = varied.declared();
+            // What else the text measures is none of the programs' business.
+            let declared = varied.declared().map(|plan| Plan { measurements: Vec::new(), ..plan });
             return declared.map_err(|error| Error { message: format!("{}{}", named(), error.message), ..error });
         }
         let plan = varied

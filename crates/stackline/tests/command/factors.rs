@@ -1,6 +1,6 @@
 //! `stackline factors`: which factor matters, by how much, what limits then; what is refused; experiments that go on.
 
-use crate::support::Place;
+use crate::support::{Place, skip};
 use serde_json::Value;
 
 /// A window of 64 KiB over 10 ms each way: some 30 Mbit/s of the link's 200.
@@ -196,4 +196,32 @@ fn the_account_of_one_run_tells_the_limit_of_calls() {
             assert!((gain / expected - 1.0).abs() < 0.02, "{told} {gain} instead of {expected}: {limit}");
         }
     }
+}
+
+/// The processor of a host counts where programs are real: with a twentieth of it, a call that burns CPU waits.
+#[test]
+fn a_share_of_a_processor_is_a_factor_where_it_can_be_given() {
+    let place = Place::new();
+    let text = "host a; host b; 3 from a to b bulk_put 64 KiB 20 MB over tcp;";
+    let words = ["factors", "--json", "-e", text, "-f", "share of b = 2%, 100%"];
+    let ran = place.stackline(&words);
+    if ran.status.code() == Some(3) {
+        ran.hints("run as root");
+        return skip("control groups cannot be written here");
+    }
+    let answer = ran.succeeds().json();
+    let share = effect(&answer, "share of b");
+    let elapsed = number(&share["alone"]);
+    assert!(elapsed > 1.5, "{share}");
+    assert!(answer["notes"].to_string().contains("throttled"), "{}", answer["notes"]);
+    // What no world has is refused, with what there is.
+    let network = "network n { host a, b; link a - b 1 Mbit/s 1 ms; } 2 from a to b rr 10*10 across n;";
+    let refused = place.stackline(&["factors", "-e", network, "-f", "share of b = 50%"]);
+    refused.fails(2, &["`share of b` at 50%", "no simulated host has"]).hints("cpu 0.5");
+    place
+        .stackline(&["factors", "-e", network, "-f", "cpu of b x 2"])
+        .fails(2, &["cpu of b"])
+        .hints("share of a = 50%");
+    place.stackline(&["factors", "-e", network, "-f", "share of c = 50%"]).fails(2, &["no network has a host `c`"]);
+    place.stackline(&["check", "-e", "host a share 0.5%; 1 rr 1*1;"]).mistakes(&["from 1% to 6400%"]);
 }

@@ -7,8 +7,11 @@ use crate::tree::{ClockItem, ClockKind, NodeItem, Value};
 use alloc::format;
 use alloc::vec::Vec;
 use stackline_core::network::{Clock, Host, Interface, Outage};
+use stackline_core::plan::ProcessorShare;
 use stackline_core::time::Duration;
 
+/// 64 processors.
+const MOST_SHARE: f64 = 6400.0;
 const MOST_FRAMES: u64 = 1 << 24;
 /// Between the fastest processor and the slowest.
 const CPU_RANGE: f64 = 1e6;
@@ -18,15 +21,28 @@ const MOST_PPM: f64 = 100_000.0;
 /// All the hosts of a statement.
 pub(super) fn resolve(item: &NodeItem, report: &mut Report) -> Vec<Host> {
     let (interface, clock) = (interface(item, report), clock(&item.clock, report));
+    let share = item.share.as_ref().and_then(|value| report.keep(processor_share(value)));
     let down = item.down.as_ref().and_then(|(from, to, _)| report.keep(outage(from, to.as_ref())));
     let host = |name: &crate::tree::Word| Host {
         name: name.text.clone(),
         interface: interface.clone(),
         clock: clock.clone(),
         down,
+        share,
         fake: item.fake.map(|(fake, _)| fake),
     };
     item.names.iter().map(host).collect()
+}
+
+/// A share of a processor in per cent, from 1 to 64 processors.
+pub(in crate::check) fn processor_share(value: &Value) -> Result<ProcessorShare, Diagnostic> {
+    let percent = number(value);
+    if (1.0..=MOST_SHARE).contains(&percent) {
+        return Ok(ProcessorShare((percent * 10.0) as u32));
+    }
+    let message = format!("a share of a processor is from 1% to {MOST_SHARE}%");
+    Err(Diagnostic::error(value.span, message, format!("this is {percent}%"))
+        .hint("`share 50%` is half of one, `share 200%` two"))
 }
 
 fn outage(from: &Value, to: Option<&Value>) -> Result<Outage, Diagnostic> {
