@@ -42,6 +42,7 @@ mod cpu_limit;
 mod endpoints;
 mod finding;
 mod healthy;
+mod imps;
 mod input;
 mod kind;
 mod link_loss;

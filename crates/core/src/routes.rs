@@ -38,7 +38,8 @@ pub fn shortest<'n>(network: &'n Network, from: &str, to: &str) -> Option<Vec<St
 
 /// For each node, where its links lead to, in the order of the text.
 fn leaving<'n>(network: &'n Network, nodes: &BTreeMap<&str, usize>) -> Vec<Vec<(usize, Step<'n>)>> {
-    let mut leaving = vec![Vec::new(); nodes.len()];
+    // Of two nodes of one name, a mistake that is told elsewhere, the first has a number and is not found.
+    let mut leaving = vec![Vec::new(); nodes.values().max().map_or(0, |last| last + 1)];
     for link in &network.links {
         let (Some(first), Some(second)) = (nodes.get(link.ends.0.as_str()), nodes.get(link.ends.1.as_str())) else {
             continue;

@@ -15,7 +15,7 @@ use stackline_proto::imp::line::{Line, LineCounts};
 use stackline_proto::imp::machine::Counts;
 use stackline_proto::imp::{Address, Imp, Message};
 use stackline_proto::ncp::{HEADER_BITS, MESSAGE_BYTES};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 /// The IMPs were up for so long.
 const BEFORE: Duration = Duration(60_000_000_000);
@@ -29,8 +29,11 @@ pub(crate) struct HostMessages<T> {
     /// Messages that wait for each host's interface, and whether one is being read.
     waiting: Vec<VecDeque<u64>>,
     is_reading: Vec<bool>,
-    /// What is under way.
+    /// What is under way: not delivered, or not answered.
     packets: HashMap<u64, Packet<Datagram>>,
+    /// Those of them that were answered before their host had all of them (`Options::answers_first`), and those that were delivered.
+    answered: HashSet<u64>,
+    delivered: HashSet<u64>,
     numbered: u64,
     tap: Digest<T>,
     /// The port of each direction of the IMPs' lines, and of each host's interface.
@@ -118,6 +121,8 @@ impl<T: Tap<Datagram>> HostMessages<T> {
             is_reading: vec![false; addresses.len()],
             addresses,
             packets: HashMap::new(),
+            answered: HashSet::new(),
+            delivered: HashSet::new(),
             numbered: 0,
             tap,
             counters: vec![Counters::default(); 2 * network.links.len()],
@@ -173,6 +178,9 @@ impl<T: Tap<Datagram>> HostMessages<T> {
             }
             if let Some((at, address, is_up)) = outage.and_then(|_| self.outages.pop()) {
                 self.imps.host_up(at + BEFORE, address, is_up);
+                if !is_up {
+                    self.host_down(address);
+                }
                 continue;
             }
             let at = report?;
@@ -248,6 +256,10 @@ impl<T: Tap<Datagram>> HostMessages<T> {
                 let Some(packet) = self.packets.get(&message.id).cloned() else { return };
                 self.tap.record(due, Place::Host(packet.to), NetworkEvent::Deliver, &packet);
                 self.out.push_back(Delivery { due, packet });
+                self.delivered.insert(message.id);
+                if self.answered.remove(&message.id) {
+                    self.forget(message.id);
+                }
             }
             News::Answered(message) => self.ends(due, message.id, Verdict::Delivered),
             News::Failed(message, why) => self.ends(due, message.id, Verdict::Failed(why)),
@@ -257,9 +269,28 @@ impl<T: Tap<Datagram>> HostMessages<T> {
 
     /// A message is over: its sender learns how.
     fn ends(&mut self, due: Instant, id: u64, verdict: Verdict) {
-        let Some(packet) = self.packets.remove(&id) else { return };
+        let Some(packet) = self.packets.get(&id).cloned() else { return };
+        if verdict == Verdict::Delivered && !self.delivered.contains(&id) {
+            self.answered.insert(id);
+        } else {
+            self.forget(id);
+        }
         let payload = packet.payload.verdict(verdict);
         self.out.push_back(Delivery { due, packet: Packet { from: packet.to, to: packet.from, payload, ..packet } });
+    }
+
+    fn forget(&mut self, id: u64) {
+        self.packets.remove(&id);
+        self.answered.remove(&id);
+        self.delivered.remove(&id);
+    }
+
+    /// A host goes down: what was answered and is not delivered never will be, and nobody is told.
+    fn host_down(&mut self, address: Address) {
+        let host = self.hosts.get(&address).map(|host| Node(*host as u32));
+        let is_lost = |id: &&u64| self.packets.get(*id).is_none_or(|packet| Some(packet.to) == host);
+        let lost: Vec<u64> = self.answered.iter().filter(is_lost).copied().collect();
+        lost.into_iter().for_each(|id| self.forget(id));
     }
 
     /// Tells what packets passed.

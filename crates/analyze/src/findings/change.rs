@@ -2,7 +2,7 @@
 //! decides nothing and runs nothing.
 
 use stackline_core::distribution::Distribution;
-use stackline_core::network::{Discipline, Link, Loss, Network, Queue, Rate};
+use stackline_core::network::{Discipline, ImpMachine, Link, Loss, Network, Queue, Rate};
 use stackline_core::plan::{Measurement, Plan};
 use stackline_core::program::{Call, DelayArgument, Side, Step};
 use stackline_core::stack::OptionValue;
@@ -31,6 +31,12 @@ pub enum Change {
     Packets(u64),
     /// An IMP has room to put so many messages together.
     Reassembly(String, u32),
+    /// An IMP lets so many messages be under way to another.
+    ImpWindow(String, u32),
+    /// An IMP is such a machine.
+    Machine(String, ImpMachine),
+    /// The IMPs at both ends of a line have so many channels.
+    Channels(Ends, u16),
     /// These hosts send at so many bit/s at most.
     Pace(Vec<String>, f64),
     /// The processor of a host is twice as fast.
@@ -67,6 +73,9 @@ impl Change {
             | Self::FairQueue(_)
             | Self::Packets(_)
             | Self::Reassembly(..)
+            | Self::ImpWindow(..)
+            | Self::Machine(..)
+            | Self::Channels(..)
             | Self::Pace(..) => None,
             Self::Faster(_) => Some("at twice the rate"),
             Self::Nearer(_) => Some("at half the distance"),
@@ -139,6 +148,21 @@ impl Change {
             Self::Reassembly(name, messages) => {
                 let named = network.switches.iter_mut().filter(|switch| switch.name == *name);
                 named.filter_map(|switch| switch.imp.as_mut()).for_each(|imp| imp.reassembly = Some(*messages));
+            }
+            Self::ImpWindow(name, messages) => {
+                let named = network.switches.iter_mut().filter(|switch| switch.name == *name);
+                named.filter_map(|switch| switch.imp.as_mut()).for_each(|imp| imp.window = Some(*messages));
+            }
+            Self::Machine(name, machine) => {
+                let named = network.switches.iter_mut().filter(|switch| switch.name == *name);
+                named.filter_map(|switch| switch.imp.as_mut()).for_each(|imp| imp.machine = *machine);
+            }
+            Self::Channels(ends, channels) => {
+                let at = network.switches.iter_mut().filter(|switch| switch.name == ends.0 || switch.name == ends.1);
+                at.filter_map(|switch| switch.imp.as_mut()).for_each(|imp| {
+                    imp.channels = Some(*channels);
+                    imp.buffers = imp.buffers.map(|buffers| buffers.max(2 * u32::from(*channels)));
+                });
             }
             Self::Pace(hosts, rate) => {
                 let paced = network.hosts.iter_mut().filter(|host| hosts.contains(&host.name));

@@ -13,7 +13,7 @@ use stackline_core::record::RunRecord;
 use stackline_core::units;
 
 /// From this share of the time on, a processor is at its limit; the rest goes when a transfer begins and ends.
-const FULL: f64 = 0.85;
+pub(super) const FULL: f64 = 0.85;
 /// Of response times, from this share on that copying takes.
 const MOST_OF_A_CALL: f64 = 0.15;
 
@@ -40,6 +40,7 @@ pub(crate) fn at_their_limit(measurement: &Measurement<'_>) -> Vec<Processor> {
     let mut found = Vec::new();
     if let Some(network) = measurement.network {
         found.extend(network.hosts.iter().filter_map(|host| copying(measurement, host)));
+        found.extend(super::imps::processor(measurement, network));
     }
     for part in &measurement.parts {
         found.extend(threads(measurement, part));

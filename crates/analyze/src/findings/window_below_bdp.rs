@@ -4,15 +4,14 @@ use super::buffer::Buffer;
 use super::change::Change;
 use super::context::Context;
 use super::finding::{Finding, LEAST, percent};
+use super::imps;
 use super::kind::{Find, Kind};
 use super::log::Log;
 use super::part::{LEAST_TRIP_S, Part, Work, other};
 use super::session_network;
 use crate::statistics::real;
-use stackline_core::catalogue::{OptionValue, PacketsInFlight};
-use stackline_core::network::Imp;
+use stackline_core::catalogue::PacketsInFlight;
 use stackline_core::plan::Size;
-use stackline_core::record::Transport;
 use stackline_core::units;
 use stackline_model::pipe;
 
@@ -140,9 +139,7 @@ fn turns_of_calls(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
 /// One packet on its way at a time.
 fn stop_and_wait(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     if let PacketsInFlight::Links(message) = part.plan.stack.facts.in_flight? {
-        return waits_for_allocation(context, part, message)
-            .or_else(|| waits_for_room(context, part))
-            .or_else(|| waits_for_rfnms(context, part, message));
+        return imps::messages_wait(&KIND, context, part, message);
     }
     let InFlight { packets, packet } = in_flight(part)?;
     let trip = part.round_trip_s()?;
@@ -186,112 +183,6 @@ fn in_flight(part: &Part<'_>) -> Option<InFlight> {
     };
     Some(InFlight { packets, packet: stack.number("packet").or_else(of_path)?.max(1) })
 }
-
-/// Data that may not go because the other end has allocated no more.
-fn waits_for_allocation(context: &Context<'_>, part: &Part<'_>, message: u64) -> Option<Finding> {
-    let waited = |(start, stop): (Transport, Transport)| {
-        Some(stop.receive_window_limited_s? - start.receive_window_limited_s.unwrap_or(0.0))
-    };
-    let sides = part.records.iter().flat_map(|record| [&record.initiator, &record.responder]);
-    let waited: f64 = sides.filter_map(|side| waited(side.transport?)).sum();
-    let own = (waited / part.basis_s()).min(1.0);
-    let share = own * part.weight;
-    if share < LEAST {
-        return None;
-    }
-    // Eight messages where nothing is said.
-    let allocate = part.plan.stack.number("allocate").unwrap_or(8 * message);
-    let size = units::size(allocate);
-    let sentence = format!("data waits for the receiver's allocation of {size} {}", part.of_its_time(own));
-    let figure = format!("waited for it {} of {}", units::time(waited), units::time(part.basis_s()));
-    let finding = KIND.finding(context, share, 0.9, sentence).because(context.measurement.figure(figure));
-    let more = 4 * allocate;
-    let advice = format!("more allocated at once: `ncp(allocate = {})`", units::size(more));
-    let change = Change::Option(part.index, "allocate", OptionValue::Number(more));
-    Some(finding.attempt_by(advice, change))
-}
-
-/// The IMP of a host, and its name.
-fn imp_of<'c>(context: &Context<'c>, host: &str) -> Option<(&'c str, &'c Imp)> {
-    let network = context.measurement.network?;
-    let link = network.links.iter().find(|link| link.ends.0 == host || link.ends.1 == host)?;
-    let other = if link.ends.0 == host { &link.ends.1 } else { &link.ends.0 };
-    let switch = network.switches.iter().find(|switch| switch.name == *other)?;
-    Some((&switch.name, switch.imp.as_ref()?))
-}
-
-/// Messages that the IMP of the sender lets be under way to another.
-fn window_of_imps(context: &Context<'_>, part: &Part<'_>) -> Option<u64> {
-    let (_, imp) = imp_of(context, part.host(part.work.sender()?))?;
-    imp.window.map(u64::from)
-}
-
-/// Messages of several packets wait for room to be put together at the IMP of their host, as that reported.
-fn waits_for_room(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
-    let reader = part.host(other(part.work.sender()?));
-    let (name, imp) = imp_of(context, reader)?;
-    let reports = crate::imps::reports(context.measurement.log.input.events);
-    let reported = reports.imps.get(name).filter(|imp| imp.seconds > 0.0)?;
-    let full = reported.full_seconds / reported.seconds;
-    let share = (1.0 - context.measurement.fullness(part)?) * full * part.weight;
-    if full < MOSTLY || share < LEAST {
-        return None;
-    }
-    let room = imp.reassembly.unwrap_or(ROOM);
-    let sentence = format!(
-        "messages wait for room to be put together at {name}: it has room for {room}, and none was free in {} of its reports",
-        percent(full)
-    );
-    let figure =
-        format!("sent at {}; the way is not full {} of the time", units::rate(part.rate_bit_s()), percent(share));
-    let finding = KIND.finding(context, share, 0.7, sentence).because(context.measurement.figure(figure));
-    let more = 4 * room;
-    let change = Change::Reassembly(name.to_owned(), more);
-    Some(finding.attempt_by(format!("more memory at {name}: `reassembly {more}`"), change))
-}
-
-/// From this share of its reports on, an IMP without room holds messages up.
-const MOSTLY: f64 = 0.5;
-/// Messages that an IMP has room to put together where nothing is said (BBN 2499, 2.2.1.4).
-const ROOM: u32 = 3;
-
-/// Links that have their one message under way: each waits for its RFNM. How long that takes, the transport measured.
-fn waits_for_rfnms(context: &Context<'_>, part: &Part<'_>, message: u64) -> Option<Finding> {
-    let links = part.plan.stack.number("links").unwrap_or(1);
-    let trips = part.records.iter().flat_map(|record| [&record.initiator, &record.responder]);
-    let trips =
-        trips.filter_map(|side| side.transport).map(|(_, stop)| stop).filter(|stop| stop.bytes_acked > Some(message));
-    let trip = trips.map(|stop| stop.rtt_s).filter(|trip| *trip > 0.0).reduce(f64::max)?;
-    let lets = pipe::window_limited_bit_s(real(links * message), trip)?;
-    let share = (1.0 - context.measurement.fullness(part)?) * part.weight;
-    let near = (0.5..2.0).contains(&(part.rate_bit_s() / lets));
-    if share < LEAST || !near {
-        return None;
-    }
-    let sentence = format!(
-        "{links} {} of {} in each round trip of {} allow {}: a link has one until its RFNM",
-        if links == 1 { "message" } else { "messages" },
-        units::size(message),
-        units::time(trip),
-        units::rate(lets)
-    );
-    let figure =
-        format!("sent at {}; the way is not full {} of the time", units::rate(part.rate_bit_s()), percent(share));
-    let finding = KIND.finding(context, share, 0.9, sentence).because(context.measurement.figure(figure));
-    let most = window_of_imps(context, part).unwrap_or(MOST_MESSAGES);
-    if links >= most {
-        return Some(
-            finding.attempt(format!("nothing of the protocol: the IMPs let {most} be under way (their `window`)")),
-        );
-    }
-    let more = (2 * links).min(most);
-    let advice = format!("more messages at once: `ncp(links = {more})`");
-    let change = Change::Option(part.index, "links", OptionValue::Number(more));
-    Some(finding.attempt_by(advice, change))
-}
-
-/// Messages that IMPs let be under way from one to another (BBN 2499, 2.3).
-const MOST_MESSAGES: u64 = 4;
 
 /// More than this times the rate that a window allows is no rounding error.
 const SLACK: f64 = 1.2;

@@ -48,8 +48,7 @@ pub struct HostProgram<'a> {
 /// there is no such program, 126 when it cannot be started. This process has one thread and leaves its network for
 /// good.
 pub fn exec(program: &HostProgram<'_>) -> Result<i32> {
-    let group = program.host.share.as_ref().map(|(share, name)| Group::make(name, *share)).transpose();
-    let group = group.map_err(Error::from)?;
+    let group = program.host.share.as_ref().map(|(share, name)| Group::make(name, *share)).transpose()?;
     network(program.host.user.as_deref(), &program.host.net)?;
     let flags =
         CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWUTS | CloneFlags::CLONE_NEWIPC;
@@ -89,15 +88,14 @@ fn enter(group: &Group, host: &HostHandle) {
         return;
     }
     let given = host.share.as_ref().map_or(1.0, |(share, _)| f64::from(share.0) / 1000.0);
-    if let Some(got) = (group.is_new() && given < 1.0).then(stackline_shares::measured).flatten() {
-        if (got / given - 1.0).abs() > 0.1 {
-            eprintln!(
-                "note: {} was given {:.1} % of a processor, a loop had {:.1} %",
-                host.name,
-                100.0 * given,
-                100.0 * got
-            );
-        }
+    let got = (group.is_new() && given < 1.0).then(stackline_shares::measured).flatten();
+    if let Some(got) = got.filter(|got| (got / given - 1.0).abs() > 0.1) {
+        eprintln!(
+            "note: {} was given {:.1} % of a processor, a loop had {:.1} %",
+            host.name,
+            100.0 * given,
+            100.0 * got
+        );
     }
 }
 

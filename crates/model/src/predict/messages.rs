@@ -39,6 +39,8 @@ const CYCLES_OUT: f64 = 300.0;
 /// Cycles for a packet of a host and for a word of it, and for a word of a message that a host gets (table 3A).
 const CYCLES_OF_HOST: (f64, f64) = (200.0, 4.6);
 const CYCLES_TO_HOST: f64 = 29.22;
+/// From so much on, four messages, an allocation comes back before messages wait for it.
+const WHOLE_ALLOCATION: u64 = 4 * MESSAGE_BYTES;
 const WORD_BITS: f64 = 16.0;
 /// Routing takes a full packet of each line each 640 ms (2.1.2).
 const ROUTING_S: f64 = 0.64;
@@ -245,9 +247,23 @@ impl Way {
 
     /// Data bits of full messages that the slowest part of the way carries, bit/s.
     fn carries_bit_s(&self) -> f64 {
+        let bits = HEADER_BITS + 8.0 * real(MESSAGE_BYTES);
         let message_s = 8.0 * self.slowest_s();
-        let given = self.given_s(HEADER_BITS + 8.0 * real(MESSAGE_BYTES));
-        8.0 * real(MESSAGE_BYTES) / message_s.max(given)
+        8.0 * real(MESSAGE_BYTES) / message_s.max(self.given_s(bits)).max(self.last_processor_s(bits))
+    }
+
+    /// Seconds that the last IMP's processor works for a message: its packets come, its words go to the host.
+    fn last_processor_s(&self, bits: f64) -> f64 {
+        let packets = libm::ceil(bits / PACKET_DATA_BITS).max(1.0);
+        self.cycles_s.1 * (packets * CYCLES_IN + self.word_cycles.1 * bits / WORD_BITS)
+    }
+
+    /// Whether a processor on the way is no faster than the line that it gets packets from: they are refused then, and go again after
+    /// 125 ms, which is in no form.
+    fn is_processor_full(&self) -> bool {
+        let pairs = self.lines.windows(2).map(|pair| (&pair[0], pair[1].cycles_s.0));
+        let mut passes = pairs.map(|(line, cycle_s)| (line.bit_s, (CYCLES_IN + CYCLES_OUT) * cycle_s));
+        passes.any(|(bit_s, works_s)| works_s > 0.8 * PACKET_BITS / bit_s)
     }
 }
 
@@ -279,6 +295,10 @@ pub(super) fn predict(
         }
         if way.divides {
             return Err("packets are divided among lines (`splitting on`)".to_string());
+        }
+        if way.is_processor_full() {
+            return Err("an IMP's processor is no faster than a line: it refuses packets, which go again after 125 ms"
+                .to_string());
         }
         if way.loses {
             return Err("lines lose packets, which go again".to_string());
@@ -333,6 +353,9 @@ fn links(part: &Part) -> u64 {
 /// A bulk transfer: the least of what messages in flight, the allocation and the slowest line allow.
 fn bulk(part: &Part, there: &Way, back: &Way, count: CountArgument) -> Result<Answer, String> {
     let allocate = part.stack.number("allocate").unwrap_or(ALLOCATE);
+    if allocate > MESSAGE_BYTES && allocate < WHOLE_ALLOCATION {
+        return Err(format!("an allocation of {allocate} B comes back in parts while messages wait for it"));
+    }
     let message = MESSAGE_BYTES.min(allocate);
     let (links, trip) = (links(part), there.round_trip_s(message, back));
     let message_bits = 8.0 * real(message);

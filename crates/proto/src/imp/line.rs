@@ -15,6 +15,24 @@ const TOGETHER: u16 = 8;
 /// Ticks without a word from a line that went down.
 const SILENT: u32 = 10;
 
+/// What both ends of a line agree on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LineKind {
+    /// Whether it goes by satellite.
+    pub satellite: bool,
+    /// Its channels: an end that has more of them uses no more than the other has.
+    pub channels: u16,
+}
+
+impl LineKind {
+    /// A line between IMPs of which these things are chosen.
+    #[must_use]
+    pub fn between(one: &Options, other: &Options, satellite: bool) -> Self {
+        let channels = |of: &Options| if satellite { of.satellite_channels } else { of.channels };
+        Self { satellite, channels: channels(one).min(channels(other)) }
+    }
+}
+
 /// A channel of the sender: one packet at a time, held until it is acknowledged.
 #[derive(Clone, Debug, Default)]
 struct Channel {
@@ -86,8 +104,7 @@ pub(super) enum Arrived {
 }
 
 impl Line {
-    pub(super) fn new(options: &Options, satellite: bool) -> Self {
-        let count = if satellite { options.satellite_channels } else { options.channels };
+    pub(super) fn new(options: &Options, LineKind { satellite, channels: count }: LineKind) -> Self {
         let eights = usize::from(count.div_ceil(TOGETHER));
         Self {
             channels: alloc::vec![Channel::default(); usize::from(count)],

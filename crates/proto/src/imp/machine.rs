@@ -4,7 +4,7 @@
 //! interrupts of the real one did is left out.
 
 use super::destination::{Destination, Verdict, Whole};
-use super::line::{Arrived, Line};
+use super::line::{Arrived, Line, LineKind};
 use super::options::{Options, Rule};
 use super::packet::{Failure, Frame, Kind, Load, Message, Packet, WORD_BITS};
 use super::processor::Processor;
@@ -139,10 +139,10 @@ pub struct Imp {
 }
 
 impl Imp {
-    /// One of so many, with lines (whether each is a satellite's) and hosts. `epoch` says which time this is that it was started.
+    /// One of so many, with lines and hosts. `epoch` says which time this is that it was started.
     #[must_use]
-    pub fn new(own: u16, imps: usize, options: Options, satellites: &[bool], hosts: &[HostKind], epoch: u16) -> Self {
-        let mut lines: Vec<Line> = satellites.iter().map(|satellite| Line::new(&options, *satellite)).collect();
+    pub fn new(own: u16, imps: usize, options: Options, lines: &[LineKind], hosts: &[HostKind], epoch: u16) -> Self {
+        let mut lines: Vec<Line> = lines.iter().map(|kind| Line::new(&options, *kind)).collect();
         if epoch > 0 {
             // Its neighbours learn first that it was gone.
             lines.iter_mut().for_each(|line| drop(line.down()));
@@ -344,7 +344,10 @@ impl Imp {
     fn tick(&mut self, now: Instant) {
         for line in 0..self.lines.len() {
             match self.lines[line].tick(self.options.misses, self.options.good) {
-                Some(true) => self.lines[line].up(),
+                Some(true) => {
+                    self.lines[line].up();
+                    self.routing.up(line);
+                }
                 Some(false) => self.line_down(now, line),
                 None => {}
             }
@@ -458,6 +461,8 @@ impl Imp {
                 if known.is_up {
                     let load = self.load(&self.lines[line]);
                     self.routing.told(line, vector.clone(), load);
+                } else {
+                    self.routing.overheard(line, vector.clone());
                 }
             }
             Load::Null { heard } => {

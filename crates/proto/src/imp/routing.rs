@@ -80,6 +80,20 @@ impl Routing {
         }
     }
 
+    /// The same over a line that is not used: it counts from when that is, so that what comes over it then can be answered.
+    pub(super) fn overheard(&mut self, line: usize, vector: Rc<Vector>) {
+        if let Some(told) = self.told.get_mut(line) {
+            *told = Some(vector);
+        }
+    }
+
+    /// A line is used again.
+    pub(super) fn up(&mut self, line: usize) {
+        if let Some(vector) = self.told.get_mut(line).and_then(Option::take) {
+            self.told(line, vector, 0);
+        }
+    }
+
     fn told_in_september(&mut self, line: usize, vector: &Vector, queue: usize) {
         let (own, local) = (usize::from(self.own), LINE + queue as u16);
         let line = line as u16;

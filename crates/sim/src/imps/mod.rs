@@ -14,6 +14,7 @@ use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
 use stackline_net::event_queue::EventQueue;
 use stackline_net::loss::LossProcess;
+use stackline_proto::imp::line::LineKind;
 use stackline_proto::imp::packet::FULL_BITS;
 use stackline_proto::imp::{Address, Failure, Frame, HostKind, Imp, Input, Load, Message, Options, Output};
 use std::collections::HashMap;
@@ -199,7 +200,7 @@ impl Network {
     #[must_use]
     pub fn new(plan: &Plan, seed: Seed) -> Self {
         let count = plan.imps.len();
-        let (mut out, mut satellites) = (vec![Vec::new(); count], vec![Vec::new(); count]);
+        let (mut out, mut kinds_of_lines) = (vec![Vec::new(); count], vec![Vec::new(); count]);
         let mut directions = Vec::new();
         for (number, line) in plan.lines.iter().enumerate() {
             let (a, b) = (usize::from(line.ends.0), usize::from(line.ends.1));
@@ -207,7 +208,7 @@ impl Network {
             for (from, to) in [(a, (line.ends.1, at_b)), (b, (line.ends.0, at_a))] {
                 let loss = LossProcess::new(&line.loss, seed.index(2 * number as u64 + u64::from(from == b)));
                 out[from].push(directions.len());
-                satellites[from].push(line.satellite);
+                kinds_of_lines[from].push(kind(plan, line));
                 let (bit_s, delay) = (line.bit_s, line.delay);
                 directions.push(Direction {
                     to,
@@ -252,16 +253,16 @@ impl Network {
             watch: None,
             begins: Duration::ZERO,
         };
-        for (imp, (satellites, kinds)) in satellites.iter().zip(&kinds).enumerate() {
-            network.imps.push(network.imp(imp, satellites, kinds));
+        for (imp, (lines, kinds)) in kinds_of_lines.iter().zip(&kinds).enumerate() {
+            network.imps.push(network.imp(imp, lines, kinds));
             network.wake(imp as u16);
         }
         network
     }
 
-    fn imp(&self, imp: usize, satellites: &[bool], kinds: &[HostKind]) -> Imp {
+    fn imp(&self, imp: usize, lines: &[LineKind], kinds: &[HostKind]) -> Imp {
         let Node { options, splits } = self.plan.imps[imp];
-        let new = Imp::new(imp as u16, self.plan.imps.len(), options, satellites, kinds, self.epochs[imp]);
+        let new = Imp::new(imp as u16, self.plan.imps.len(), options, lines, kinds, self.epochs[imp]);
         if splits { new.splitting() } else { new }
     }
 
@@ -371,7 +372,8 @@ impl Network {
         self.now = self.now.max(now);
         let at = usize::from(imp);
         self.epochs[at] += 1;
-        let lines = self.out[at].iter().map(|direction| self.plan.lines[direction / 2].satellite).collect::<Vec<_>>();
+        let of = |direction: &usize| kind(&self.plan, &self.plan.lines[direction / 2]);
+        let lines: Vec<LineKind> = self.out[at].iter().map(of).collect();
         let kinds: Vec<HostKind> =
             self.plan.hosts.iter().filter(|host| host.imp == imp).map(|host| host.kind).collect();
         // Its hosts learn that their interface was reset, and know what they had under way.
@@ -591,6 +593,12 @@ impl Network {
 }
 
 /// The time of so many bits.
+/// What both ends of a line agree on.
+fn kind(plan: &Plan, line: &Line) -> LineKind {
+    let of = |imp: u16| &plan.imps[usize::from(imp)].options;
+    LineKind::between(of(line.ends.0), of(line.ends.1), line.satellite)
+}
+
 fn time(bits: u32, bit_s: f64) -> Duration {
     Duration::from_seconds(f64::from(bits) / bit_s)
 }

@@ -114,7 +114,7 @@ impl<E: StreamEnd> Stream<E> {
     fn broken(&self) -> Error {
         match self.end.broken_by() {
             Some(why) => Error::measurement(format!("the connection was given up while data was on its way: {why}"))
-                .hint("a line that is cut for longer, or a host that is dead for longer, ends it"),
+                .hint("a line that is cut or a host that is dead for longer ends it; with `reservation off` messages that lock each other up do too"),
             None => vanished("while data was on its way"),
         }
     }

@@ -1,0 +1,289 @@
+//! What holds messages up between hosts of IMPs, as the IMPs themselves reported: processors at their limit, packets that are refused,
+//! channels that are all taken, room that is not there, the window, links that have their one message under way (BBN 2499, 2.1 to 2.3).
+
+use super::change::Change;
+use super::context::Context;
+use super::finding::{Advice, Finding, LEAST, percent};
+use super::kind::Kind;
+use super::measurement::Measurement;
+use super::part::{Part, other};
+use super::processors::{FULL, Processor};
+use crate::imps::{Line, Reports};
+use crate::statistics::real;
+use stackline_core::catalogue::OptionValue;
+use stackline_core::network::{Imp, ImpMachine, Link, Network, Switch};
+use stackline_core::record::Transport;
+use stackline_core::units;
+use stackline_model::messages::{PACKET_BITS, PACKET_DATA_BITS};
+use stackline_model::pipe;
+
+/// Messages wait, one behind another: the first cause that explains it.
+pub(super) fn messages_wait(kind: &Kind, context: &Context<'_>, part: &Part<'_>, message: u64) -> Option<Finding> {
+    // Where a processor is at its limit everything waits for that.
+    if context.measurement.network.is_some_and(|network| processor(&context.measurement, network).is_some()) {
+        return None;
+    }
+    waits_for_channels(kind, context, part)
+        .or_else(|| waits_for_allocation(kind, context, part, message))
+        .or_else(|| waits_for_room(kind, context, part))
+        .or_else(|| waits_for_rfnms(kind, context, part, message))
+}
+
+/// What the IMPs of a measurement's run reported.
+fn reports(measurement: &Measurement<'_>) -> Reports {
+    crate::imps::reports(measurement.log.input.events)
+}
+
+/// The IMP that holds everything up: its processor is at its limit, or so slow that it refuses what its lines bring.
+pub(super) fn processor(measurement: &Measurement<'_>, network: &Network) -> Option<Processor> {
+    if !network.has_imps() {
+        return None;
+    }
+    let reports = reports(measurement);
+    let imps = network.switches.iter().filter_map(|switch| Some((switch, switch.imp.as_ref()?)));
+    let found = imps.filter_map(|(switch, imp)| {
+        full(measurement, &reports, switch, imp).or_else(|| refuses(measurement, &reports, switch, imp))
+    });
+    found.max_by(|one, other| one.share.total_cmp(&other.share))
+}
+
+fn full(measurement: &Measurement<'_>, reports: &Reports, switch: &Switch, imp: &Imp) -> Option<Processor> {
+    let name = &switch.name;
+    let reported = reports.imps.get(name).filter(|reported| reported.seconds > 0.0)?;
+    // The last report is of a part of its time alone, and the first is before much was there.
+    let busy = reported.busy.0;
+    (busy >= FULL).then(|| Processor {
+        share: busy.min(1.0),
+        host: name.clone(),
+        sentence: format!(
+            "the processor of IMP {name} ({}) is at its limit: it works {} of the time",
+            machine(imp),
+            percent(busy)
+        ),
+        evidence: measurement.figure(format!(
+            "{name} reported its processor busy {}, {} at most",
+            percent(busy),
+            percent(reported.busy.1.min(1.0))
+        )),
+        tries: vec![faster(name, imp)],
+        confidence: 0.9,
+    })
+}
+
+/// Packets that it refuses go again after 125 ms, and keep their channel for so long.
+fn refuses(measurement: &Measurement<'_>, reports: &Reports, switch: &Switch, imp: &Imp) -> Option<Processor> {
+    let name = &switch.name;
+    let into = reports.lines.iter().filter(|(port, line)| port.ends_with(&format!(">{name}")) && line.packets > 0);
+    let (port, line) = into.max_by(|one, other| again(one.1).total_cmp(&again(other.1)))?;
+    let reported = reports.imps.get(name)?;
+    let share = 1.0 - line.busy.0;
+    (again(line) >= REFUSED && reported.busy.0 >= WORKS && share >= LEAST).then(|| Processor {
+        share,
+        host: name.clone(),
+        sentence: format!(
+            "the processor of IMP {name} ({}) is too slow for its lines: {} of the packets over {port} go again, each {} later",
+            machine(imp), percent(again(line)), units::time(AGAIN_S)
+        ),
+        evidence: measurement.figure(format!(
+            "{port}: {} of {} packets went again, the line was busy {}; {name} worked {}",
+            line.again, line.packets, percent(line.busy.0), percent(reported.busy.0)
+        )),
+        tries: vec![faster(name, imp)],
+        confidence: 0.7,
+    })
+}
+
+/// From this share of packets that go again on, and with a processor that works for this share, it is too slow.
+const REFUSED: f64 = 0.05;
+const WORKS: f64 = 0.3;
+/// A packet without acknowledgement goes again after this.
+const AGAIN_S: f64 = 0.125;
+
+/// The share of packets that went again.
+fn again(line: &Line) -> f64 {
+    real(line.again) / real(line.packets.max(1))
+}
+
+fn machine(imp: &Imp) -> &'static str {
+    ImpMachine::ALL.iter().find(|(_, machine)| *machine == imp.machine).map_or("516", |(name, _)| name)
+}
+
+fn faster(name: &str, imp: &Imp) -> Advice {
+    let next = if imp.machine == ImpMachine::H516 { ImpMachine::Free } else { ImpMachine::H516 };
+    let change = Change::Machine(name.to_owned(), next);
+    let word = if next == ImpMachine::Free { "free" } else { "516" };
+    Advice { change: Some(change), ..Advice::of(format!("a faster machine: `imp {name} {word}`")) }
+}
+
+/// All channels of a line have a packet under way: none goes before one is acknowledged (2.1.2).
+fn waits_for_channels(kind: &Kind, context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+    let network = context.measurement.network?;
+    let reports = reports(&context.measurement);
+    let line_of = |link: &Link| {
+        let names = [format!("{}>{}", link.ends.0, link.ends.1), format!("{}>{}", link.ends.1, link.ends.0)];
+        let lines = names.into_iter().filter_map(|name| Some((reports.lines.get(&name)?, name)));
+        lines.max_by_key(|(line, _)| line.bits)
+    };
+    let limited = network.links.iter().filter_map(|link| {
+        let (line, name) = line_of(link)?;
+        let rate = link.rate.mean_bit_s()?;
+        let channels = channels(network, link)?;
+        // An acknowledgement waits for half a packet, and goes in another.
+        let trip = 2.0 * PACKET_BITS / rate + 0.5 * PACKET_BITS / rate + 2.0 * link.delay.seconds();
+        let lets = f64::from(channels) * PACKET_DATA_BITS / trip;
+        let is_so = line.busy.0 < NOT_FULL && line.bit_s() >= NEAR * lets;
+        is_so.then_some((1.0 - line.busy.0, name, channels, trip, lets, link))
+    });
+    let (idle, name, channels, trip, lets, link) = limited.max_by(|one, other| one.0.total_cmp(&other.0))?;
+    let share = idle * part.weight;
+    if share < LEAST {
+        return None;
+    }
+    let sentence = format!(
+        "the line {name} has {channels} channels: with a packet on each in {} until its acknowledgement it carries {}",
+        units::time(trip),
+        units::rate(lets)
+    );
+    let figure = format!("the line was busy {} of the time", percent(1.0 - idle));
+    let finding = kind.finding(context, share, 0.8, sentence).because(context.measurement.figure(figure));
+    let more = channels.saturating_mul(4);
+    let change = Change::Channels(link.ends.clone(), more);
+    Some(finding.attempt_by(format!("more channels at both ends: `channels {more}`"), change))
+}
+
+/// A line that carries so much of what channels let is held back by them, where it is not nearly full.
+const NEAR: f64 = 0.8;
+const NOT_FULL: f64 = 0.8;
+
+/// Packets that a line may have under way: what both its ends have.
+fn channels(network: &Network, link: &Link) -> Option<u16> {
+    let usual = if link.delay.seconds() >= SATELLITE_S { 32 } else { 8 };
+    let of = |name: &str| network.switches.iter().find(|switch| switch.name == name)?.imp.as_ref();
+    let (one, other) = (of(&link.ends.0)?, of(&link.ends.1)?);
+    Some(one.channels.unwrap_or(usual).min(other.channels.unwrap_or(usual)))
+}
+
+/// A line with so long a delay goes by satellite.
+const SATELLITE_S: f64 = 0.1;
+
+/// Data that may not go because the other end has allocated no more.
+fn waits_for_allocation(kind: &Kind, context: &Context<'_>, part: &Part<'_>, message: u64) -> Option<Finding> {
+    let waited = |(start, stop): (Transport, Transport)| {
+        Some(stop.receive_window_limited_s? - start.receive_window_limited_s.unwrap_or(0.0))
+    };
+    let sides = part.records.iter().flat_map(|record| [&record.initiator, &record.responder]);
+    let waited: f64 = sides.filter_map(|side| waited(side.transport?)).sum();
+    let own = (waited / part.basis_s()).min(1.0);
+    let share = own * part.weight;
+    if share < LEAST {
+        return None;
+    }
+    // Eight messages where nothing is said.
+    let allocate = part.plan.stack.number("allocate").unwrap_or(8 * message);
+    let size = units::size(allocate);
+    let sentence = format!("data waits for the receiver's allocation of {size} {}", part.of_its_time(own));
+    let figure = format!("waited for it {} of {}", units::time(waited), units::time(part.basis_s()));
+    let finding = kind.finding(context, share, 0.9, sentence).because(context.measurement.figure(figure));
+    let more = 4 * allocate;
+    let advice = format!("more allocated at once: `ncp(allocate = {})`", units::size(more));
+    let change = Change::Option(part.index, "allocate", OptionValue::Number(more));
+    Some(finding.attempt_by(advice, change))
+}
+
+/// The IMP of a host, and its name.
+fn imp_of<'c>(context: &Context<'c>, host: &str) -> Option<(&'c str, &'c Imp)> {
+    let network = context.measurement.network?;
+    let link = network.links.iter().find(|link| link.ends.0 == host || link.ends.1 == host)?;
+    let other = if link.ends.0 == host { &link.ends.1 } else { &link.ends.0 };
+    let switch = network.switches.iter().find(|switch| switch.name == *other)?;
+    Some((&switch.name, switch.imp.as_ref()?))
+}
+
+/// Messages that the IMP of the sender lets be under way to another.
+fn window_of_imps<'c>(context: &Context<'c>, part: &Part<'_>) -> Option<(u64, &'c str)> {
+    let (name, imp) = imp_of(context, part.host(part.work.sender()?))?;
+    Some((imp.window.map_or(MOST_MESSAGES, u64::from), name))
+}
+
+/// Messages of several packets wait for room to be put together at the IMP of their host, as that reported.
+fn waits_for_room(kind: &Kind, context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+    let reader = part.host(other(part.work.sender()?));
+    let (name, imp) = imp_of(context, reader)?;
+    let reports = reports(&context.measurement);
+    let reported = reports.imps.get(name).filter(|imp| imp.seconds > 0.0)?;
+    let full = reported.full_seconds / reported.seconds;
+    let share = (1.0 - context.measurement.fullness(part)?) * full * part.weight;
+    if full < MOSTLY || share < LEAST {
+        return None;
+    }
+    let room = imp.reassembly.unwrap_or(ROOM);
+    let sentence = format!(
+        "messages wait for room to be put together at {name}: it has room for {room}, and none was free in {} of its reports",
+        percent(full)
+    );
+    let figure =
+        format!("sent at {}; the way is not full {} of the time", units::rate(part.rate_bit_s()), percent(share));
+    let finding = kind.finding(context, share, 0.7, sentence).because(context.measurement.figure(figure));
+    let more = 4 * room;
+    let change = Change::Reassembly(name.to_owned(), more);
+    Some(finding.attempt_by(format!("more memory at {name}: `reassembly {more}`"), change))
+}
+
+/// From this share of its reports on, an IMP without room holds messages up.
+const MOSTLY: f64 = 0.5;
+/// Messages that an IMP has room to put together where nothing is said (BBN 2499, 2.2.1.4).
+const ROOM: u32 = 3;
+
+/// Links that have their one message under way: each waits for its RFNM. How long that takes, the transport measured.
+fn waits_for_rfnms(kind: &Kind, context: &Context<'_>, part: &Part<'_>, message: u64) -> Option<Finding> {
+    let links = part.plan.stack.number("links").unwrap_or(1);
+    let trips = part.records.iter().flat_map(|record| [&record.initiator, &record.responder]);
+    let trips =
+        trips.filter_map(|side| side.transport).map(|(_, stop)| stop).filter(|stop| stop.bytes_acked > Some(message));
+    let trip = trips.map(|stop| stop.rtt_s).filter(|trip| *trip > 0.0).reduce(f64::max)?;
+    let lets = pipe::window_limited_bit_s(real(links * message), trip)?;
+    let share = (1.0 - context.measurement.fullness(part)?) * part.weight;
+    let near = (0.5..2.0).contains(&(part.rate_bit_s() / lets));
+    if share < LEAST || !near {
+        return None;
+    }
+    let (most, imp) = window_of_imps(context, part).unwrap_or((MOST_MESSAGES, ""));
+    let under_way = links.min(most);
+    // The sender measures from the message at its host's interface: behind a full window it waits there for others.
+    let trip = trip * real(under_way) / real(links);
+    let sentence = format!(
+        "{under_way} {} of {} in each round trip of {} {} {}: {}",
+        if under_way == 1 { "message" } else { "messages" },
+        units::size(message),
+        units::time(trip),
+        if under_way == 1 { "allows" } else { "allow" },
+        units::rate(lets),
+        if links > most {
+            format!("IMP {imp} lets {most} be under way (its `window`), and the other links wait")
+        } else {
+            "a link has one until its RFNM".to_owned()
+        }
+    );
+    let figure =
+        format!("sent at {}; the way is not full {} of the time", units::rate(part.rate_bit_s()), percent(share));
+    let finding = kind.finding(context, share, 0.9, sentence).because(context.measurement.figure(figure));
+    if links >= most {
+        let more = 2 * most;
+        let change = Change::ImpWindow(imp.to_owned(), u32::try_from(more).unwrap_or(u32::MAX));
+        let advice = match links > most {
+            true => format!("a larger window of the IMP: `window {more}`"),
+            false => format!("a larger window of the IMP and more links: `window {more}`, `ncp(links = {more})`"),
+        };
+        return Some(match links > most {
+            true => finding.attempt_by(advice, change),
+            false => finding.attempt(advice),
+        });
+    }
+    let more = (2 * links).min(most);
+    let advice = format!("more messages at once: `ncp(links = {more})`");
+    let change = Change::Option(part.index, "links", OptionValue::Number(more));
+    Some(finding.attempt_by(advice, change))
+}
+
+/// Messages that IMPs let be under way from one to another (BBN 2499, 2.3).
+const MOST_MESSAGES: u64 = 4;
