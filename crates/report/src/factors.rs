@@ -1,7 +1,9 @@
 //! What a designed experiment came to: as text, as JSON with the whole design and every response, as pictures.
 
+mod canvas;
 mod pictures;
 
+pub use canvas::Picture;
 pub use pictures::pictures;
 
 use crate::drawing::escaped;
@@ -486,7 +488,8 @@ fn offers(outcome: &Outcome) -> String {
 #[must_use]
 pub fn factors_page(outcome: &Outcome) -> String {
     let title = escaped(&outcome.measurement);
-    let drawn: String = pictures(outcome).into_iter().map(|(_, svg)| format!("<figure>{svg}</figure>\n")).collect();
+    let drawn: String =
+        pictures(outcome).into_iter().map(|picture| format!("<figure>{}</figure>\n", picture.svg)).collect();
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"color-scheme\" content=\"light dark\">\
          <title>{title}</title>\n<style>body{{font:15px system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}}\

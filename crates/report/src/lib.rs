@@ -45,6 +45,7 @@ pub mod picture;
 pub mod plan;
 pub mod prediction;
 mod procedure;
+mod scene;
 pub mod sheet;
 pub mod table;
 #[cfg(test)]

@@ -4,16 +4,13 @@
 //!
 //! Of very many lines some are drawn, those first that something became of, and the picture says so. Bars are of all of them.
 
-mod png;
-mod scene;
 mod svg;
 
-pub use png::png;
 pub use svg::svg;
 
 use crate::chosen::thinned;
 use crate::colours::LIGHT as COLOURS;
-use scene::{Anchor, Scene, Shape};
+use crate::scene::{Anchor, Scene, Shape};
 use stackline_analyze::colouring::Colouring;
 use stackline_analyze::lifelines::{Id, Lifelines, Line, Outcome, Passage};
 use stackline_analyze::stages::Stages;
@@ -71,6 +68,14 @@ pub struct Picture {
     pub lines: usize,
     /// Of how many in that time.
     pub of_lines: usize,
+}
+
+/// The picture as PNG.
+///
+/// # Errors
+/// A sentence when there is no memory for its pixels or it cannot be encoded.
+pub fn png(picture: &Picture) -> Result<Vec<u8>, String> {
+    crate::scene::png(&picture.scene)
 }
 
 /// Draws the wanted lines; `None` when there are none.

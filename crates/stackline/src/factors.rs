@@ -225,12 +225,13 @@ fn offers(
 
 fn draw(outcome: &Outcome, directory: &Path) -> Result<()> {
     std::fs::create_dir_all(directory).map_err(|error| output::unwritten(directory.display(), &error))?;
-    let keep = |name: String, text: &str| {
+    let keep = |name: String, bytes: &[u8]| {
         let path = directory.join(name);
-        std::fs::write(&path, text).map_err(|error| output::unwritten(path.display(), &error))
+        std::fs::write(&path, bytes).map_err(|error| output::unwritten(path.display(), &error))
     };
-    for (name, svg) in stackline_report::factors::pictures(outcome) {
-        keep(format!("{name}.svg"), &svg)?;
+    for picture in stackline_report::factors::pictures(outcome) {
+        keep(format!("{}.svg", picture.name), picture.svg.as_bytes())?;
+        keep(format!("{}.png", picture.name), &picture.png().map_err(Error::measurement)?)?;
     }
-    keep("index.html".into(), &stackline_report::factors::factors_page(outcome))
+    keep("index.html".into(), stackline_report::factors::factors_page(outcome).as_bytes())
 }

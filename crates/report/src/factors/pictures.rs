@@ -1,47 +1,25 @@
 //! Pictures of an experiment: effects with their intervals, interactions of the two largest, a half-normal plot, a tornado. SVG without
 //! scripts, fonts or anything else from outside. They compute nothing but where things stand.
 
+use super::canvas::{Canvas, Picture, Point};
 use super::{Outcome, Response, mean_of, times, unscaled};
-use crate::drawing::escaped;
 use stackline_factors::{Answer, Scale};
-use std::fmt::Write;
 
-const WIDTH: f64 = 760.0;
+pub(super) const WIDTH: f64 = 760.0;
 const LEFT: f64 = 260.0;
 const RIGHT: f64 = WIDTH - 40.0;
 const ROW: f64 = 30.0;
-const TOP: f64 = 64.0;
-
-const STYLE: &str = "\
-.paper{fill:#fff}text{font:12px system-ui,sans-serif;fill:#1f2933}.head{font-size:15px;font-weight:600}.soft{fill:#52606d}\
-.middle{text-anchor:middle}.end{text-anchor:end}.grid{stroke:#dde3ea}.zero{stroke:#52606d}.bar{fill:#3e7cb1}.less{fill:#c9a227}\
-.faint{fill:#b3bfcc}.whisker{stroke:#1f2933;stroke-width:2}.dot{fill:#3e7cb1}.first{stroke:#3e7cb1}.second{stroke:#e07b39}\
-.curve{fill:none;stroke-width:2}\
-@media(prefers-color-scheme:dark){.paper{fill:#14181d}text{fill:#e4e7eb}.soft{fill:#9aa5b1}.grid{stroke:#2b333d}\
-.zero{stroke:#9aa5b1}.whisker{stroke:#e4e7eb}.faint{fill:#465362}}";
+pub(super) const TOP: f64 = 64.0;
 
 /// Each with its name; none where there is no answer.
 #[must_use]
-pub fn pictures(outcome: &Outcome) -> Vec<(&'static str, String)> {
+pub fn pictures(outcome: &Outcome) -> Vec<Picture> {
     let Some(response) = outcome.responses.first() else { return Vec::new() };
     let Ok(answer) = &response.answer else { return Vec::new() };
-    let mut all = vec![
-        ("effects", effects(outcome, response, answer)),
-        ("tornado", tornado(outcome, response, answer)),
-        ("half-normal", half_normal(outcome, answer)),
-    ];
-    all.extend(interaction(outcome, response, answer).map(|svg| ("interaction", svg)));
+    let mut all =
+        vec![effects(outcome, response, answer), tornado(outcome, response, answer), half_normal(outcome, answer)];
+    all.extend(interaction(outcome, response, answer));
     all
-}
-
-fn svg(high: f64, title: &str, below: &str, body: &str) -> String {
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {high}\" width=\"{WIDTH}\" height=\"{high}\" role=\"img\">\n\
-         <title>{0}</title>\n<style>{STYLE}</style>\n<rect class=\"paper\" width=\"{WIDTH}\" height=\"{high}\"/>\n\
-         <text class=\"head\" x=\"20\" y=\"26\">{0}</text>\n<text class=\"soft\" x=\"20\" y=\"44\">{1}</text>\n{body}</svg>\n",
-        escaped(title),
-        escaped(below)
-    )
 }
 
 /// Least and most, where they are known.
@@ -67,7 +45,7 @@ impl Ratios {
         LEFT + (RIGHT - LEFT) * (ratio.max(1e-12).ln() - self.least) / (self.most - self.least)
     }
 
-    fn grid(&self, bottom: f64, out: &mut String) {
+    fn grid(&self, bottom: f64, canvas: &mut Canvas) {
         let steps: [f64; 14] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 1000.0];
         let mut inside: Vec<f64> =
             steps.into_iter().filter(|step| (self.least..=self.most).contains(&step.ln())).collect();
@@ -79,19 +57,14 @@ impl Ratios {
         }
         for step in inside {
             let (x, class) = (self.x(step), if (step - 1.0).abs() < 1e-9 { "zero" } else { "grid" });
-            let _ = writeln!(
-                out,
-                "<line class=\"{class}\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{TOP}\" y2=\"{bottom:.1}\"/>\
-                 <text class=\"soft middle\" x=\"{x:.1}\" y=\"{:.1}\">{}</text>",
-                bottom + 16.0,
-                escaped(&times(step))
-            );
+            canvas.line(class, (x, TOP), (x, bottom));
+            canvas.text("soft middle", (x, bottom + 16.0), &times(step));
         }
     }
 }
 
 /// Dots with whiskers, a row an effect.
-fn effects(outcome: &Outcome, response: &Response, answer: &Answer) -> String {
+fn effects(outcome: &Outcome, response: &Response, answer: &Answer) -> Picture {
     let rows: Vec<(String, f64, Interval)> = answer
         .effects
         .iter()
@@ -106,29 +79,23 @@ fn effects(outcome: &Outcome, response: &Response, answer: &Answer) -> String {
     });
     let axis = Ratios::of(ends);
     let bottom = TOP + ROW * rows.len() as f64;
-    let mut body = String::new();
-    axis.grid(bottom, &mut body);
+    let mut canvas = Canvas::default();
+    axis.grid(bottom, &mut canvas);
     for (at, (name, gain, within)) in rows.iter().enumerate() {
         let y = TOP + ROW * (at as f64 + 0.5);
-        let _ = writeln!(
-            body,
-            "<text class=\"end\" x=\"{}\" y=\"{:.1}\">{}</text>",
-            LEFT - 12.0,
-            y + 4.0,
-            escaped(&short(name))
-        );
+        canvas.text("end", (LEFT - 12.0, y + 4.0), &short(name));
         if let Some((least, most)) = within {
-            let _ = writeln!(
-                body,
-                "<line class=\"whisker\" x1=\"{:.1}\" x2=\"{:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>",
-                axis.x(*least),
-                axis.x(*most)
-            );
+            canvas.line("whisker", (axis.x(*least), y), (axis.x(*most), y));
         }
-        let _ = writeln!(body, "<circle class=\"dot\" cx=\"{:.1}\" cy=\"{y:.1}\" r=\"5\"/>", axis.x(*gain));
+        canvas.dot((axis.x(*gain), y), 5.0, "");
     }
     let title = format!("What each factor does to the {}", response.name);
-    svg(bottom + 32.0, &title, "times as fast, on average over the levels of the others; 95 % intervals", &body)
+    canvas.picture(
+        "effects",
+        bottom + 32.0,
+        &title,
+        "times as fast, on average over the levels of the others; 95 % intervals",
+    )
 }
 
 fn short(name: &str) -> String {
@@ -137,7 +104,7 @@ fn short(name: &str) -> String {
 }
 
 /// Bars from nothing to each gain, the longest on top.
-fn tornado(outcome: &Outcome, response: &Response, answer: &Answer) -> String {
+fn tornado(outcome: &Outcome, response: &Response, answer: &Answer) -> Picture {
     let rows: Vec<(String, f64, bool)> = answer
         .effects
         .iter()
@@ -148,8 +115,8 @@ fn tornado(outcome: &Outcome, response: &Response, answer: &Answer) -> String {
         .collect();
     let axis = Ratios::of(rows.iter().map(|(_, gain, _)| *gain));
     let bottom = TOP + ROW * rows.len() as f64;
-    let mut body = String::new();
-    axis.grid(bottom, &mut body);
+    let mut canvas = Canvas::default();
+    axis.grid(bottom, &mut canvas);
     for (at, (name, gain, nothing)) in rows.iter().enumerate() {
         let y = TOP + ROW * at as f64;
         let (zero, end) = (axis.x(1.0), axis.x(*gain));
@@ -160,29 +127,17 @@ fn tornado(outcome: &Outcome, response: &Response, answer: &Answer) -> String {
         } else {
             "bar"
         };
-        let _ = writeln!(
-            body,
-            "<text class=\"end\" x=\"{}\" y=\"{:.1}\">{}</text><rect class=\"{class}\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{}\"/>\
-             <text x=\"{:.1}\" y=\"{:.1}\"{}>{}</text>",
-            LEFT - 12.0,
-            y + ROW / 2.0 + 4.0,
-            escaped(&short(name)),
-            zero.min(end),
-            y + 4.0,
-            (end - zero).abs().max(1.0),
-            ROW - 8.0,
-            if end + 60.0 > WIDTH { end - 6.0 } else { end + 6.0 },
-            y + ROW / 2.0 + 4.0,
-            if end + 60.0 > WIDTH { " class=\"end\"" } else { "" },
-            escaped(&times(*gain))
-        );
+        canvas.text("end", (LEFT - 12.0, y + ROW / 2.0 + 4.0), &short(name));
+        canvas.bar(class, (zero.min(end), y + 4.0), ((end - zero).abs().max(1.0), ROW - 8.0));
+        let (x, class) = if end + 60.0 > WIDTH { (end - 6.0, "end") } else { (end + 6.0, "") };
+        canvas.text(class, (x, y + ROW / 2.0 + 4.0), &times(*gain));
     }
     let title = format!("What would make the {} better", response.name);
-    svg(bottom + 32.0, &title, "times as fast; pale: may be nothing", &body)
+    canvas.picture("tornado", bottom + 32.0, &title, "times as fast; pale: may be nothing")
 }
 
 /// Sizes of effects against what they would be if all were chance: those that matter stand off the line.
-fn half_normal(outcome: &Outcome, answer: &Answer) -> String {
+fn half_normal(outcome: &Outcome, answer: &Answer) -> Picture {
     let mut sizes: Vec<(f64, String)> = answer
         .effects
         .iter()
@@ -198,16 +153,13 @@ fn half_normal(outcome: &Outcome, answer: &Answer) -> String {
     let quantile = |at: usize| half_normal_quantile((at as f64 + 0.5) / n);
     let top = quantile(sizes.len().saturating_sub(1)).max(1e-9);
     let (left, right) = (70.0, RIGHT - 170.0);
-    let mut body = format!(
-        "<line class=\"zero\" x1=\"{left}\" x2=\"{right}\" y1=\"{bottom}\" y2=\"{bottom}\"/>\
-         <line class=\"zero\" x1=\"{left}\" x2=\"{left}\" y1=\"{TOP}\" y2=\"{bottom}\"/>\
-         <text class=\"soft middle\" x=\"{:.1}\" y=\"{:.1}\">size of the effect{}</text>\
-         <text class=\"soft middle\" transform=\"translate(40 {:.1}) rotate(-90)\">quantile of half a normal distribution</text>\n",
-        f64::midpoint(left, right),
-        bottom + 32.0,
-        if answer.scale == Scale::Multiplicative { ", logarithm of the ratio" } else { "" },
-        f64::midpoint(TOP, bottom),
-    );
+    let mut canvas = Canvas::default();
+    canvas.line("zero", (left, bottom), (right, bottom));
+    canvas.line("zero", (left, TOP), (left, bottom));
+    let unit = if answer.scale == Scale::Multiplicative { ", logarithm of the ratio" } else { "" };
+    let below = (f64::midpoint(left, right), bottom + 32.0);
+    canvas.text("soft middle", below, &format!("size of the effect{unit}"));
+    canvas.text_upwards("soft", (40.0, f64::midpoint(TOP, bottom)), "quantile of half a normal distribution");
     // Through the corner and the middle of the small half: what is chance alone.
     let middle = sizes.len() / 2;
     let slope = sizes
@@ -215,29 +167,21 @@ fn half_normal(outcome: &Outcome, answer: &Answer) -> String {
         .map_or(0.0, |(size, _)| size / quantile(middle.saturating_sub(1)).max(1e-9));
     if slope > 0.0 {
         let end = (most / slope).min(top);
-        let _ = writeln!(
-            body,
-            "<line class=\"grid\" x1=\"{left}\" y1=\"{bottom}\" x2=\"{:.1}\" y2=\"{:.1}\"/>",
-            left + (right - left) * slope * end / most,
-            bottom - (bottom - TOP - 10.0) * end / top
-        );
+        let chance = (left + (right - left) * slope * end / most, bottom - (bottom - TOP - 10.0) * end / top);
+        canvas.line("grid", (left, bottom), chance);
     }
     for (at, (size, name)) in sizes.iter().enumerate() {
         let (x, y) = (left + (right - left) * size / most, bottom - (bottom - TOP - 10.0) * quantile(at) / top);
-        let _ = writeln!(
-            body,
-            "<circle class=\"dot\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\"><title>{}</title></circle>",
-            escaped(name)
-        );
+        canvas.dot((x, y), 4.0, name);
         if *size > 0.25 * most || at + 3 > sizes.len() {
-            let _ = writeln!(body, "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>", x + 9.0, y + 4.0, escaped(&short(name)));
+            canvas.text("", (x + 9.0, y + 4.0), &short(name));
         }
     }
-    svg(
+    canvas.picture(
+        "half-normal",
         high,
         "Half-normal plot of effects",
         "what is chance alone lies near the line; what stands right of it is not",
-        &body,
     )
 }
 
@@ -250,7 +194,7 @@ fn half_normal_quantile(share: f64) -> f64 {
 }
 
 /// The two factors whose interaction is largest: a line for each level of the second, on the scale on which what adds up is parallel.
-fn interaction(outcome: &Outcome, response: &Response, answer: &Answer) -> Option<String> {
+fn interaction(outcome: &Outcome, response: &Response, answer: &Answer) -> Option<Picture> {
     let pair = answer.interactions.iter().find(|one| one.factors.len() == 2)?;
     let (a, b) = (pair.factors[0], pair.factors[1]);
     let value = |level_a: usize, level_b: usize| {
@@ -267,46 +211,28 @@ fn interaction(outcome: &Outcome, response: &Response, answer: &Answer) -> Optio
     let bottom = high - 50.0;
     let x = |level: usize| left + (right - left) * (level as f64 + 0.25) / (of_a as f64 - 0.5);
     let y = |value: f64| bottom - 16.0 - (bottom - TOP - 32.0) * (value - least) / span;
-    let mut body = format!("<line class=\"zero\" x1=\"{left}\" x2=\"{right}\" y1=\"{bottom}\" y2=\"{bottom}\"/>\n");
+    let mut canvas = Canvas::default();
+    canvas.line("zero", (left, bottom), (right, bottom));
     for (at, level) in outcome.factors[a].levels.iter().enumerate() {
-        let _ = writeln!(
-            body,
-            "<text class=\"soft middle\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-            x(at),
-            bottom + 18.0,
-            escaped(level)
-        );
+        canvas.text("soft middle", (x(at), bottom + 18.0), level);
     }
     for step in [least, f64::midpoint(least, most), most] {
-        let _ = writeln!(
-            body,
-            "<line class=\"grid\" x1=\"{left}\" x2=\"{right}\" y1=\"{0:.1}\" y2=\"{0:.1}\"/>\
-             <text class=\"soft end\" x=\"{1:.1}\" y=\"{2:.1}\">{3}</text>",
-            y(step),
-            left - 8.0,
-            y(step) + 4.0,
-            escaped(&response.unit.written(unscaled(answer, step)))
-        );
+        canvas.line("grid", (left, y(step)), (right, y(step)));
+        let value = response.unit.written(unscaled(answer, step));
+        canvas.text("soft end", (left - 8.0, y(step) + 4.0), &value);
     }
     for level in 0..of_b {
-        let points: Vec<String> = (0..of_a).map(|at| format!("{:.1},{:.1}", x(at), y(value(at, level)))).collect();
-        let class = if level == 0 { "first" } else { "second" };
+        let points: Vec<Point> = (0..of_a).map(|at| (x(at), y(value(at, level)))).collect();
+        canvas.curve(if level == 0 { "first" } else { "second" }, &points);
         let name = format!("{} {}", short_name(&outcome.factors[b].name), outcome.factors[b].levels[level]);
-        let _ = writeln!(
-            body,
-            "<polyline class=\"curve {class}\" points=\"{}\"/><text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-            points.join(" "),
-            x(of_a - 1) + 10.0,
-            y(value(of_a - 1, level)) + 4.0,
-            escaped(&short(&name))
-        );
+        canvas.text("", (x(of_a - 1) + 10.0, y(value(of_a - 1, level)) + 4.0), &short(&name));
     }
     let title = format!("{} against {}", response.name, outcome.factors[a].name);
     let below = match answer.scale {
         Scale::Multiplicative => "logarithmic; parallel lines: gains multiply; all others at their first level",
         Scale::Additive => "parallel lines: differences add up; all others at their first level",
     };
-    Some(svg(high, &title, below, &body))
+    Some(canvas.picture("interaction", high, &title, below))
 }
 
 fn short_name(name: &str) -> &str {

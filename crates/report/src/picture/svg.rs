@@ -1,8 +1,8 @@
 //! A scene as SVG without scripts, fonts or anything else from outside.
 
 use super::Picture;
-use super::scene::{Anchor, Shape};
 use crate::drawing::escaped;
+use crate::scene::{Anchor, Shape};
 use std::fmt::Write;
 
 /// The picture as SVG.
@@ -31,6 +31,9 @@ pub fn svg(picture: &Picture) -> String {
                     out,
                     "<polyline points=\"{points}\" fill=\"none\" stroke=\"#{colour:06x}\" stroke-width=\"{width}\"{dash}/>"
                 )
+            }
+            Shape::Dot { x, y, radius, colour } => {
+                writeln!(out, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" fill=\"#{colour:06x}\"/>")
             }
             Shape::Text { text, .. } if text.is_empty() => Ok(()),
             Shape::Text { x, y, anchor, colour, text } => {

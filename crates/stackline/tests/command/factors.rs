@@ -163,6 +163,8 @@ fn a_combination_is_a_specification_and_sets_have_prices() {
     for name in ["effects", "tornado", "half-normal", "interaction"] {
         let svg = std::fs::read_to_string(place.path(&format!("figures/{name}.svg"))).unwrap();
         assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n") && !svg.contains("NaN"), "{name}");
+        let png = std::fs::read(place.path(&format!("figures/{name}.png"))).unwrap();
+        assert!(png.starts_with(b"\x89PNG") && png.len() > 4000, "{name}");
     }
 }
 

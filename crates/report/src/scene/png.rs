@@ -1,22 +1,19 @@
 //! A scene as PNG, two pixels for each of the SVG's. Letters are those of one font that is inside the program; what it does
 //! not have becomes `?`.
 
-use super::Picture;
-use super::scene::{Anchor, Shape};
+use super::{Anchor, Scene, Shape};
 use noto_sans_mono_bitmap::{FontWeight, RasterHeight, get_raster, get_raster_width};
-use tiny_skia::{Color, Paint, PathBuilder, Pixmap, PremultipliedColorU8, Rect, Stroke, StrokeDash, Transform};
+use tiny_skia::{
+    Color, FillRule, Paint, PathBuilder, Pixmap, PremultipliedColorU8, Rect, Stroke, StrokeDash, Transform,
+};
 
 const SCALE: f32 = 2.0;
 const HEIGHT: RasterHeight = RasterHeight::Size20;
 /// From the top of a letter's pixels to the line it stands on.
 const ASCENT: f32 = 16.0;
 
-/// The picture as PNG.
-///
-/// # Errors
-/// A sentence when there is no memory for its pixels or it cannot be encoded.
-pub fn png(picture: &Picture) -> Result<Vec<u8>, String> {
-    let scene = &picture.scene;
+/// The scene as PNG, or why there is no memory for its pixels or it cannot be encoded.
+pub(crate) fn png(scene: &Scene) -> Result<Vec<u8>, String> {
     let (width, height) = ((scene.width * SCALE).ceil() as u32, (scene.height * SCALE).ceil() as u32);
     let mut pixels = Pixmap::new(width, height).ok_or("the picture is too large for a PNG")?;
     pixels.fill(Color::WHITE);
@@ -28,6 +25,12 @@ pub fn png(picture: &Picture) -> Result<Vec<u8>, String> {
                 }
             }
             Shape::Line { points, colour, width, dashed } => line(&mut pixels, points, *colour, *width, *dashed),
+            Shape::Dot { x, y, radius, colour } => {
+                if let Some(path) = PathBuilder::from_circle(*x, *y, *radius) {
+                    let transform = Transform::from_scale(SCALE, SCALE);
+                    pixels.fill_path(&path, &paint(*colour), FillRule::Winding, transform, None);
+                }
+            }
             Shape::Text { x, y, anchor, colour, text } => letters(&mut pixels, (*x, *y), *anchor, *colour, text),
         }
     }

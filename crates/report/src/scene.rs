@@ -1,24 +1,29 @@
 //! What a picture is made of, before it is SVG or PNG: plain shapes, later ones over earlier ones.
 
+mod png;
+
+pub(crate) use png::png;
+
 /// A picture.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Scene {
-    pub(super) width: f32,
-    pub(super) height: f32,
-    pub(super) shapes: Vec<Shape>,
+pub(crate) struct Scene {
+    pub(crate) width: f32,
+    pub(crate) height: f32,
+    pub(crate) shapes: Vec<Shape>,
 }
 
 /// One thing in it. Colours are 0xRRGGBB, lengths pixels of the SVG.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Shape {
+pub(crate) enum Shape {
     Rect { x: f32, y: f32, width: f32, height: f32, colour: u32 },
     Line { points: Vec<(f32, f32)>, colour: u32, width: f32, dashed: bool },
+    Dot { x: f32, y: f32, radius: f32, colour: u32 },
     Text { x: f32, y: f32, anchor: Anchor, colour: u32, text: String },
 }
 
 /// Where a text's place is in it; `y` is the line it stands on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Anchor {
+pub(crate) enum Anchor {
     Start,
     Middle,
     End,

@@ -1,0 +1,145 @@
+//! Shapes of a picture of an experiment, as SVG that knows dark and light, and as a scene for PNG, which is light. It places nothing.
+
+use super::pictures::{TOP, WIDTH};
+use crate::drawing::escaped;
+use crate::scene::{self, Anchor, Scene, Shape};
+use std::fmt::Write;
+
+const STYLE: &str = "\
+.paper{fill:#fff}text{font:12px system-ui,sans-serif;fill:#1f2933}.head{font-size:15px;font-weight:600}.soft{fill:#52606d}\
+.middle{text-anchor:middle}.end{text-anchor:end}.grid{stroke:#dde3ea}.zero{stroke:#52606d}.bar{fill:#3e7cb1}.less{fill:#c9a227}\
+.faint{fill:#b3bfcc}.whisker{stroke:#1f2933;stroke-width:2}.dot{fill:#3e7cb1}.first{stroke:#3e7cb1}.second{stroke:#e07b39}\
+.curve{fill:none;stroke-width:2}\
+@media(prefers-color-scheme:dark){.paper{fill:#14181d}text{fill:#e4e7eb}.soft{fill:#9aa5b1}.grid{stroke:#2b333d}\
+.zero{stroke:#9aa5b1}.whisker{stroke:#e4e7eb}.faint{fill:#465362}}";
+
+/// The light colours of the style, and how wide a line is.
+const LIGHT: &[(&str, u32, f32)] = &[
+    ("grid", 0xdde3ea, 1.0),
+    ("zero", 0x52606d, 1.0),
+    ("soft", 0x52606d, 1.0),
+    ("bar", 0x3e7cb1, 1.0),
+    ("less", 0xc9a227, 1.0),
+    ("faint", 0xb3bfcc, 1.0),
+    ("whisker", 0x1f2933, 2.0),
+    ("dot", 0x3e7cb1, 1.0),
+    ("first", 0x3e7cb1, 2.0),
+    ("second", 0xe07b39, 2.0),
+];
+const INK: u32 = 0x1f2933;
+
+/// A picture that is drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Picture {
+    /// What it is called, as a file's name without an end.
+    pub name: &'static str,
+    /// The picture as SVG.
+    pub svg: String,
+    scene: Scene,
+}
+
+impl Picture {
+    /// The picture as PNG, light.
+    ///
+    /// # Errors
+    /// A sentence when there is no memory for its pixels or it cannot be encoded.
+    pub fn png(&self) -> Result<Vec<u8>, String> {
+        scene::png(&self.scene)
+    }
+}
+
+/// What is drawn so far.
+#[derive(Default)]
+pub(super) struct Canvas {
+    svg: String,
+    shapes: Vec<Shape>,
+}
+
+/// A place, in pixels of the SVG.
+pub(super) type Point = (f64, f64);
+
+fn light(class: &str) -> (u32, f32) {
+    let known = LIGHT.iter().find(|(name, ..)| class.split(' ').any(|word| word == *name));
+    known.map_or((INK, 1.0), |(_, colour, width)| (*colour, *width))
+}
+
+impl Canvas {
+    pub(super) fn line(&mut self, class: &str, from: Point, to: Point) {
+        let _ = writeln!(
+            self.svg,
+            "<line class=\"{class}\" x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\"/>",
+            from.0, from.1, to.0, to.1
+        );
+        self.strokes(class, &[from, to]);
+    }
+
+    pub(super) fn curve(&mut self, class: &str, points: &[Point]) {
+        let written: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+        let _ = writeln!(self.svg, "<polyline class=\"curve {class}\" points=\"{}\"/>", written.join(" "));
+        self.strokes(class, points);
+    }
+
+    fn strokes(&mut self, class: &str, points: &[Point]) {
+        let (colour, width) = light(class);
+        let points = points.iter().map(|(x, y)| (*x as f32, *y as f32)).collect();
+        self.shapes.push(Shape::Line { points, colour, width, dashed: false });
+    }
+
+    pub(super) fn bar(&mut self, class: &str, (x, y): Point, (width, height): Point) {
+        let _ = writeln!(
+            self.svg,
+            "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"/>"
+        );
+        let (x, y, width, height) = (x as f32, y as f32, width as f32, height as f32);
+        self.shapes.push(Shape::Rect { x, y, width, height, colour: light(class).0 });
+    }
+
+    /// A dot; whoever points at it reads `title`, if there is one.
+    pub(super) fn dot(&mut self, (x, y): Point, radius: f64, title: &str) {
+        let title = if title.is_empty() { String::new() } else { format!("<title>{}</title>", escaped(title)) };
+        let _ = writeln!(self.svg, "<circle class=\"dot\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\">{title}</circle>");
+        self.shapes.push(Shape::Dot { x: x as f32, y: y as f32, radius: radius as f32, colour: light("dot").0 });
+    }
+
+    /// A text; `class` may say `middle` or `end` of where its place is in it.
+    pub(super) fn text(&mut self, class: &str, (x, y): Point, text: &str) {
+        let _ = writeln!(self.svg, "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>", escaped(text));
+        self.letters(class, (x, y), text);
+    }
+
+    /// A text upwards beside an axis; in the PNG it stands on top of the axis.
+    pub(super) fn text_upwards(&mut self, class: &str, (x, y): Point, text: &str) {
+        let escaped = escaped(text);
+        let _ = writeln!(
+            self.svg,
+            "<text class=\"{class} middle\" transform=\"translate({x:.1} {y:.1}) rotate(-90)\">{escaped}</text>"
+        );
+        self.letters(class, (x, TOP - 6.0), text);
+    }
+
+    fn letters(&mut self, class: &str, (x, y): Point, text: &str) {
+        let anchor = match class {
+            _ if class.contains("middle") => Anchor::Middle,
+            _ if class.contains("end") => Anchor::End,
+            _ => Anchor::Start,
+        };
+        let (x, y, colour) = (x as f32, y as f32, light(class).0);
+        self.shapes.push(Shape::Text { x, y, anchor, colour, text: text.to_owned() });
+    }
+
+    /// The picture, with what stands above it.
+    pub(super) fn picture(self, name: &'static str, high: f64, title: &str, below: &str) -> Picture {
+        let mut top = Self::default();
+        top.text("head", (20.0, 26.0), title);
+        top.text("soft", (20.0, 44.0), below);
+        let svg = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {high}\" width=\"{WIDTH}\" height=\"{high}\" role=\"img\">\n\
+             <title>{}</title>\n<style>{STYLE}</style>\n<rect class=\"paper\" width=\"{WIDTH}\" height=\"{high}\"/>\n{}{}</svg>\n",
+            escaped(title),
+            top.svg,
+            self.svg
+        );
+        let shapes = top.shapes.into_iter().chain(self.shapes).collect();
+        Picture { name, svg, scene: Scene { width: WIDTH as f32, height: high as f32, shapes } }
+    }
+}
