@@ -192,6 +192,10 @@ fn each_of(network: &mut Network, these: &[Ends], mut change: impl FnMut(&mut Li
 
 /// A link that is the same both ways becomes two, of which one loses as before.
 fn no_loss(network: &mut Network, ends: &Ends) {
+    // Lines between IMPs lose alike both ways.
+    if network.has_imps() {
+        return each_of(network, std::slice::from_ref(ends), |link| link.loss = Loss::None);
+    }
     let mut backwards = Vec::new();
     each_of(network, std::slice::from_ref(ends), |link| {
         if !link.one_way {

@@ -8,6 +8,7 @@ use super::measurement::Measurement;
 use super::part::{Part, other};
 use super::processors::{self, Processor};
 use super::receive_backlog::{self, Backlog};
+use stackline_core::network::Network;
 use stackline_core::program::Side;
 use stackline_core::units;
 use std::collections::BTreeMap;
@@ -41,6 +42,11 @@ fn unread(
 }
 
 impl<'c> Context<'c> {
+    /// Whether it goes across IMPs.
+    pub(super) fn has_imps(&self) -> bool {
+        self.measurement.network.is_some_and(Network::has_imps)
+    }
+
     pub(crate) fn of(measurement: Measurement<'c>) -> Self {
         let waits = endpoints::waits(&measurement);
         let outside: Vec<_> =

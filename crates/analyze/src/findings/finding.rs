@@ -150,6 +150,11 @@ impl Finding {
         self
     }
 
+    /// The same, unless there is no such thing here.
+    pub(super) fn attempt_by_unless(self, is_not: bool, advice: String, change: Change) -> Self {
+        if is_not { self } else { self.attempt_by(advice, change) }
+    }
+
     /// With something to try that is a change of the plan.
     pub(crate) fn attempt_by(mut self, what: impl Into<String>, change: Change) -> Self {
         self.tries.push(Advice { change: Some(change), ..Advice::of(what) });

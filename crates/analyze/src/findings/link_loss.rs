@@ -6,11 +6,14 @@ use super::finding::{Finding, LEAST, percent};
 use super::kind::{Find, Kind};
 use super::log::Log;
 use super::lost_data;
+use super::measurement::Measurement;
 use super::path::Port;
 use super::session_network;
 use crate::statistics::real;
 use stackline_core::catalogue::FlowControl;
+use stackline_core::network::Network;
 use stackline_core::stack::OptionValue;
+use stackline_core::units;
 
 pub(super) const KIND: Kind = Kind {
     name: "link_loss",
@@ -43,6 +46,9 @@ fn find(context: &Context<'_>) -> Option<Finding> {
     );
     let finding = KIND.finding(context, share, losses.confidence, sentence).because(context.drops(worst));
     let finding = context.with_stalls(finding).attempt_by(repair(port), Change::NoLoss(port.hop.ends.clone()));
+    if let Some(network) = measurement.network.filter(|network| network.has_imps()) {
+        return Some(among_imps(measurement, network, port, finding));
+    }
     let advice = "a stack that slows down less after a loss: `tcp(congestion = bbr)`, `blast(selective)`";
     let bbr = OptionValue::Word("bbr".to_owned());
     let part = measurement.parts.iter().find(|part| part.plan.stack.facts.flow_control == FlowControl::KernelBuffers);
@@ -50,6 +56,24 @@ fn find(context: &Context<'_>) -> Option<Finding> {
         Some(part) => finding.attempt_by(advice, Change::Option(part.index, "congestion", bbr)),
         None => finding.attempt(advice),
     })
+}
+
+/// Packets between IMPs go again by themselves; of a line that went down that is said, and not its losses.
+fn among_imps(measurement: &Measurement<'_>, network: &Network, port: &Port, finding: Finding) -> Finding {
+    let reports = crate::imps::reports(measurement.log.input.events);
+    let of = |ends: (&str, &str)| reports.lines.get(&format!("{}>{}", ends.0, ends.1));
+    let (a, b) = (port.hop.ends.0.as_str(), port.hop.ends.1.as_str());
+    let down = [of((a, b)), of((b, a))].into_iter().flatten().filter(|line| line.downs > 0);
+    let Some(line) = down.min_by(|one, other| one.up_seconds.total_cmp(&other.up_seconds)) else { return finding };
+    let sentence = format!(
+        "the line {} was down: used {} of {}, which costs {} of the time{}",
+        port.name,
+        units::time(line.up_seconds),
+        units::time(line.seconds),
+        percent(finding.share),
+        if network.links.len() > 2 { "; messages went another way, or waited" } else { "" }
+    );
+    Finding { sentence, ..finding }
 }
 
 /// Data that is missing, unless what the link loses is found already for the time that it costs.

@@ -65,7 +65,7 @@ fn full(context: &Context<'_>) -> Option<Finding> {
     let finding = KIND.finding(context, share, 0.95, sentence).because(carried(measurement, port));
     let finding = match equal[..] {
         _ if calls => finding
-            .attempt_by(shorter_queue(port), Change::FairQueue(port.hop.ends.clone()))
+            .attempt_by_unless(context.has_imps(), shorter_queue(port), Change::FairQueue(port.hop.ends.clone()))
             .attempt_by(faster_link(port), faster(std::iter::once(port))),
         [] => finding.attempt_by(faster_link(port), faster(std::iter::once(port))),
         _ => finding.attempt_by(
@@ -155,7 +155,8 @@ fn behind_others(context: &Context<'_>, port: &Port, others: f64) -> Option<Find
         percent(share)
     );
     let finding = KIND.finding(context, share, 0.8, sentence).because(carried(measurement, port));
-    let finding = finding.attempt_by(shorter_queue(port), Change::FairQueue(port.hop.ends.clone()));
+    let finding =
+        finding.attempt_by_unless(context.has_imps(), shorter_queue(port), Change::FairQueue(port.hop.ends.clone()));
     Some(finding.attempt_by(ELSEWHERE, Change::NoLoad))
 }
 
