@@ -385,7 +385,7 @@ impl Capabilities {
                 host.name
             );
             return Err(Error::input(message)
-                .hint("write what the processor does and how fast it is: `copy 20 us per packet; cpu 0.5;`"));
+                .hint("`--in emulated` gives it to its programs; simulated processors have costs: `copy 20 us per packet; cpu 0.5;`"));
         }
         let wrong = network.hosts.iter().find(|host| host.clock != Clock::default());
         if let Some(host) = wrong.filter(|_| !self.own_clocks) {

@@ -82,6 +82,25 @@ impl Answer {
         self.fit.difference(design, &self.terms, row, base)
     }
 
+    /// How many times the response of a combination is that of another, with its interval.
+    #[must_use]
+    pub fn ratio(&self, design: &Design, row: &[usize], base: &[usize]) -> (f64, Option<(f64, f64)>) {
+        match self.scale {
+            Scale::Additive => self.fit.ratio(design, &self.terms, row, base),
+            Scale::Multiplicative => exponential(&self.difference(design, row, base)),
+        }
+    }
+
+    /// The same of a level of a factor over its first, on average over the levels of the others.
+    #[must_use]
+    pub fn ratio_on_average(&self, factor: usize, level: usize) -> Option<(f64, Option<(f64, f64)>)> {
+        let term = self.terms.iter().position(|term| term.factors == [factor])?;
+        Some(match self.scale {
+            Scale::Additive => self.fit.ratio_on_average(term, level),
+            Scale::Multiplicative => exponential(&self.fit.effect(term, level)),
+        })
+    }
+
     /// What the model says of a combination, on its scale.
     #[must_use]
     pub fn predicted(&self, design: &Design, row: &[usize]) -> Estimate {
@@ -155,6 +174,10 @@ pub fn analyse(design: &Design, observed: &[Observation], scale: Option<Scale>) 
         fit,
         terms,
     })
+}
+
+fn exponential(of: &Estimate) -> (f64, Option<(f64, f64)>) {
+    (of.value.exp(), of.interval().map(|(least, most)| (least.exp(), most.exp())))
 }
 
 /// The terms that the runs tell apart: all of the design, else effects alone where runs are missing.

@@ -345,13 +345,65 @@ impl Fit {
     /// What the model says of a row.
     #[must_use]
     pub fn predicted(&self, design: &Design, terms: &[Term], row: &[usize]) -> Estimate {
+        self.contrast(&self.row_contrast(design, terms, row))
+    }
+
+    /// The contrast of what the model says of a row.
+    fn row_contrast(&self, design: &Design, terms: &[Term], row: &[usize]) -> DVector<f64> {
         let mut contrast = self.unit(0);
         for (term, begin) in terms.iter().zip(&self.begins) {
             for (at, own) in term.columns(&design.levels, row).into_iter().enumerate() {
                 contrast[begin + at] = own;
             }
         }
-        self.contrast(&contrast)
+        contrast
+    }
+
+    /// How many times what the model says of a row is what it says of another, with its interval (Fieller 1954): both have a spread.
+    #[must_use]
+    pub fn ratio(&self, design: &Design, terms: &[Term], row: &[usize], base: &[usize]) -> (f64, Option<(f64, f64)>) {
+        let [over, under] = [row, base].map(|row| self.row_contrast(design, terms, row));
+        self.fieller(&over, &under)
+    }
+
+    /// The same of the mean at a level of a factor, whose effect is that term, over the mean at its first.
+    #[must_use]
+    pub fn ratio_on_average(&self, term: usize, level: usize) -> (f64, Option<(f64, f64)>) {
+        let mut under = self.unit(0);
+        for column in 0..self.widths[term] {
+            under[self.begins[term] + column] = -1.0;
+        }
+        let over = &under + self.effect_contrast(term, level);
+        self.fieller(&over, &under)
+    }
+
+    /// All ratios r for which over - r under is not told apart from zero; none below zero.
+    fn fieller(&self, over: &DVector<f64>, under: &DVector<f64>) -> (f64, Option<(f64, f64)>) {
+        let ratio = over.dot(&self.coefficients) / under.dot(&self.coefficients);
+        let apart = |ratio: f64| {
+            let estimate = self.contrast(&(over - under * ratio));
+            Some(estimate.value.abs() - estimate.half?)
+        };
+        if !ratio.is_finite() || ratio <= 0.0 || apart(ratio).is_none() {
+            return (ratio, None);
+        }
+        let is_apart = |ratio: f64| apart(ratio).is_some_and(|apart| apart > 0.0);
+        // From the ratio outwards in growing steps, then by halves.
+        let bound = |step: f64| {
+            let (mut inside, mut outside) = (ratio, ratio * step);
+            while !is_apart(outside) {
+                if !(1e-9..1e9).contains(&(outside / ratio)) {
+                    return if step > 1.0 { f64::INFINITY } else { 0.0 };
+                }
+                (inside, outside) = (outside, outside * (outside / ratio));
+            }
+            for _ in 0..60 {
+                let middle = f64::midpoint(inside, outside);
+                if is_apart(middle) { outside = middle } else { inside = middle }
+            }
+            outside
+        };
+        (ratio, Some((bound(1.0 / 1.001), bound(1.001))))
     }
 
     /// The coefficients: mean, then each term's.

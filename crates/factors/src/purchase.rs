@@ -1,6 +1,6 @@
 //! What sets of improvements cost and bring: those of which none brings more for as little.
 
-use crate::answer::{Answer, Scale};
+use crate::answer::Answer;
 use crate::design::Design;
 use crate::fit::Estimate;
 use serde::Serialize;
@@ -57,14 +57,4 @@ pub fn front(
         is_better
     });
     Ok(offers)
-}
-
-/// How many times as fast a gain on that scale is, with its interval, from a mean of the first levels.
-#[must_use]
-pub fn times(scale: Scale, base: f64, gain: &Estimate) -> (f64, Option<(f64, f64)>) {
-    let of = |gain: f64| match scale {
-        Scale::Multiplicative => gain.exp(),
-        Scale::Additive => (base + gain) / base,
-    };
-    (of(gain.value), gain.interval().map(|(least, most)| (of(least), of(most))))
 }

@@ -14,7 +14,7 @@ use stackline_core::plan::World;
 use stackline_core::units;
 use stackline_factors::answer::Interaction;
 use stackline_factors::fit::Spread;
-use stackline_factors::{Answer, Design, Effect, Estimate, Kind, Observation, Scale, purchase};
+use stackline_factors::{Answer, Design, Effect, Estimate, Kind, Observation, Scale};
 
 /// A factor in words.
 #[derive(Clone, Debug)]
@@ -72,23 +72,27 @@ pub struct Response {
 }
 
 impl Response {
-    /// How many times as fast a difference on the answer's scale is (in the direction in which more is better already), from a base.
+    /// How many times as fast a combination is than with everything at its first level, with its interval.
     #[must_use]
-    pub fn times(&self, answer: &Answer, base: f64, gain: &Estimate) -> (f64, Option<(f64, f64)>) {
-        if self.more_is_better || answer.scale == Scale::Multiplicative {
-            return purchase::times(answer.scale, base, gain);
-        }
-        // A time that shrinks by so much; by all of it and more is no bound.
-        let of = |gain: f64| if base > gain { base / (base - gain) } else { f64::INFINITY };
-        (of(gain.value), gain.interval().map(|(least, most)| (of(least), of(most))))
+    pub fn gain_of(&self, answer: &Answer, design: &Design, row: &[usize]) -> Gain {
+        self.in_its_direction(answer.ratio(design, row, &vec![0; row.len()]))
     }
 
-    /// How many times as fast a level makes it, from a base, with its interval.
-    fn gain(&self, answer: &Answer, base: f64, effect: &Estimate) -> (f64, Option<(f64, f64)>) {
-        let sign = if self.more_is_better { 1.0 } else { -1.0 };
-        self.times(answer, base, &Estimate { value: sign * effect.value, ..*effect })
+    /// How many times as fast a level of a factor is than its first, on average over the levels of the others.
+    fn gain(&self, answer: &Answer, factor: usize, level: usize) -> Gain {
+        answer.ratio_on_average(factor, level).map_or((f64::NAN, None), |ratio| self.in_its_direction(ratio))
+    }
+
+    fn in_its_direction(&self, (ratio, within): Gain) -> Gain {
+        match self.more_is_better {
+            true => (ratio, within),
+            false => (1.0 / ratio, within.map(|(least, most)| (1.0 / most, 1.0 / least))),
+        }
     }
 }
+
+/// How many times as fast, and the 95 % interval.
+pub type Gain = (f64, Option<(f64, f64)>);
 
 /// The limit if a factor were infinite.
 #[derive(Clone, Debug)]
@@ -273,7 +277,7 @@ fn rank(effect: &Effect, answer: &Answer) -> String {
 
 fn effect_row(outcome: &Outcome, response: &Response, answer: &Answer, effect: &Effect, level: usize) -> Vec<String> {
     let estimate = effect.levels.get(level - 1).copied().unwrap_or(effect.estimate);
-    let (gain, within) = response.gain(answer, mean_of(answer, effect), &estimate);
+    let (gain, within) = response.gain(answer, effect.factor, level);
     let words = |within: Option<(f64, f64)>| within.map_or("no interval".into(), interval);
     let nothing = if estimate.may_be_zero() { ", may be nothing" } else { "" };
     let (alone, alone_within) = match alone(outcome, response, answer, effect.factor, level) {
@@ -329,18 +333,9 @@ fn alone(
     if !matches!(outcome.design.kind, Kind::Full | Kind::OneAtATime) {
         return None;
     }
-    let base = outcome.base();
-    let mut row = base.clone();
+    let mut row = outcome.base();
     row[factor] = level;
-    let start = answer.predicted(&outcome.design, &base).value;
-    Some(response.gain(answer, start, &answer.difference(&outcome.design, &row, &base)))
-}
-
-/// The mean at the first level of a factor, on the scale of differences.
-fn mean_of(answer: &Answer, effect: &Effect) -> f64 {
-    // Levels sum to zero around the mean.
-    let levels = effect.levels.len() as f64 + 1.0;
-    answer.mean.value - effect.levels.iter().map(|level| level.value).sum::<f64>() / levels
+    Some(response.gain_of(answer, &outcome.design, &row))
 }
 
 /// Improvement over change, both in per cent (Lantz, Nowicki and Theimer 1985, section 3.3).
@@ -419,7 +414,7 @@ fn aliased(outcome: &Outcome, answer: &Answer) -> String {
 /// Another response: what is clear of it.
 fn further(outcome: &Outcome, response: &Response, answer: &Answer) -> String {
     let words = |effect: &Effect| {
-        let (gain, within) = response.gain(answer, mean_of(answer, effect), &effect.estimate);
+        let (gain, within) = response.gain(answer, effect.factor, effect.level);
         let within = within.map_or(String::new(), |within| format!(" ({})", interval(within)));
         format!("{} {}{within}", outcome.level(effect.factor, effect.level), times(gain))
     };
@@ -566,7 +561,7 @@ fn estimate_json(estimate: &Estimate) -> Value {
 fn answer_json(outcome: &Outcome, response: &Response, answer: &Answer) -> Value {
     let fit = answer.fit();
     let effects = answer.effects.iter().map(|effect| {
-        let (gain, within) = response.gain(answer, mean_of(answer, effect), &effect.estimate);
+        let (gain, within) = response.gain(answer, effect.factor, effect.level);
         let alone = alone(outcome, response, answer, effect.factor, effect.level);
         let alone_within = alone.and_then(|(_, within)| within);
         json!({

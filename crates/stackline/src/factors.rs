@@ -206,10 +206,9 @@ fn offers(
         .into_iter()
         .filter(|offer| !single || offer.levels.iter().filter(|level| **level > 0).count() < 2)
         .collect();
-    let base = answer.predicted(&experiment.design, &vec![0; experiment.factors.len()]).value;
     let best = front.iter().rposition(|offer| spend.is_none_or(|most| offer.cost <= most));
     let of = |(at, offer): (usize, &purchase::Offer)| {
-        let (times, interval) = first.times(answer, base, &offer.gain);
+        let (times, interval) = first.gain_of(answer, &experiment.design, &offer.levels);
         let bought = offer.levels.iter().zip(&experiment.factors).filter(|(level, _)| **level > 0);
         let bought = bought.map(|(level, factor)| format!("{} {}", factor.name, factor.levels[*level]));
         Offer {

@@ -2,7 +2,7 @@
 //! scripts, fonts or anything else from outside. They compute nothing but where things stand.
 
 use super::canvas::{Canvas, Picture, Point};
-use super::{Outcome, Response, mean_of, times, unscaled};
+use super::{Outcome, Response, times, unscaled};
 use stackline_factors::{Answer, Scale};
 
 pub(super) const WIDTH: f64 = 760.0;
@@ -69,7 +69,7 @@ fn effects(outcome: &Outcome, response: &Response, answer: &Answer) -> Picture {
         .effects
         .iter()
         .map(|effect| {
-            let (gain, within) = response.gain(answer, mean_of(answer, effect), &effect.estimate);
+            let (gain, within) = response.gain(answer, effect.factor, effect.level);
             (outcome.level(effect.factor, effect.level), gain, within)
         })
         .collect();
@@ -109,7 +109,7 @@ fn tornado(outcome: &Outcome, response: &Response, answer: &Answer) -> Picture {
         .effects
         .iter()
         .map(|effect| {
-            let (gain, _) = response.gain(answer, mean_of(answer, effect), &effect.estimate);
+            let (gain, _) = response.gain(answer, effect.factor, effect.level);
             (outcome.level(effect.factor, effect.level), gain, effect.estimate.may_be_zero())
         })
         .collect();

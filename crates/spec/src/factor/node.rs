@@ -60,8 +60,8 @@ fn no_host(written: &Written<'_>, host: Option<&str>) -> Error {
 /// The buffer of a switch, or of all that have one.
 pub(super) fn buffer(written: &Written<'_>, switch: Option<&str>, level: &Level) -> Result<Vec<Edit>> {
     let items: Vec<&SwitchItem> = networks(written).flat_map(|network| &network.switches).collect();
-    let named = |item: &&&SwitchItem| switch.is_none_or(|switch| item.name.text == switch);
-    let chosen: Vec<&&SwitchItem> = items.iter().filter(named).collect();
+    let named = |item: &&SwitchItem| switch.is_none_or(|switch| item.name.text == switch);
+    let chosen: Vec<&SwitchItem> = items.iter().copied().filter(named).collect();
     if chosen.is_empty() {
         let names = list(items.iter().map(|item| &item.name));
         let message =
@@ -74,12 +74,21 @@ pub(super) fn buffer(written: &Written<'_>, switch: Option<&str>, level: &Level)
         return Err(Error::input(message).hint(hint));
     }
     let mut edits: Vec<Edit> = Vec::new();
+    let mut done = Vec::new();
     for item in chosen {
         let Some(value) = item.buffer.as_ref() else {
             let message = format!("the switch `{}` has no buffer of a given size", item.name.text);
             return Err(Error::input(message).hint("say how large, as in `switch edge { buffer 64 KiB; }`"));
         };
-        edits.push(Edit::replace(value.span, written.value(value, level)?));
+        // Switches that are declared together share what stands in the braces.
+        if done.contains(&value.span) {
+            continue;
+        }
+        done.push(value.span);
+        let together = items.iter().filter(|other| other.buffer.as_ref().is_some_and(|its| its.span == value.span));
+        let names: Vec<Word> = together.map(|other| other.name.clone()).collect();
+        let only = names.iter().find(|word| switch.is_some_and(|switch| word.text == switch));
+        edits.extend(property(written, &names, only, ("buffer", Some(value), ""), level)?);
     }
     Ok(edits)
 }
@@ -162,5 +171,6 @@ fn property(
     // With the comma behind it, or before it where it is the last.
     let gone =
         if only.span == last.span { written.span(at - 1).to(only.span) } else { only.span.to(written.span(at + 1)) };
-    Ok(vec![Edit::before(keyword, format!("host {} {own}\n", only.text)), Edit::without(gone)])
+    let word = String::from(written.text(keyword));
+    Ok(vec![Edit::before(keyword, format!("{word} {} {own}\n", only.text)), Edit::without(gone)])
 }

@@ -77,10 +77,12 @@ impl<'f> Experiment<'f> {
         for (at, one) in self.factors.iter().enumerate() {
             for other in &self.factors[at + 1..] {
                 let (first, second) = ((one, &one.levels[last(one)]), (other, &other.levels[last(other)]));
-                let both = self.varied(&[first, second])?.named().1.to_owned();
-                let alone =
-                    [first, second].map(|change| self.varied(&[change]).map(|source| source.named().1.to_owned()));
-                let turned = self.varied(&[second, first])?.named().1.to_owned();
+                self.varied(&[first, second])?;
+                self.varied(&[second, first])?;
+                // What cannot be together at all is refused, with its reason, where the combination is.
+                let plans = [self.plan_of(&[first, second]), self.plan_of(&[second, first])];
+                let [Ok(both), Ok(turned)] = plans else { continue };
+                let alone = [first, second].map(|change| self.plan_of(&[change]));
                 let part_of = match (one.of_link(), other.of_link()) {
                     (Some((first, ends)), Some((second, others))) => {
                         let turned = others.map(|(from, to)| (to, from));
@@ -88,7 +90,8 @@ impl<'f> Experiment<'f> {
                     }
                     _ => false,
                 };
-                if part_of || both != turned || alone.into_iter().any(|alone| alone.is_ok_and(|alone| alone == both)) {
+                let hides = |alone: Result<Plan>| alone.is_ok_and(|alone| same(&alone, &both));
+                if part_of || !same(&both, &turned) || alone.into_iter().any(hides) {
                     let message = format!("the factors `{}` and `{}` change the same thing", one.name, other.name);
                     return Err(Error::input(message).hint("leave one of them out, or give each its own link or host"));
                 }
@@ -296,6 +299,11 @@ impl<'f> Experiment<'f> {
 fn same(one: &Plan, other: &Plan) -> bool {
     let bare = |plan: &Plan| {
         let mut plan = plan.clone();
+        // What is declared together is taken apart where one of it is varied, in the order in which that is done.
+        for network in &mut plan.networks {
+            network.hosts.sort_by(|one, other| one.name.cmp(&other.name));
+            network.switches.sort_by(|one, other| one.name.cmp(&other.name));
+        }
         for measurement in &mut plan.measurements {
             measurement.text.clear();
             measurement.variables.clear();

@@ -227,3 +227,21 @@ fn a_share_of_a_processor_is_a_factor_where_it_can_be_given() {
     place.stackline(&["factors", "-e", network, "-f", "share of c = 50%"]).fails(2, &["no network has a host `c`"]);
     place.stackline(&["check", "-e", "host a share 0.5%; 1 rr 1*1;"]).mistakes(&["from 1% to 6400%"]);
 }
+
+/// Hosts and switches that stand in one declaration are varied apart.
+#[test]
+fn what_is_declared_together_is_varied_apart() {
+    let place = Place::new();
+    let text = "network n { host a, b { copy 1 ms per packet; } switch s, t { buffer 3 kB; } link a - s 10 Mbit/s 1 ms; \
+                link s - t 10 Mbit/s 1 ms; link t - b 2 Mbit/s 1 ms; } 1 from a to b bulk_put 1024*200 over saw(packet = 1024) across n;";
+    let words = ["factors", "--json", "--no-limits", "-e", text, "-f", "cpu of a x 2", "-f", "cpu of b x 2"];
+    let answer = place.stackline(&words).succeeds().json();
+    let [a, b] = ["cpu of a", "cpu of b"].map(|factor| number(&effect(&answer, factor)["alone"]));
+    assert!(a > 1.05 && (a / b - 1.0).abs() < 1e-6, "{a} {b}");
+    let combination = |factor: &str| {
+        place.stackline(&["factors", "-e", text, "-f", factor, "--combination", "2"]).succeeds().out.clone()
+    };
+    let one = combination("buffer of s x 4");
+    assert!(one.contains("buffer 12 kB") && one.contains("t { buffer 3 kB"), "{one}");
+    assert_eq!(combination("buffer x 4").matches("buffer 12 kB").count(), 1);
+}
