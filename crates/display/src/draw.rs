@@ -1,0 +1,133 @@
+//! A symbol with all that it calls, as pixels. So many items a picture and no more: calls of calls could be more than there is time for.
+
+use crate::item::{Item, Kind, ONE};
+use crate::pixels::{Pixels, Point, spline};
+use crate::symbols::{Symbol, Symbols};
+
+/// Items drawn in one picture, at most: what is beyond is left out, and counted.
+pub const MOST_ITEMS: usize = 4_000_000;
+/// Calls within calls, at most.
+const DEEPEST: usize = 64;
+
+/// Where a symbol lies: moved, scaled in 256ths, turned by quarters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Where its origin is.
+    pub at: Point,
+    /// 256ths.
+    pub scale: i32,
+    /// Quarters of a turn, from x to y.
+    pub turns: u8,
+}
+
+impl Place {
+    /// Where a point of the symbol is.
+    #[must_use]
+    pub const fn point(&self, (x, y): Point) -> Point {
+        if self.scale == ONE as i32 && self.turns == 0 {
+            return (self.at.0.saturating_add(x), self.at.1.saturating_add(y));
+        }
+        let (x, y) = match self.turns & 3 {
+            0 => (x, y),
+            1 => (-y, x),
+            2 => (-x, -y),
+            _ => (y, -x),
+        };
+        // Of what is scaled beyond any window only the side on which it is counts.
+        (
+            self.at.0.saturating_add(limited(scaled(x, self.scale))),
+            self.at.1.saturating_add(limited(scaled(y, self.scale))),
+        )
+    }
+
+    /// Where a symbol is that is called by an item of this one.
+    #[must_use]
+    pub fn of_call(&self, call: &Item) -> Self {
+        let scale = (i64::from(self.scale) * i64::from(call.x1.max(1)) >> 8).clamp(1, 1 << 16) as i32;
+        Self {
+            at: self.point((i32::from(call.x0), i32::from(call.y0))),
+            scale,
+            turns: (self.turns + (call.y1.rem_euclid(4)) as u8) & 3,
+        }
+    }
+}
+
+const fn scaled(value: i32, scale: i32) -> i64 {
+    (value as i64 * scale as i64) >> 8
+}
+
+const fn limited(value: i64) -> i32 {
+    const FAR: i64 = 1 << 20;
+    if value > FAR {
+        FAR as i32
+    } else if value < -FAR {
+        -FAR as i32
+    } else {
+        value as i32
+    }
+}
+
+/// The points that an item holds.
+pub(crate) fn points(symbol: &Symbol, item: &Item, place: &Place) -> Vec<Point> {
+    let short = |bytes: &[u8]| i32::from(i16::from_be_bytes([bytes[0], bytes[1]]));
+    let all = symbol.bytes_of(item).chunks_exact(4);
+    let relative = |four: &[u8]| (i32::from(item.x0) + short(four), i32::from(item.y0) + short(&four[2..]));
+    let points: Vec<Point> = all.map(|four| place.point(relative(four))).collect();
+    if item.kind == Some(Kind::Spline) { spline(&points) } else { points }
+}
+
+/// Draws a symbol. How many items, and whether all were.
+pub fn symbol(pixels: &mut Pixels, symbols: &Symbols, number: u32, place: Place) -> (usize, bool) {
+    let mut drawing = Drawing { pixels, symbols, left: MOST_ITEMS };
+    let Some(symbol) = symbols.get(number) else { return (0, true) };
+    let is_whole = drawing.symbol(symbol, place, 0);
+    (MOST_ITEMS - drawing.left, is_whole)
+}
+
+/// Draws items of a symbol that were added to what is drawn already.
+pub fn added(pixels: &mut Pixels, symbols: &Symbols, (symbol, items): (&Symbol, &[Item]), place: Place) -> usize {
+    let mut drawing = Drawing { pixels, symbols, left: MOST_ITEMS };
+    items.iter().for_each(|item| {
+        drawing.item(symbol, item, place, 0);
+    });
+    MOST_ITEMS - drawing.left
+}
+
+struct Drawing<'d> {
+    pixels: &'d mut Pixels,
+    symbols: &'d Symbols,
+    left: usize,
+}
+
+impl Drawing<'_> {
+    fn symbol(&mut self, symbol: &Symbol, place: Place, depth: usize) -> bool {
+        symbol.items().iter().all(|item| self.item(symbol, item, place, depth))
+    }
+
+    /// Draws an item; false where there is no more time.
+    fn item(&mut self, symbol: &Symbol, item: &Item, place: Place, depth: usize) -> bool {
+        let Some(kind) = item.kind else { return true };
+        if self.left == 0 {
+            return false;
+        }
+        self.left -= 1;
+        let at = |x: i16, y: i16| place.point((i32::from(x), i32::from(y)));
+        let (from, to, colour) = (at(item.x0, item.y0), at(item.x1, item.y1), item.colour());
+        match kind {
+            Kind::Vector => self.pixels.vector(from, to, colour),
+            Kind::Rectangle => self.pixels.rectangle(from, to, colour, item.stipple),
+            Kind::Text => self.pixels.text(from, symbol.bytes_of(item), colour),
+            Kind::Polyline | Kind::Spline => self.pixels.polyline(&points(symbol, item, &place), colour),
+            Kind::Fill => self.pixels.fill(&points(symbol, item, &place), colour, item.stipple),
+            Kind::Raster => {
+                let row = usize::from(item.x1.max(0) as u16).div_ceil(8);
+                self.pixels.bits(from, symbol.bytes_of(item), row, colour);
+            }
+            Kind::Call => {
+                let called = self.symbols.get(item.data).filter(|_| depth < DEEPEST);
+                return called.is_none_or(|called| self.symbol(called, place.of_call(item), depth + 1));
+            }
+        }
+        true
+    }
+}

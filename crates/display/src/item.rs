@@ -1,0 +1,157 @@
+//! An item of a symbol in 20 bytes, on the wire and in memory (Lantz et al. 1985, sections 5.3 and 8: 20 bytes an `AddItem`).
+//!
+//! ```text
+//! id 4 | x0 2 | y0 2 | x1 2 | y1 2 | data 4          16 bytes on the wire behind a head of 4, which holds kind and stipple
+//! ```
+
+/// What an item is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// A line of one pixel from the one corner to the other.
+    Vector = 1,
+    /// A rectangle, both corners included, filled with a stipple.
+    Rectangle = 2,
+    /// Letters of 8 by 16 pixels whose first stands at `x0`, `y0` with its upper left corner; the letters follow.
+    Text = 3,
+    /// Lines from point to point; the points follow, relative to `x0`, `y0`.
+    Polyline = 4,
+    /// A curve near the points (a quadratic B-spline), which follow.
+    Spline = 5,
+    /// The area within the points, which follow.
+    Fill = 6,
+    /// Bits, rows from the top, each of whole bytes; `x1` by `y1` of them, which follow.
+    Raster = 7,
+    /// Another symbol, `data`: moved by `x0`, `y0`, scaled by `x1` of 256ths, turned by `y1` quarters.
+    Call = 8,
+}
+
+impl Kind {
+    /// By its number on the wire.
+    #[must_use]
+    pub const fn of(number: u8) -> Option<Self> {
+        Some(match number {
+            1 => Self::Vector,
+            2 => Self::Rectangle,
+            3 => Self::Text,
+            4 => Self::Polyline,
+            5 => Self::Spline,
+            6 => Self::Fill,
+            7 => Self::Raster,
+            8 => Self::Call,
+            _ => return None,
+        })
+    }
+
+    /// Whether bytes follow.
+    #[must_use]
+    pub const fn has_bytes(self) -> bool {
+        matches!(self, Self::Text | Self::Polyline | Self::Spline | Self::Fill | Self::Raster)
+    }
+}
+
+/// How an area is filled: all of it, or one of four patterns (one for each layer of an NMOS chip).
+pub const STIPPLES: [[u8; 8]; 5] = [
+    [0xff; 8],
+    [0x88, 0x44, 0x22, 0x11, 0x88, 0x44, 0x22, 0x11],
+    [0x11, 0x22, 0x44, 0x88, 0x11, 0x22, 0x44, 0x88],
+    [0xaa, 0x55, 0xaa, 0x55, 0xaa, 0x55, 0xaa, 0x55],
+    [0xff, 0x00, 0x00, 0x00, 0xff, 0x00, 0x00, 0x00],
+];
+
+/// An item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// Chosen by the client; unique in its symbol.
+    pub id: u32,
+    /// The called symbol of a call; else the colour, 0 to 255, in the lowest byte.
+    pub data: u32,
+    /// First corner.
+    pub x0: i16,
+    /// First corner.
+    pub y0: i16,
+    /// Second corner.
+    pub x1: i16,
+    /// Second corner.
+    pub y1: i16,
+    /// What it is; none is an item that was deleted.
+    pub kind: Option<Kind>,
+    /// Which of [`STIPPLES`] fills it.
+    pub stipple: u8,
+    /// Where its bytes are, if it has some: the store's.
+    pub(crate) bytes: u16,
+}
+
+/// Bytes of an item on the wire behind its head.
+pub const WIRE_BYTES: usize = 16;
+/// A scale of one.
+pub const ONE: i16 = 256;
+
+impl Item {
+    /// An item that is drawn, of colour 1.
+    #[must_use]
+    pub const fn drawn(kind: Kind, id: u32, (x0, y0): (i16, i16), (x1, y1): (i16, i16)) -> Self {
+        Self { id, data: 1, x0, y0, x1, y1, kind: Some(kind), stipple: 0, bytes: 0 }
+    }
+
+    /// A call of a symbol at a place.
+    #[must_use]
+    pub const fn call(id: u32, symbol: u32, x: i16, y: i16) -> Self {
+        Self { id, data: symbol, x0: x, y0: y, x1: ONE, y1: 0, kind: Some(Kind::Call), stipple: 0, bytes: 0 }
+    }
+
+    /// The same with a stipple.
+    #[must_use]
+    pub const fn stippled(self, stipple: u8) -> Self {
+        Self { stipple, ..self }
+    }
+
+    /// As on the wire, without the head.
+    #[must_use]
+    pub fn to_wire(&self) -> [u8; WIRE_BYTES] {
+        let mut out = [0; WIRE_BYTES];
+        out[..4].copy_from_slice(&self.id.to_be_bytes());
+        for (at, value) in [self.x0, self.y0, self.x1, self.y1].into_iter().enumerate() {
+            out[4 + 2 * at..6 + 2 * at].copy_from_slice(&value.to_be_bytes());
+        }
+        out[12..].copy_from_slice(&self.data.to_be_bytes());
+        out
+    }
+
+    /// From the wire.
+    #[must_use]
+    pub fn from_wire(kind: Kind, stipple: u8, wire: &[u8; WIRE_BYTES]) -> Self {
+        let long = |at: usize| u32::from_be_bytes([wire[at], wire[at + 1], wire[at + 2], wire[at + 3]]);
+        let short = |at: usize| i16::from_be_bytes([wire[at], wire[at + 1]]);
+        Self {
+            id: long(0),
+            data: long(12),
+            x0: short(4),
+            y0: short(6),
+            x1: short(8),
+            y1: short(10),
+            kind: Some(kind),
+            stipple,
+            bytes: 0,
+        }
+    }
+
+    /// Its colour.
+    #[must_use]
+    pub const fn colour(&self) -> u8 {
+        self.data as u8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_has_twenty_bytes_in_memory_and_on_the_wire() {
+        assert_eq!(size_of::<Item>(), 20);
+        assert_eq!(WIRE_BYTES + super::super::protocol::HEAD_BYTES, 20);
+        let item = Item::drawn(Kind::Rectangle, 7, (-3, 4), (500, -600)).stippled(2);
+        assert_eq!(Item::from_wire(Kind::Rectangle, 2, &item.to_wire()), item);
+    }
+}

@@ -1,0 +1,501 @@
+//! The display as a machine: clients' bytes in, answers out; windows that show their symbols; input that finds its client. Who calls it
+//! moves bytes and tells the time, ns since it began.
+//!
+//! ```text
+//! connect()                      a client is there
+//! receive(client, bytes, clock)  what it sent; `clock` is asked when a step is done
+//! output(client)                 what is to be sent to it
+//! draw(client, window)           a window's pixels as they are now
+//! input(client, window, what)    a key or the pointer
+//! ```
+//! A client cannot see or change what is another's. What it may take is limited; what it does wrong is told and changes nothing, and what
+//! is no message at all ends its connection.
+
+use crate::draw::{self, Place};
+use crate::hit::hits;
+use crate::item::{Item, ONE};
+use crate::pixels::{LARGEST, Pixels};
+use crate::protocol::{self, Answer, Input, Request, Stamps, VERSION};
+use crate::symbols::{Limits, Refusal, Symbol, Symbols};
+use std::collections::BTreeMap;
+
+/// Bytes that a client may send before it is told that it may send more.
+pub const CREDIT: u32 = 1 << 20;
+/// Events of input that wait for a client that does not read them.
+const MOST_EVENTS: usize = 256;
+/// Refusals that wait for it: who only asks wrong things and reads nothing is told no more.
+const MOST_WAITING: usize = 1 << 20;
+
+/// A client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClientId(pub u64);
+
+/// Why a connection ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ends {
+    /// What it sent is no message.
+    Malformed(protocol::Malformed),
+    /// It did not begin with `Hello`, or not of this version.
+    NotHello,
+    /// It does not know the secret.
+    Stranger,
+    /// It sent more than it may.
+    Credit,
+}
+
+impl Ends {
+    /// For people.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match self {
+            Self::Malformed(why) => why.words(),
+            Self::NotHello => format!("it does not speak version {VERSION} of the display's protocol"),
+            Self::Stranger => "it does not know the display's secret".to_owned(),
+            Self::Credit => "it sent more than it was allowed to".to_owned(),
+        }
+    }
+}
+
+/// What a window shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct View {
+    symbol: u32,
+    place: Place,
+}
+
+/// What of a window is not drawn yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum Damage {
+    #[default]
+    None,
+    /// Items that were added to its symbol, from that place in the list on.
+    Added(usize),
+    All,
+}
+
+/// A window.
+#[derive(Debug)]
+pub struct Window {
+    /// What its client calls it.
+    pub title: String,
+    pixels: Pixels,
+    view: Option<View>,
+    damage: Damage,
+    /// How often it was drawn anew, for whoever looks on.
+    pub drawn: u64,
+    /// Items of the last picture that was drawn whole, and whether that was all of them.
+    pub items: (usize, bool),
+}
+
+impl Window {
+    /// Its pixels as they were drawn last.
+    #[must_use]
+    pub const fn pixels(&self) -> &Pixels {
+        &self.pixels
+    }
+}
+
+/// The symbol that is open.
+#[derive(Debug)]
+enum Open {
+    /// It is defined, and there once it is done.
+    Defined(u32, Symbol),
+    /// It changes as it is.
+    Edited(u32),
+}
+
+#[derive(Debug, Default)]
+struct Client {
+    is_known: bool,
+    symbols: Symbols,
+    windows: BTreeMap<u32, Window>,
+    open: Option<Open>,
+    /// Requests of a batch, as they came.
+    batch: Option<Vec<u8>>,
+    /// The beginning of a message whose rest is not here.
+    rest: Vec<u8>,
+    out: Vec<u8>,
+    /// Requests so far, bytes that it may send, and bytes since it was told that it may send more.
+    requests: u32,
+    credit: u32,
+    taken: u32,
+    events: usize,
+    dropped: u16,
+}
+
+/// All clients.
+#[derive(Debug)]
+pub struct Display {
+    clients: BTreeMap<ClientId, Client>,
+    next: u64,
+    limits: Limits,
+    /// The secret that clients have to know.
+    token: Vec<u8>,
+}
+
+impl Display {
+    /// Without clients. Those have to know the secret; with an empty one all may come.
+    #[must_use]
+    pub const fn new(limits: Limits, token: Vec<u8>) -> Self {
+        Self { clients: BTreeMap::new(), next: 0, limits, token }
+    }
+
+    /// A client is there.
+    pub fn connect(&mut self) -> ClientId {
+        self.next += 1;
+        let id = ClientId(self.next);
+        self.clients.insert(id, Client { credit: CREDIT, ..Client::default() });
+        id
+    }
+
+    /// A client is gone, and all it had.
+    pub fn disconnect(&mut self, client: ClientId) {
+        self.clients.remove(&client);
+    }
+
+    /// What a client sent. `clock` tells the time.
+    ///
+    /// # Errors
+    /// Why its connection has to end.
+    pub fn receive(&mut self, client: ClientId, bytes: &[u8], clock: &mut dyn FnMut() -> u64) -> Result<(), Ends> {
+        let Self { clients, limits, token, .. } = self;
+        let Some(known) = clients.get_mut(&client) else { return Ok(()) };
+        let mut work = Work { client: known, limits, clock };
+        if work.client.rest.is_empty() {
+            let used = work.all(bytes, token)?;
+            work.client.rest.extend_from_slice(&bytes[used..]);
+            return Ok(());
+        }
+        let mut whole = std::mem::take(&mut work.client.rest);
+        whole.extend_from_slice(bytes);
+        let used = work.all(&whole, token)?;
+        whole.drain(..used);
+        work.client.rest = whole;
+        Ok(())
+    }
+
+    /// What is to be sent to a client, taken away.
+    pub fn output(&mut self, client: ClientId) -> Vec<u8> {
+        let Some(known) = self.clients.get_mut(&client) else { return Vec::new() };
+        known.events = 0;
+        std::mem::take(&mut known.out)
+    }
+
+    /// All windows: whose they are, and their numbers there.
+    pub fn windows(&self) -> impl Iterator<Item = (ClientId, u32, &Window)> {
+        self.clients
+            .iter()
+            .flat_map(|(id, client)| client.windows.iter().map(|(number, window)| (*id, *number, window)))
+    }
+
+    /// Draws what of a window is not drawn; it.
+    pub fn draw(&mut self, client: ClientId, window: u32) -> Option<&Window> {
+        let known = self.clients.get_mut(&client)?;
+        let shown = known.windows.get_mut(&window)?;
+        redraw(shown, &known.symbols);
+        Some(shown)
+    }
+
+    /// Bytes of memory that a client's symbols take.
+    #[must_use]
+    pub fn memory(&self, client: ClientId) -> usize {
+        self.clients.get(&client).map_or(0, |known| known.symbols.memory())
+    }
+
+    /// A key or the pointer in a window: its client learns so, with what is there.
+    pub fn input(&mut self, client: ClientId, window: u32, input: Input) {
+        let Some(known) = self.clients.get_mut(&client) else { return };
+        let Some(shown) = known.windows.get(&window) else { return };
+        if known.events >= MOST_EVENTS {
+            known.dropped = known.dropped.saturating_add(1);
+            return;
+        }
+        let at = input.place().map(|(x, y)| (i32::from(x), i32::from(y)));
+        let found = shown.view.zip(at).map(|(view, at)| hits(&known.symbols, view.symbol, view.place, at));
+        let hits = found.unwrap_or_default().into_iter().map(|hit| (hit.symbol, hit.item)).collect();
+        let dropped = std::mem::take(&mut known.dropped);
+        known.events += 1;
+        Answer::Input { window, input, dropped, hits }.put(&mut known.out);
+    }
+}
+
+fn redraw(window: &mut Window, symbols: &Symbols) {
+    let damage = std::mem::take(&mut window.damage);
+    let Some(view) = window.view else {
+        if damage != Damage::None {
+            window.pixels.clear();
+            window.drawn += 1;
+        }
+        return;
+    };
+    match damage {
+        Damage::None => return,
+        Damage::Added(from) => {
+            if let Some(symbol) = symbols.get(view.symbol) {
+                let items = symbol.items().get(from..).unwrap_or_default();
+                draw::added(&mut window.pixels, symbols, (symbol, items), view.place);
+            }
+        }
+        Damage::All => {
+            window.pixels.clear();
+            window.items = draw::symbol(&mut window.pixels, symbols, view.symbol, view.place);
+        }
+    }
+    window.drawn += 1;
+}
+
+/// A client's requests at work.
+struct Work<'w> {
+    client: &'w mut Client,
+    limits: &'w Limits,
+    clock: &'w mut dyn FnMut() -> u64,
+}
+
+impl Work<'_> {
+    /// Carries out all requests that are whole. How many bytes those were.
+    fn all(&mut self, bytes: &[u8], token: &[u8]) -> Result<usize, Ends> {
+        let mut used = 0;
+        while let Some((request, wants, length)) = protocol::take(&bytes[used..]).map_err(Ends::Malformed)? {
+            if !self.client.is_known {
+                self.hello(&request, token)?;
+                used += length;
+                continue;
+            }
+            self.charge(length)?;
+            self.client.requests = self.client.requests.wrapping_add(1);
+            self.one(&request, wants, &bytes[used..used + length]);
+            used += length;
+        }
+        // Who has not said who he is sends one short message.
+        if !self.client.is_known && bytes.len() - used > protocol::HEAD_BYTES + 64 {
+            return Err(Ends::NotHello);
+        }
+        Ok(used)
+    }
+
+    fn hello(&mut self, request: &Request<'_>, token: &[u8]) -> Result<(), Ends> {
+        match request {
+            Request::Hello { version: VERSION, token: said } => {
+                if !is_equal(said, token) {
+                    return Err(Ends::Stranger);
+                }
+                self.client.is_known = true;
+                Answer::Welcome { credit: CREDIT }.put(&mut self.client.out);
+                Ok(())
+            }
+            _ => Err(Ends::NotHello),
+        }
+    }
+
+    /// What came is taken from what the client may send; it is told anew once half of it is used.
+    fn charge(&mut self, length: usize) -> Result<(), Ends> {
+        let length = u32::try_from(length).unwrap_or(u32::MAX);
+        self.client.credit = self.client.credit.checked_sub(length).ok_or(Ends::Credit)?;
+        self.client.taken += length;
+        if self.client.taken >= CREDIT / 2 {
+            let more = std::mem::take(&mut self.client.taken);
+            self.client.credit += more;
+            Answer::Credit(more).put(&mut self.client.out);
+        }
+        Ok(())
+    }
+
+    /// Carries out a request, or keeps it for the end of its batch, and answers.
+    fn one(&mut self, request: &Request<'_>, wants: bool, bytes: &[u8]) {
+        if self.client.batch.is_some() && !matches!(request, Request::EndBatch | Request::Sync(_)) {
+            let kept = self.keep(request, bytes);
+            self.answer(kept, wants);
+            return;
+        }
+        if let Request::Sync(token) = request {
+            return self.sync(*token);
+        }
+        let done = self.carry_out(request);
+        // An answer says that it can be seen.
+        if wants && done.is_ok() {
+            self.draw_all();
+        }
+        self.answer(done, wants);
+    }
+
+    fn answer(&mut self, done: Result<(), Refusal>, wants: bool) {
+        match done {
+            Ok(()) if wants => Answer::Done.put(&mut self.client.out),
+            Ok(()) => {}
+            Err(why) => {
+                if self.client.out.len() < MOST_WAITING {
+                    Answer::Refused { request: self.client.requests, why: why as u8 }.put(&mut self.client.out);
+                }
+            }
+        }
+    }
+
+    fn keep(&mut self, request: &Request<'_>, bytes: &[u8]) -> Result<(), Refusal> {
+        if matches!(request, Request::BeginBatch | Request::Hello { .. }) {
+            return Err(Refusal::Order);
+        }
+        let taken = self.client.symbols.memory();
+        let batch = self.client.batch.get_or_insert_default();
+        if taken + batch.len() + bytes.len() > self.limits.bytes {
+            return Err(Refusal::Memory);
+        }
+        batch.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn sync(&mut self, token: u32) {
+        let parsed = (self.clock)();
+        let stored = (self.clock)();
+        self.draw_all();
+        let rendered = (self.clock)();
+        let stamps = Stamps { parsed, stored, rendered, presented: (self.clock)() };
+        Answer::Synced { token, stamps }.put(&mut self.client.out);
+    }
+
+    fn draw_all(&mut self) {
+        let Client { windows, symbols, .. } = &mut *self.client;
+        windows.values_mut().for_each(|window| redraw(window, symbols));
+    }
+
+    fn carry_out(&mut self, request: &Request<'_>) -> Result<(), Refusal> {
+        match *request {
+            Request::Hello { .. } => Err(Refusal::Order),
+            Request::DefineSymbol(number) => self.opens(Open::Defined(number, Symbol::default())),
+            Request::EditSymbol(number) => {
+                self.client.symbols.get(number).ok_or(Refusal::NoSymbol)?;
+                self.opens(Open::Edited(number))
+            }
+            Request::EndSymbol => self.end(),
+            Request::DeleteSymbol(number) => {
+                self.client.symbols.delete(number)?;
+                self.all_changes();
+                Ok(())
+            }
+            Request::AddItem(item, bytes) => self.add(item, bytes),
+            Request::ChangeItem(item, bytes) => match &mut self.client.open {
+                None => Err(Refusal::NoSymbol),
+                Some(Open::Defined(_, symbol)) => symbol.change(item, bytes),
+                Some(Open::Edited(number)) => {
+                    let number = *number;
+                    self.client.symbols.change(self.limits, number, item, bytes)?;
+                    self.all_changes();
+                    Ok(())
+                }
+            },
+            Request::DeleteItem(id) => match &mut self.client.open {
+                None => Err(Refusal::NoSymbol),
+                Some(Open::Defined(_, symbol)) => symbol.delete(id),
+                Some(Open::Edited(number)) => {
+                    let number = *number;
+                    self.client.symbols.delete_item(number, id)?;
+                    self.all_changes();
+                    Ok(())
+                }
+            },
+            Request::CreateWindow(number, size, title) => self.create(number, size, title),
+            Request::DisplayView(window, symbol, at, scale) => {
+                let window = self.client.windows.get_mut(&window).ok_or(Refusal::NoWindow)?;
+                let at = (i32::from(at.0), i32::from(at.1));
+                let place = Place { at, scale: i32::from(scale.max(1)), turns: 0 };
+                (window.view, window.damage) = (Some(View { symbol, place }), Damage::All);
+                Ok(())
+            }
+            Request::CloseWindow(number) => self.client.windows.remove(&number).map(|_| ()).ok_or(Refusal::NoWindow),
+            Request::BeginBatch => {
+                self.client.batch = Some(Vec::new());
+                Ok(())
+            }
+            Request::EndBatch => self.end_batch(),
+            Request::Sync(_) => Ok(()),
+        }
+    }
+
+    fn opens(&mut self, open: Open) -> Result<(), Refusal> {
+        if self.client.open.is_some() {
+            return Err(Refusal::Order);
+        }
+        self.client.open = Some(open);
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), Refusal> {
+        if let Open::Defined(number, symbol) = self.client.open.take().ok_or(Refusal::NoSymbol)? {
+            self.client.symbols.put(self.limits, number, symbol)?;
+            self.all_changes();
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, item: Item, bytes: &[u8]) -> Result<(), Refusal> {
+        let Client { symbols, open, .. } = &mut *self.client;
+        match open {
+            None => Err(Refusal::NoSymbol),
+            Some(Open::Defined(_, symbol)) => {
+                if symbols.memory() + (symbol.len() + 1) * size_of::<Item>() + bytes.len() > self.limits.bytes {
+                    return Err(Refusal::Memory);
+                }
+                symbol.add(item, bytes)
+            }
+            Some(Open::Edited(number)) => {
+                let number = *number;
+                let at = symbols.get(number).map_or(0, |symbol| symbol.items().len());
+                symbols.add(self.limits, number, item, bytes)?;
+                self.added(number, at);
+                Ok(())
+            }
+        }
+    }
+
+    fn create(&mut self, number: u32, (width, height): (u16, u16), title: &[u8]) -> Result<(), Refusal> {
+        if !self.client.windows.contains_key(&number) && self.client.windows.len() >= self.limits.windows {
+            return Err(Refusal::TooMany);
+        }
+        if width == 0 || height == 0 || width > LARGEST || height > LARGEST {
+            return Err(Refusal::Bytes);
+        }
+        let title = String::from_utf8_lossy(title).chars().filter(|letter| !letter.is_control()).take(80).collect();
+        let pixels = Pixels::new(width, height);
+        let window = Window { title, pixels, view: None, damage: Damage::All, drawn: 0, items: (0, true) };
+        self.client.windows.insert(number, window);
+        Ok(())
+    }
+
+    /// Carries out what was kept, all of it; the first refusal is told.
+    fn end_batch(&mut self) -> Result<(), Refusal> {
+        let kept = self.client.batch.take().ok_or(Refusal::Order)?;
+        let (mut used, mut refused) = (0, None);
+        while let Some(Ok(Some((request, _, length)))) = kept.get(used..).map(protocol::take) {
+            refused = refused.or(self.carry_out(&request).err());
+            used += length;
+        }
+        refused.map_or(Ok(()), Err)
+    }
+
+    /// An item was added to a symbol: windows that show it need draw no more than that.
+    fn added(&mut self, number: u32, at: usize) {
+        for window in self.client.windows.values_mut() {
+            let is_root = window.view.is_some_and(|view| view.symbol == number);
+            window.damage = match std::mem::take(&mut window.damage) {
+                Damage::None if is_root => Damage::Added(at),
+                Damage::Added(from) if is_root => Damage::Added(from),
+                // It may be called by what the window shows.
+                _ => Damage::All,
+            };
+        }
+    }
+
+    fn all_changes(&mut self) {
+        self.client.windows.values_mut().for_each(|window| window.damage = Damage::All);
+    }
+}
+
+/// Compares secrets in a time that does not depend on where they differ.
+fn is_equal(said: &[u8], secret: &[u8]) -> bool {
+    said.len() == secret.len() && said.iter().zip(secret).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
+}
+
+/// The scale of a view that shows a symbol as it is.
+pub const FULL_SIZE: u16 = ONE as u16;
+
+#[cfg(test)]
+mod tests;

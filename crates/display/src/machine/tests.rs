@@ -1,0 +1,219 @@
+use super::*;
+use crate::item::Kind;
+use crate::protocol::put;
+
+/// A client that writes requests and reads answers; time is the number of times it was asked.
+struct Talk {
+    display: Display,
+    client: ClientId,
+    time: u64,
+}
+
+impl Talk {
+    fn new(limits: Limits) -> Self {
+        let mut display = Display::new(limits, b"secret".to_vec());
+        let client = display.connect();
+        let mut talk = Self { display, client, time: 0 };
+        let hello = Request::Hello { version: VERSION, token: b"secret" };
+        assert_eq!(talk.says(&[(hello, false)]), [Answer::Welcome { credit: CREDIT }]);
+        talk
+    }
+
+    fn sends(&mut self, bytes: &[u8]) -> Result<Vec<Answer>, Ends> {
+        let time = &mut self.time;
+        self.display.receive(self.client, bytes, &mut || {
+            *time += 1;
+            *time
+        })?;
+        let out = self.display.output(self.client);
+        let (mut rest, mut answers) = (out.as_slice(), Vec::new());
+        while let Some((answer, length)) = Answer::take(rest).unwrap() {
+            answers.push(answer);
+            rest = &rest[length..];
+        }
+        Ok(answers)
+    }
+
+    fn says(&mut self, requests: &[(Request<'_>, bool)]) -> Vec<Answer> {
+        let mut bytes = Vec::new();
+        requests.iter().for_each(|(request, wants)| put(&mut bytes, request, *wants));
+        self.sends(&bytes).unwrap()
+    }
+
+    fn at(&mut self, place: (i32, i32)) -> Option<u8> {
+        self.display.draw(self.client, 1).unwrap().pixels().at(place)
+    }
+}
+
+const fn vector(id: u32, y: i16) -> Request<'static> {
+    Request::AddItem(Item::drawn(Kind::Vector, id, (0, y), (9, y)), b"")
+}
+
+const WINDOW: [(Request<'_>, bool); 2] =
+    [(Request::CreateWindow(1, (64, 64), b"one"), false), (Request::DisplayView(1, 1, (0, 0), FULL_SIZE), false)];
+
+#[test]
+fn a_symbol_is_seen_when_it_is_done_and_not_before() {
+    let mut talk = Talk::new(Limits::default());
+    talk.says(&WINDOW);
+    assert_eq!(talk.says(&[(Request::DefineSymbol(1), true), (vector(1, 5), true)]), [Answer::Done, Answer::Done]);
+    assert_eq!(talk.at((3, 5)), Some(0));
+    assert_eq!(talk.says(&[(Request::EndSymbol, true)]), [Answer::Done]);
+    assert_eq!(talk.at((3, 5)), Some(1));
+    // An edited symbol changes at once, item by item.
+    talk.says(&[(Request::EditSymbol(1), false), (vector(2, 7), false)]);
+    assert_eq!(talk.at((3, 7)), Some(1));
+    talk.says(&[(Request::DeleteItem(1), false)]);
+    assert_eq!((talk.at((3, 5)), talk.at((3, 7))), (Some(0), Some(1)));
+}
+
+#[test]
+fn a_batch_is_seen_at_once_and_half_of_one_never() {
+    let mut talk = Talk::new(Limits::default());
+    talk.says(&WINDOW);
+    talk.says(&[(Request::BeginBatch, false), (Request::DefineSymbol(1), false), (vector(1, 5), false)]);
+    talk.says(&[(Request::EndSymbol, false)]);
+    let synced = talk.says(&[(Request::Sync(9), false)]);
+    assert!(matches!(synced[..], [Answer::Synced { token: 9, .. }]), "{synced:?}");
+    assert_eq!(talk.at((3, 5)), Some(0));
+    assert_eq!(talk.says(&[(Request::EndBatch, true)]), [Answer::Done]);
+    assert_eq!(talk.at((3, 5)), Some(1));
+}
+
+#[test]
+fn symbols_are_called_with_places_scales_and_turns() {
+    let mut talk = Talk::new(Limits::default());
+    talk.says(&WINDOW);
+    let call = |id, x, y, scale, turns| Item { x1: scale, y1: turns, ..Item::call(id, 2, x, y) };
+    talk.says(&[
+        (Request::DefineSymbol(2), false),
+        (Request::AddItem(Item::drawn(Kind::Vector, 1, (0, 0), (4, 0)), b""), false),
+        (Request::EndSymbol, false),
+        (Request::DefineSymbol(1), false),
+        (Request::AddItem(call(1, 10, 10, 512, 0), b""), false),
+        (Request::AddItem(call(2, 40, 40, 256, 1), b""), false),
+        (Request::EndSymbol, false),
+    ]);
+    assert_eq!([(18, 10), (19, 10), (40, 44), (40, 45), (44, 40)].map(|at| talk.at(at)), [1, 0, 1, 0, 0].map(Some));
+    // One change of the called symbol changes all that is seen of it.
+    let up = Request::ChangeItem(Item::drawn(Kind::Vector, 1, (0, 0), (0, 0)), b"");
+    talk.says(&[(Request::EditSymbol(2), false), (up, false)]);
+    assert_eq!([(18, 10), (10, 10), (40, 44), (40, 40)].map(|at| talk.at(at)), [0, 1, 0, 1].map(Some));
+}
+
+#[test]
+fn what_is_wrong_is_told_by_its_number_and_changes_nothing() {
+    let mut talk = Talk::new(Limits { bytes: 200, symbols: 2, windows: 1 });
+    let refused = |request, why: Refusal| Answer::Refused { request, why: why as u8 };
+    let told = talk.says(&[
+        (vector(1, 1), false),
+        (Request::EditSymbol(4), true),
+        (Request::DefineSymbol(1), false),
+        (Request::DefineSymbol(2), false),
+        (Request::AddItem(Item::call(1, 1, 0, 0), b""), false),
+        (Request::EndSymbol, true),
+        (Request::DisplayView(1, 1, (0, 0), 256), false),
+        (Request::CreateWindow(1, (0, 9), b""), false),
+        (Request::EndBatch, false),
+    ]);
+    let expected = [
+        refused(1, Refusal::NoSymbol),
+        refused(2, Refusal::NoSymbol),
+        refused(4, Refusal::Order),
+        refused(6, Refusal::Circle),
+        refused(7, Refusal::NoWindow),
+        refused(8, Refusal::Bytes),
+        refused(9, Refusal::Order),
+    ];
+    assert_eq!(told, expected);
+    talk.says(&[(Request::DefineSymbol(1), false)]);
+    let told = talk.says(&(1..=11).map(|id| (vector(id, 1), false)).collect::<Vec<_>>());
+    assert_eq!(told, [refused(21, Refusal::Memory)]);
+}
+
+#[test]
+fn strangers_and_what_is_no_message_are_sent_away() {
+    let mut display = Display::new(Limits::default(), b"secret".to_vec());
+    let mut says = |bytes: &[u8]| {
+        let client = display.connect();
+        display.receive(client, bytes, &mut || 0)
+    };
+    let mut wrong = Vec::new();
+    put(&mut wrong, &Request::Hello { version: VERSION, token: b"secrets" }, false);
+    assert_eq!(says(&wrong), Err(Ends::Stranger));
+    let mut other = Vec::new();
+    put(&mut other, &Request::Hello { version: 9, token: b"secret" }, false);
+    assert_eq!(says(&other), Err(Ends::NotHello));
+    assert_eq!(says(&[b"GET / HTTP/1.1\r\n".as_slice(), &[0; 100]].concat()), Err(Ends::NotHello));
+    let mut talk = Talk::new(Limits::default());
+    assert_eq!(talk.sends(&[0, 0, 0, 4]), Err(Ends::Malformed(protocol::Malformed::Operation(0))));
+}
+
+#[test]
+fn credit_comes_back_and_a_message_may_come_in_pieces() {
+    let mut talk = Talk::new(Limits { bytes: 64 << 20, ..Limits::default() });
+    talk.says(&[(Request::DefineSymbol(1), false)]);
+    let mut bytes = Vec::new();
+    (1..=30_000).for_each(|id| put(&mut bytes, &vector(id, 1), false));
+    let mut answers = Vec::new();
+    for piece in bytes.chunks(777) {
+        answers.extend(talk.sends(piece).unwrap());
+    }
+    assert!(matches!(answers[..], [Answer::Credit(more)] if more >= CREDIT / 2), "{answers:?}");
+    // The empty one and those after it: what came in pieces came whole.
+    assert_eq!(talk.says(&[(Request::EndSymbol, true)]), [Answer::Done]);
+    assert_eq!(talk.display.memory(talk.client), 600_000);
+}
+
+#[test]
+fn input_finds_its_client_with_what_is_there_and_waits_for_it_no_longer_than_it_may() {
+    let mut talk = Talk::new(Limits::default());
+    talk.says(&WINDOW);
+    talk.says(&[(Request::DefineSymbol(1), false), (vector(7, 5), false), (Request::EndSymbol, false)]);
+    talk.display.input(talk.client, 1, Input::Press(4, 6));
+    let told = talk.says(&[]);
+    let press = Answer::Input { window: 1, input: Input::Press(4, 6), dropped: 0, hits: vec![(1, 7)] };
+    assert_eq!(told, [press]);
+    (0..300).for_each(|_| talk.display.input(talk.client, 1, Input::Key(97)));
+    assert_eq!(talk.says(&[]).len(), MOST_EVENTS);
+    talk.display.input(talk.client, 1, Input::Key(98));
+    let told = talk.says(&[]);
+    assert!(matches!(told[..], [Answer::Input { dropped: 44, .. }]), "{told:?}");
+}
+
+#[test]
+fn calls_of_calls_end_before_time_does() {
+    let mut talk = Talk::new(Limits::default());
+    talk.says(&WINDOW);
+    // Each symbol calls the next twice, 40 deep: 2^40 vectors.
+    for number in (1..=40u32).rev() {
+        let called = number + 1;
+        talk.says(&[
+            (Request::DefineSymbol(number), false),
+            (Request::AddItem(Item::call(1, called, 0, 0), b""), false),
+            (Request::AddItem(Item::call(2, called, 1, 0), b""), false),
+            (Request::EndSymbol, false),
+        ]);
+    }
+    let drawn = talk.display.draw(talk.client, 1).unwrap();
+    assert_eq!(drawn.items, (draw::MOST_ITEMS, false));
+}
+
+proptest::proptest! {
+    /// Whatever a client sends: no panic, and no more memory than it may have.
+    #[test]
+    fn any_bytes_leave_the_display_in_order(messages: Vec<(u8, u8, Vec<u8>)>) {
+        let mut talk = Talk::new(Limits { bytes: 4096, symbols: 3, windows: 2 });
+        for (operation, kind, body) in messages {
+            let length = (4 + body.len()) as u16;
+            let mut bytes = vec![operation % 15 | operation & 0x80, kind];
+            bytes.extend(length.to_be_bytes());
+            bytes.extend(body);
+            if talk.sends(&bytes).is_err() {
+                break;
+            }
+            talk.display.input(talk.client, 0, Input::Press(1, 1));
+            proptest::prop_assert!(talk.display.memory(talk.client) <= 4096);
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! Pixels of a window, a byte each (a colour of the palette), and what is drawn on them: exactly, without smoothing, as a display of 1985.
+//!
+//! Coordinates may lie anywhere; what lies outside is left out.
+
+use crate::font::{self, CELL};
+use crate::item::STIPPLES;
+
+/// The pixels of a window.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pixels {
+    width: i32,
+    height: i32,
+    bytes: Vec<u8>,
+}
+
+/// A place.
+pub type Point = (i32, i32);
+
+/// Sides of a window, at most.
+pub const LARGEST: u16 = 4096;
+
+impl Pixels {
+    /// All of colour 0.
+    #[must_use]
+    pub fn new(width: u16, height: u16) -> Self {
+        let (width, height) = (width.min(LARGEST), height.min(LARGEST));
+        let bytes = vec![0; usize::from(width) * usize::from(height)];
+        Self { width: i32::from(width), height: i32::from(height), bytes }
+    }
+
+    /// Width and height.
+    #[must_use]
+    pub const fn size(&self) -> (i32, i32) {
+        (self.width, self.height)
+    }
+
+    /// Rows from the top.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The colour at a place; none outside.
+    #[must_use]
+    pub fn at(&self, (x, y): Point) -> Option<u8> {
+        ((0..self.width).contains(&x) && (0..self.height).contains(&y))
+            .then(|| self.bytes[y as usize * self.width as usize + x as usize])
+    }
+
+    /// All of colour 0 again.
+    pub fn clear(&mut self) {
+        self.bytes.fill(0);
+    }
+
+    fn has(&self, (x, y): Point) -> bool {
+        (0..self.width).contains(&x) && (0..self.height).contains(&y)
+    }
+
+    /// A line of one pixel, both ends included (Bresenham 1965).
+    pub fn vector(&mut self, (x0, y0): Point, (x1, y1): Point, colour: u8) {
+        let (dx, dy) = ((x1 - x0).abs(), -(y1 - y0).abs());
+        let (right, down) = ((x1 - x0).signum(), (y1 - y0).signum());
+        let (mut x, mut y, mut error) = (x0, y0, dx + dy);
+        let steps = dx.max(-dy);
+        if self.has((x0, y0)) && self.has((x1, y1)) {
+            // All of it is inside: the place in the rows goes along.
+            let row = down as isize * self.width as isize;
+            let mut at = (y0 * self.width + x0) as isize;
+            for _ in 0..=steps {
+                if let Some(pixel) = self.bytes.get_mut(at as usize) {
+                    *pixel = colour;
+                }
+                let twice = 2 * error;
+                if twice >= dy {
+                    error += dy;
+                    at += right as isize;
+                }
+                if twice <= dx {
+                    error += dx;
+                    at += row;
+                }
+            }
+            return;
+        }
+        // Of a line that leaves the window for good there is nothing more to draw.
+        if x0.max(x1) < 0 || y0.max(y1) < 0 || x0.min(x1) >= self.width || y0.min(y1) >= self.height {
+            return;
+        }
+        for _ in 0..=steps {
+            if self.has((x, y)) {
+                self.bytes[(y * self.width + x) as usize] = colour;
+            }
+            let twice = 2 * error;
+            if twice >= dy {
+                error += dy;
+                x += right;
+            }
+            if twice <= dx {
+                error += dx;
+                y += down;
+            }
+        }
+    }
+
+    /// A rectangle with both corners, filled with a stipple, whose pattern lies fast on the window.
+    pub fn rectangle(&mut self, a: Point, b: Point, colour: u8, stipple: u8) {
+        let (left, right) = (a.0.min(b.0).max(0), a.0.max(b.0).min(self.width - 1));
+        let (top, bottom) = (a.1.min(b.1).max(0), a.1.max(b.1).min(self.height - 1));
+        if left > right || top > bottom {
+            return;
+        }
+        let pattern = STIPPLES[usize::from(stipple) % STIPPLES.len()];
+        let many = (right - left + 1) as usize;
+        for y in top..=bottom {
+            let begin = (y * self.width + left) as usize;
+            let Some(row) = self.bytes.get_mut(begin..begin + many) else { return };
+            match pattern[(y & 7) as usize] {
+                0xff => row.fill(colour),
+                0 => {}
+                bits => stippled(row, bits.rotate_left((left & 7) as u32), colour),
+            }
+        }
+    }
+
+    /// Letters, the first with its upper left corner there.
+    pub fn text(&mut self, (x, y): Point, letters: &[u8], colour: u8) {
+        for (number, byte) in letters.iter().enumerate() {
+            let left = x + CELL.0 * number as i32;
+            if left >= self.width {
+                return;
+            }
+            if left + CELL.0 > 0 {
+                self.bits((left, y), font::letter(*byte), 1, colour);
+            }
+        }
+    }
+
+    /// Rows of bits, each of so many bytes; set bits have the colour.
+    pub fn bits(&mut self, (x, y): Point, bits: &[u8], row_bytes: usize, colour: u8) {
+        for (number, row) in bits.chunks(row_bytes.max(1)).enumerate() {
+            let y = y + number as i32;
+            if !(0..self.height).contains(&y) {
+                continue;
+            }
+            for (at, byte) in row.iter().enumerate().filter(|(_, byte)| **byte != 0) {
+                let left = x + 8 * at as i32;
+                if left >= 0 && left + 8 <= self.width {
+                    let begin = (y * self.width + left) as usize;
+                    self.bytes.get_mut(begin..begin + 8).into_iter().for_each(|row| stippled(row, *byte, colour));
+                    continue;
+                }
+                for bit in (0..8).filter(|bit| byte & 0x80 >> bit != 0) {
+                    if self.has((left + bit, y)) {
+                        self.bytes[(y * self.width + left + bit) as usize] = colour;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Lines from point to point.
+    pub fn polyline(&mut self, points: &[Point], colour: u8) {
+        points.windows(2).for_each(|pair| self.vector(pair[0], pair[1], colour));
+    }
+
+    /// The area within points, by the even-odd rule: pixels whose middle is inside.
+    pub fn fill(&mut self, points: &[Point], colour: u8, stipple: u8) {
+        let (Some(top), Some(bottom)) = (points.iter().map(|p| p.1).min(), points.iter().map(|p| p.1).max()) else {
+            return;
+        };
+        let mut crossings = Vec::new();
+        for y in top.max(0)..bottom.min(self.height) {
+            crossings.clear();
+            let ends = points.iter().zip(points.iter().skip(1).chain(points.first()));
+            for (a, b) in ends.filter(|(a, b)| (a.1 <= y) != (b.1 <= y)) {
+                // Where the edge is at the middle of the row.
+                let middle = i64::from(2 * (y - a.1) + 1) * i64::from(b.0 - a.0) / i64::from(2 * (b.1 - a.1));
+                crossings.push(a.0 + middle as i32);
+            }
+            crossings.sort_unstable();
+            for pair in crossings.chunks_exact(2) {
+                if pair[1] > pair[0] {
+                    self.rectangle((pair[0], y), (pair[1] - 1, y), colour, stipple);
+                }
+            }
+        }
+    }
+}
+
+/// Sets the pixels of a row whose bits are set in a pattern that is repeated, the highest bit first.
+fn stippled(row: &mut [u8], bits: u8, colour: u8) {
+    let mask = spread(bits);
+    let paint = u64::from_ne_bytes([colour; 8]) & mask;
+    let mut eights = row.chunks_exact_mut(8);
+    for eight in &mut eights {
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(eight);
+        let mixed = u64::from_ne_bytes(bytes) & !mask | paint;
+        eight.copy_from_slice(&mixed.to_ne_bytes());
+    }
+    for (at, pixel) in eights.into_remainder().iter_mut().enumerate() {
+        if bits & 0x80 >> at != 0 {
+            *pixel = colour;
+        }
+    }
+}
+
+/// A byte for each bit, the highest bit first in memory: all ones where it is set.
+fn spread(bits: u8) -> u64 {
+    let mut bytes = [0; 8];
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = if bits & 0x80 >> at != 0 { 0xff } else { 0 };
+    }
+    u64::from_ne_bytes(bytes)
+}
+
+/// Points of a quadratic B-spline through the middles of the lines between its points, from the first point to the last.
+#[must_use]
+pub fn spline(points: &[Point]) -> Vec<Point> {
+    const STEPS: i64 = 16;
+    let (Some(first), Some(last)) = (points.first(), points.last()) else { return Vec::new() };
+    if points.len() < 3 {
+        return points.to_vec();
+    }
+    // In halves of a pixel, so that middles are whole.
+    let middle = |a: &Point, b: &Point| (i64::from(a.0) + i64::from(b.0), i64::from(a.1) + i64::from(b.1));
+    let mut out = vec![*first];
+    for three in points.windows(3) {
+        let (from, to) = (middle(&three[0], &three[1]), middle(&three[1], &three[2]));
+        let over = (2 * i64::from(three[1].0), 2 * i64::from(three[1].1));
+        for step in 0..=STEPS {
+            let rest = STEPS - step;
+            let mix = |a: i64, b: i64, c: i64| {
+                (rest * rest * a + 2 * rest * step * b + step * step * c) / (2 * STEPS * STEPS)
+            };
+            out.push((mix(from.0, over.0, to.0) as i32, mix(from.1, over.1, to.1) as i32));
+        }
+    }
+    out.push(*last);
+    out.dedup();
+    out
+}
+
+/// Colours 0 to 255 as red, green and blue: white, black, the four layers of an NMOS chip and what goes with them, then greys.
+#[must_use]
+pub fn palette() -> Vec<[u8; 3]> {
+    const FIRST: [[u8; 3]; 16] = [
+        [0xff, 0xff, 0xff],
+        [0x11, 0x18, 0x20],
+        [0x2b, 0x8a, 0x3e],
+        [0xc9, 0x2a, 0x2a],
+        [0x1c, 0x6d, 0xd0],
+        [0xe0, 0xa1, 0x00],
+        [0x86, 0x2e, 0x9c],
+        [0x0b, 0x72, 0x85],
+        [0xd9, 0x48, 0x0f],
+        [0x5c, 0x94, 0x0d],
+        [0xa6, 0x1e, 0x4d],
+        [0x36, 0x4f, 0xc7],
+        [0x49, 0x50, 0x57],
+        [0x86, 0x8e, 0x96],
+        [0xad, 0xb5, 0xbd],
+        [0xde, 0xe2, 0xe6],
+    ];
+    FIRST.into_iter().chain((16..=255).map(|grey| [grey; 3])).collect()
+}
+
+/// The pixels as PNG.
+///
+/// # Errors
+/// A sentence when they cannot be encoded.
+pub fn png(pixels: &Pixels) -> Result<Vec<u8>, String> {
+    let failed = |error: png::EncodingError| format!("the window cannot be encoded: {error}");
+    let (width, height) = (pixels.width.max(1) as u32, pixels.height.max(1) as u32);
+    let mut out = Vec::new();
+    let mut encoder = png::Encoder::new(&mut out, width, height);
+    encoder.set_color(png::ColorType::Indexed);
+    encoder.set_depth(png::BitDepth::Eight);
+    encoder.set_palette(palette().concat());
+    let mut writer = encoder.write_header().map_err(failed)?;
+    let one = [0];
+    writer.write_image_data(if pixels.bytes.is_empty() { &one } else { &pixels.bytes }).map_err(failed)?;
+    writer.finish().map_err(failed)?;
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(pixels: &Pixels) -> Vec<String> {
+        let row = |row: &[u8]| row.iter().map(|pixel| if *pixel == 0 { '.' } else { '#' }).collect();
+        pixels.bytes.chunks(pixels.width as usize).map(row).collect()
+    }
+
+    #[test]
+    fn a_vector_has_both_ends_whichever_way_it_goes() {
+        let mut pixels = Pixels::new(7, 4);
+        pixels.vector((0, 0), (6, 3), 1);
+        assert_eq!(shown(&pixels), ["#......", ".##....", "...##..", ".....##"].map(|row| row.to_owned()));
+        for (from, to) in [((0, 3), (6, 0)), ((6, 0), (0, 3)), ((3, 3), (3, 0)), ((2, 2), (2, 2))] {
+            let mut pixels = Pixels::new(7, 4);
+            pixels.vector(from, to, 1);
+            assert_eq!((pixels.at(from), pixels.at(to)), (Some(1), Some(1)));
+        }
+    }
+
+    #[test]
+    fn rectangles_are_clipped_and_stipples_lie_fast() {
+        let mut pixels = Pixels::new(10, 3);
+        pixels.rectangle((8, 1), (-5, 9), 1, 0);
+        assert_eq!(shown(&pixels), ["..........", "#########.", "#########."].map(|row| row.to_owned()));
+        // Two halves of a stippled area are one.
+        let (mut whole, mut halves) = (Pixels::new(40, 9), Pixels::new(40, 9));
+        whole.rectangle((1, 0), (38, 8), 1, 1);
+        halves.rectangle((1, 0), (13, 8), 1, 1);
+        halves.rectangle((14, 0), (38, 8), 1, 1);
+        assert_eq!(whole, halves);
+        assert_eq!(whole.bytes.iter().filter(|pixel| **pixel == 1).count(), 38 * 9 / 4);
+    }
+
+    #[test]
+    fn letters_and_areas_stay_inside() {
+        let mut pixels = Pixels::new(20, 20);
+        pixels.text((-4, -3), b"AB", 1);
+        pixels.text((14, 10), b"WW", 1);
+        pixels.fill(&[(2, 2), (12, 2), (12, 12), (2, 12)], 2, 0);
+        assert_eq!((pixels.at((2, 2)), pixels.at((11, 11)), pixels.at((12, 12))), (Some(2), Some(2), Some(0)));
+        assert!(png(&pixels).unwrap().starts_with(b"\x89PNG"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn nothing_is_drawn_outside(
+            a in (-40_000i32..40_000, -40_000i32..40_000), b in (-300i32..300, -300i32..300), colour: u8, stipple: u8
+        ) {
+            let mut pixels = Pixels::new(64, 48);
+            pixels.vector(a, b, colour);
+            pixels.vector(b, a, colour);
+            pixels.rectangle(a, b, colour, stipple);
+            pixels.text(b, b"abc", colour);
+            pixels.fill(&[a, b, (5, 5), (60, 40)], colour, stipple);
+            pixels.polyline(&spline(&[a, b, (1, 2), (30, 40)]), colour);
+            proptest::prop_assert_eq!(pixels.bytes().len(), 64 * 48);
+        }
+
+        /// A line that leaves the window has the same pixels inside as on a larger one.
+        #[test]
+        fn a_vector_that_leaves_the_window_is_the_same_inside(a in (0i32..32, 0i32..32), b in (-50i32..80, -50i32..80)) {
+            let (mut small, mut large) = (Pixels::new(32, 32), Pixels::new(200, 200));
+            small.vector(a, b, 1);
+            large.vector((a.0 + 60, a.1 + 60), (b.0 + 60, b.1 + 60), 1);
+            for place in (0..32).flat_map(|y| (0..32).map(move |x| (x, y))) {
+                proptest::prop_assert_eq!(small.at(place), large.at((place.0 + 60, place.1 + 60)));
+            }
+        }
+    }
+}

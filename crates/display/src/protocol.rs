@@ -1,0 +1,487 @@
+//! The display's protocol (VGTP) as bytes: each message has a head of 4 bytes, then what its operation says. Numbers are big-endian.
+//!
+//! ```text
+//! operation 1 (its highest bit: an answer is wanted) | kind, or stipple and kind 1 | length of all of it 2
+//! ```
+//! An `AddItem` of a vector or a rectangle has 20 bytes, as in the paper (section 8). Nothing is judged here but the form.
+
+use crate::item::{Item, Kind, WIRE_BYTES};
+
+/// Bytes of a head.
+pub const HEAD_BYTES: usize = 4;
+/// Bytes of a message, at most.
+pub const LONGEST: usize = u16::MAX as usize;
+/// What a client says first, and the version that this is.
+pub const MAGIC: [u8; 4] = *b"VGTP";
+/// See `MAGIC`.
+pub const VERSION: u16 = 1;
+/// Bytes of a secret.
+pub const TOKEN_BYTES: usize = 16;
+const ANSWER: u8 = 0x80;
+
+/// What a client asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request<'b> {
+    /// The first message; the secret where the server wants one.
+    Hello {
+        /// The version that it speaks.
+        version: u16,
+        /// The secret, or nothing.
+        token: &'b [u8],
+    },
+    /// A symbol is defined: items go to it until `EndSymbol`, and it is there then, or not at all.
+    DefineSymbol(u32),
+    /// A symbol that is there is open from now on: each item changes it at once.
+    EditSymbol(u32),
+    /// The symbol that is open is done.
+    EndSymbol,
+    /// A symbol goes.
+    DeleteSymbol(u32),
+    /// An item more, behind the others, with what it holds.
+    AddItem(Item, &'b [u8]),
+    /// Another item in the place of the one with its id.
+    ChangeItem(Item, &'b [u8]),
+    /// An item goes.
+    DeleteItem(u32),
+    /// A window, so wide and high, with a title.
+    CreateWindow(u32, (u16, u16), &'b [u8]),
+    /// A window shows a symbol, whose origin is there, in 256ths of its size.
+    DisplayView(u32, u32, (i16, i16), u16),
+    /// A window goes.
+    CloseWindow(u32),
+    /// What follows is seen all at once.
+    BeginBatch,
+    /// It is seen now.
+    EndBatch,
+    /// Everything before is to be drawn; the answer says when each step was done.
+    Sync(u32),
+}
+
+/// What a server says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The client may send so many bytes.
+    Welcome {
+        /// Bytes after the first message.
+        credit: u32,
+    },
+    /// A request that wanted an answer is done.
+    Done,
+    /// A request was not done: its number since the first, and why. Also of those that wanted no answer.
+    Refused {
+        /// Counted from 1, the first after `Hello`.
+        request: u32,
+        /// Why.
+        why: u8,
+    },
+    /// The client may send so many bytes more.
+    Credit(u32),
+    /// Everything before a `Sync` is drawn: when it was parsed, stored, drawn and shown, ns since the server began.
+    Synced {
+        /// What the client called it.
+        token: u32,
+        /// ns.
+        stamps: Stamps,
+    },
+    /// A key or the pointer, in a window.
+    Input {
+        /// Which.
+        window: u32,
+        /// What happened.
+        input: Input,
+        /// Events before it that were dropped because the client did not read them.
+        dropped: u16,
+        /// Items there, the last drawn first: symbol and item.
+        hits: Vec<(u32, u32)>,
+    },
+}
+
+/// When a request had passed which step, ns since the server began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamps {
+    /// Its bytes were there.
+    pub parsed: u64,
+    /// What was before it is in the display file.
+    pub stored: u64,
+    /// It is drawn.
+    pub rendered: u64,
+    /// It can be seen: whoever looks on has it, or could have.
+    pub presented: u64,
+}
+
+/// What happened in a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// A key was pressed: its character.
+    Key(u32),
+    /// The pointer is there.
+    Move(i16, i16),
+    /// A button was pressed there.
+    Press(i16, i16),
+    /// It was let go.
+    Release(i16, i16),
+}
+
+/// Why bytes are no messages: the connection has to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Malformed {
+    /// A length below that of a head.
+    Length,
+    /// An operation that there is not.
+    Operation(u8),
+    /// A message of another length than its operation has.
+    Form(u8),
+}
+
+impl Malformed {
+    /// For people.
+    #[must_use]
+    pub fn words(self) -> String {
+        match self {
+            Self::Length => "a message is shorter than its own head".to_owned(),
+            Self::Operation(number) => format!("there is no operation {number}"),
+            Self::Form(number) => format!("a message of operation {number} has a wrong length"),
+        }
+    }
+}
+
+/// Puts a request behind others.
+pub fn put(out: &mut Vec<u8>, request: &Request<'_>, wants_answer: bool) {
+    let begin = out.len();
+    let (operation, kind) = numbers(request);
+    out.extend([operation | if wants_answer { ANSWER } else { 0 }, kind, 0, 0]);
+    match request {
+        Request::Hello { version, token } => {
+            out.extend(MAGIC);
+            out.extend(version.to_be_bytes());
+            out.extend(*token);
+        }
+        Request::DefineSymbol(number)
+        | Request::EditSymbol(number)
+        | Request::DeleteSymbol(number)
+        | Request::DeleteItem(number)
+        | Request::CloseWindow(number)
+        | Request::Sync(number) => out.extend(number.to_be_bytes()),
+        Request::AddItem(item, bytes) | Request::ChangeItem(item, bytes) => {
+            out.extend(item.to_wire());
+            out.extend(*bytes);
+        }
+        Request::CreateWindow(window, size, title) => {
+            out.extend(window.to_be_bytes());
+            out.extend(size.0.to_be_bytes());
+            out.extend(size.1.to_be_bytes());
+            out.extend(*title);
+        }
+        Request::DisplayView(window, symbol, at, scale) => {
+            out.extend(window.to_be_bytes());
+            out.extend(symbol.to_be_bytes());
+            out.extend(at.0.to_be_bytes());
+            out.extend(at.1.to_be_bytes());
+            out.extend(scale.to_be_bytes());
+        }
+        Request::EndSymbol | Request::BeginBatch | Request::EndBatch => {}
+    }
+    close(out, begin);
+}
+
+fn close(out: &mut Vec<u8>, begin: usize) {
+    out.truncate(begin + LONGEST);
+    let length = ((out.len() - begin) as u16).to_be_bytes();
+    if let Some(head) = out.get_mut(begin + 2..begin + 4) {
+        head.copy_from_slice(&length);
+    }
+}
+
+const fn numbers(request: &Request<'_>) -> (u8, u8) {
+    match request {
+        Request::Hello { .. } => (1, 0),
+        Request::DefineSymbol(_) => (2, 0),
+        Request::EditSymbol(_) => (3, 0),
+        Request::EndSymbol => (4, 0),
+        Request::DeleteSymbol(_) => (5, 0),
+        Request::AddItem(item, _) => (6, kind_byte(item)),
+        Request::ChangeItem(item, _) => (7, kind_byte(item)),
+        Request::DeleteItem(_) => (8, 0),
+        Request::CreateWindow(..) => (9, 0),
+        Request::DisplayView(..) => (10, 0),
+        Request::CloseWindow(_) => (11, 0),
+        Request::BeginBatch => (12, 0),
+        Request::EndBatch => (13, 0),
+        Request::Sync(_) => (14, 0),
+    }
+}
+
+const fn kind_byte(item: &Item) -> u8 {
+    let kind = match item.kind {
+        Some(kind) => kind as u8,
+        None => 0,
+    };
+    item.stipple << 4 | kind
+}
+
+/// The next request of what came: it, whether an answer is wanted, and its bytes. None when not all of it is there.
+///
+/// # Errors
+/// When it is no message.
+pub fn take(bytes: &[u8]) -> Result<Option<(Request<'_>, bool, usize)>, Malformed> {
+    let Some((head, _)) = bytes.split_at_checked(HEAD_BYTES) else { return Ok(None) };
+    let length = usize::from(u16::from_be_bytes([head[2], head[3]]));
+    if length < HEAD_BYTES {
+        return Err(Malformed::Length);
+    }
+    let Some(body) = bytes.get(HEAD_BYTES..length) else { return Ok(None) };
+    let request = request(head[0] & !ANSWER, head[1], body)?;
+    Ok(Some((request, head[0] & ANSWER != 0, length)))
+}
+
+fn request(operation: u8, kind: u8, body: &[u8]) -> Result<Request<'_>, Malformed> {
+    let wrong = Malformed::Form(operation);
+    let number = || body.try_into().map(u32::from_be_bytes).map_err(|_| wrong);
+    let nothing = |request| if body.is_empty() { Ok(request) } else { Err(wrong) };
+    Ok(match operation {
+        1 => {
+            let rest = body.strip_prefix(&MAGIC).ok_or(wrong)?;
+            let (version, token) = rest.split_at_checked(2).ok_or(wrong)?;
+            Request::Hello { version: u16::from_be_bytes([version[0], version[1]]), token }
+        }
+        2 => Request::DefineSymbol(number()?),
+        3 => Request::EditSymbol(number()?),
+        4 => nothing(Request::EndSymbol)?,
+        5 => Request::DeleteSymbol(number()?),
+        6 | 7 => {
+            let (wire, bytes) = body.split_first_chunk::<WIRE_BYTES>().ok_or(wrong)?;
+            let item = Item::from_wire(Kind::of(kind & 0xf).ok_or(wrong)?, kind >> 4, wire);
+            if operation == 6 { Request::AddItem(item, bytes) } else { Request::ChangeItem(item, bytes) }
+        }
+        8 => Request::DeleteItem(number()?),
+        9 => {
+            let (size, title) = body.split_first_chunk::<8>().ok_or(wrong)?;
+            let window = u32::from_be_bytes([size[0], size[1], size[2], size[3]]);
+            let size = (u16::from_be_bytes([size[4], size[5]]), u16::from_be_bytes([size[6], size[7]]));
+            Request::CreateWindow(window, size, title)
+        }
+        10 => {
+            let all: &[u8; 14] = body.try_into().map_err(|_| wrong)?;
+            let long = |at: usize| u32::from_be_bytes([all[at], all[at + 1], all[at + 2], all[at + 3]]);
+            let short = |at: usize| [all[at], all[at + 1]];
+            let at = (i16::from_be_bytes(short(8)), i16::from_be_bytes(short(10)));
+            Request::DisplayView(long(0), long(4), at, u16::from_be_bytes(short(12)))
+        }
+        11 => Request::CloseWindow(number()?),
+        12 => nothing(Request::BeginBatch)?,
+        13 => nothing(Request::EndBatch)?,
+        14 => Request::Sync(number()?),
+        other => return Err(Malformed::Operation(other)),
+    })
+}
+
+impl Answer {
+    /// Puts it behind others.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        let begin = out.len();
+        let (operation, kind) = match self {
+            Self::Welcome { .. } => (65, 0),
+            Self::Done => (66, 0),
+            Self::Refused { why, .. } => (67, *why),
+            Self::Credit(_) => (68, 0),
+            Self::Synced { .. } => (69, 0),
+            Self::Input { input, .. } => (70, input.number()),
+        };
+        out.extend([operation, kind, 0, 0]);
+        match self {
+            Self::Welcome { credit } => {
+                out.extend(VERSION.to_be_bytes());
+                out.extend(credit.to_be_bytes());
+            }
+            Self::Done => {}
+            Self::Refused { request, .. } => out.extend(request.to_be_bytes()),
+            Self::Credit(bytes) => out.extend(bytes.to_be_bytes()),
+            Self::Synced { token, stamps } => {
+                out.extend(token.to_be_bytes());
+                for stamp in [stamps.parsed, stamps.stored, stamps.rendered, stamps.presented] {
+                    out.extend(stamp.to_be_bytes());
+                }
+            }
+            Self::Input { window, input, dropped, hits } => {
+                out.extend(window.to_be_bytes());
+                out.extend(input.value().to_be_bytes());
+                out.extend(dropped.to_be_bytes());
+                for (symbol, item) in hits {
+                    out.extend(symbol.to_be_bytes());
+                    out.extend(item.to_be_bytes());
+                }
+            }
+        }
+        close(out, begin);
+    }
+
+    /// The next answer of what came, and its bytes. None when not all of it is there.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn take(bytes: &[u8]) -> Result<Option<(Self, usize)>, Malformed> {
+        let Some((head, _)) = bytes.split_at_checked(HEAD_BYTES) else { return Ok(None) };
+        let length = usize::from(u16::from_be_bytes([head[2], head[3]]));
+        if length < HEAD_BYTES {
+            return Err(Malformed::Length);
+        }
+        let Some(body) = bytes.get(HEAD_BYTES..length) else { return Ok(None) };
+        Ok(Some((answer(head[0], head[1], body)?, length)))
+    }
+}
+
+fn answer(operation: u8, kind: u8, body: &[u8]) -> Result<Answer, Malformed> {
+    let wrong = Malformed::Form(operation);
+    let long = |at: usize| {
+        let bytes = body.get(at..at + 4).ok_or(wrong)?;
+        bytes.try_into().map(u32::from_be_bytes).map_err(|_| wrong)
+    };
+    let stamp = |at: usize| {
+        let bytes = body.get(at..at + 8).ok_or(wrong)?;
+        bytes.try_into().map(u64::from_be_bytes).map_err(|_| wrong)
+    };
+    Ok(match operation {
+        65 => Answer::Welcome { credit: long(2)? },
+        66 => Answer::Done,
+        67 => Answer::Refused { request: long(0)?, why: kind },
+        68 => Answer::Credit(long(0)?),
+        69 => {
+            let stamps = Stamps { parsed: stamp(4)?, stored: stamp(12)?, rendered: stamp(20)?, presented: stamp(28)? };
+            Answer::Synced { token: long(0)?, stamps }
+        }
+        70 => {
+            let dropped = body.get(8..10).ok_or(wrong)?;
+            let hits = body.get(10..).ok_or(wrong)?.chunks_exact(8);
+            let hit = |eight: &[u8]| {
+                let long = |at: usize| u32::from_be_bytes([eight[at], eight[at + 1], eight[at + 2], eight[at + 3]]);
+                (long(0), long(4))
+            };
+            Answer::Input {
+                window: long(0)?,
+                input: Input::of(kind, long(4)?).ok_or(wrong)?,
+                dropped: u16::from_be_bytes([dropped[0], dropped[1]]),
+                hits: hits.map(hit).collect(),
+            }
+        }
+        other => return Err(Malformed::Operation(other)),
+    })
+}
+
+impl Input {
+    const fn number(self) -> u8 {
+        match self {
+            Self::Key(_) => 1,
+            Self::Move(..) => 2,
+            Self::Press(..) => 3,
+            Self::Release(..) => 4,
+        }
+    }
+
+    const fn value(self) -> u32 {
+        match self {
+            Self::Key(key) => key,
+            Self::Move(x, y) | Self::Press(x, y) | Self::Release(x, y) => (x as u16 as u32) << 16 | y as u16 as u32,
+        }
+    }
+
+    fn of(number: u8, value: u32) -> Option<Self> {
+        let (x, y) = ((value >> 16) as u16 as i16, value as u16 as i16);
+        Some(match number {
+            1 => Self::Key(value),
+            2 => Self::Move(x, y),
+            3 => Self::Press(x, y),
+            4 => Self::Release(x, y),
+            _ => return None,
+        })
+    }
+
+    /// Where the pointer is; none of a key.
+    #[must_use]
+    pub const fn place(self) -> Option<(i16, i16)> {
+        match self {
+            Self::Key(_) => None,
+            Self::Move(x, y) | Self::Press(x, y) | Self::Release(x, y) => Some((x, y)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_come_back_as_they_went() {
+        let item = Item::drawn(Kind::Text, 5, (-1, 2), (3, -4)).stippled(3);
+        let all = [
+            Request::Hello { version: VERSION, token: b"0123456789abcdef" },
+            Request::DefineSymbol(1),
+            Request::EditSymbol(2),
+            Request::EndSymbol,
+            Request::DeleteSymbol(u32::MAX),
+            Request::AddItem(item, b"letters"),
+            Request::ChangeItem(Item::call(9, 8, 7, 6), b""),
+            Request::DeleteItem(4),
+            Request::CreateWindow(1, (800, 600), b"title"),
+            Request::DisplayView(1, 2, (-3, 4), 512),
+            Request::CloseWindow(1),
+            Request::BeginBatch,
+            Request::EndBatch,
+            Request::Sync(77),
+        ];
+        let mut bytes = Vec::new();
+        all.iter().zip([true, false].into_iter().cycle()).for_each(|(one, wants)| put(&mut bytes, one, wants));
+        let mut rest = bytes.as_slice();
+        for (one, wants) in all.iter().zip([true, false].into_iter().cycle()) {
+            let (read, wanted, length) = take(rest).unwrap().unwrap();
+            assert_eq!((&read, wanted), (one, wants));
+            assert_eq!(take(&rest[..length - 1]), Ok(None));
+            rest = &rest[length..];
+        }
+        assert!(rest.is_empty());
+        let mut vector = Vec::new();
+        put(&mut vector, &Request::AddItem(Item::drawn(Kind::Vector, 1, (0, 0), (9, 9)), b""), false);
+        assert_eq!(vector.len(), 20);
+    }
+
+    #[test]
+    fn answers_come_back_as_they_went() {
+        let all = [
+            Answer::Welcome { credit: 1 << 20 },
+            Answer::Done,
+            Answer::Refused { request: 9, why: 4 },
+            Answer::Credit(65_536),
+            Answer::Synced { token: 3, stamps: Stamps { parsed: 1, stored: 2, rendered: 3, presented: u64::MAX } },
+            Answer::Input { window: 1, input: Input::Press(-5, 6), dropped: 2, hits: vec![(1, 2), (3, 4)] },
+            Answer::Input { window: 1, input: Input::Key(0x1f600), dropped: 0, hits: Vec::new() },
+        ];
+        let mut bytes = Vec::new();
+        all.iter().for_each(|one| one.put(&mut bytes));
+        let mut rest = bytes.as_slice();
+        for one in &all {
+            let (read, length) = Answer::take(rest).unwrap().unwrap();
+            assert_eq!(&read, one);
+            rest = &rest[length..];
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_is_told_apart() {
+        assert_eq!(take(&[2, 0, 0, 3]), Err(Malformed::Length));
+        assert_eq!(take(&[99, 0, 0, 4]), Err(Malformed::Operation(99)));
+        assert_eq!(take(&[4, 0, 0, 5, 0]), Err(Malformed::Form(4)));
+        assert_eq!(take(b"GET / HTTP/1.1\r\n"), Ok(None));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_read_without_panic(bytes: Vec<u8>) {
+            let (mut rest, mut answers) = (bytes.as_slice(), bytes.as_slice());
+            while let Ok(Some((_, _, length))) = take(rest) {
+                rest = &rest[length..];
+            }
+            while let Ok(Some((_, length))) = Answer::take(answers) {
+                answers = &answers[length..];
+            }
+        }
+    }
+}

@@ -1,0 +1,448 @@
+//! A client's symbols: lists of items in the order in which they are drawn, what they take of memory, and what may not be.
+//!
+//! Ids of items grow in nearly all pictures: then an item is found by halving, and takes its 20 bytes and nothing else. Where they do not,
+//! an index is kept beside them, and counted.
+
+use crate::item::{Item, Kind};
+use std::collections::{HashMap, HashSet};
+
+/// What a client may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of items, of what they hold, and of what is half defined.
+    pub bytes: usize,
+    /// Symbols, and windows.
+    pub symbols: usize,
+    /// See `symbols`.
+    pub windows: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { bytes: 64 << 20, symbols: 65_536, windows: 16 }
+    }
+}
+
+/// Why something is not done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Refusal {
+    /// There is no such symbol, or none is open.
+    NoSymbol = 1,
+    /// The symbol has no such item.
+    NoItem = 2,
+    /// The symbol has an item of that id.
+    ItemExists = 3,
+    /// It would call itself, by others or at once.
+    Circle = 4,
+    /// The client has as much as it may have.
+    Memory = 5,
+    /// There is no such window.
+    NoWindow = 6,
+    /// There are as many symbols, or windows, as there may be.
+    TooMany = 7,
+    /// The request does not fit what is going on: a symbol is open already, or a batch.
+    Order = 8,
+    /// The bytes of an item are none of its kind.
+    Bytes = 9,
+}
+
+impl Refusal {
+    /// For people.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::NoSymbol => "there is no such symbol",
+            Self::NoItem => "the symbol has no such item",
+            Self::ItemExists => "the symbol has an item of that id already",
+            Self::Circle => "the symbol would call itself",
+            Self::Memory => "the client's memory on the display is used up",
+            Self::NoWindow => "there is no such window",
+            Self::TooMany => "there are as many as there may be",
+            Self::Order => "the request does not fit what is open",
+            Self::Bytes => "the item's bytes do not fit its kind",
+        }
+    }
+
+    /// By its number.
+    #[must_use]
+    pub const fn of(number: u8) -> Option<Self> {
+        Some(match number {
+            1 => Self::NoSymbol,
+            2 => Self::NoItem,
+            3 => Self::ItemExists,
+            4 => Self::Circle,
+            5 => Self::Memory,
+            6 => Self::NoWindow,
+            7 => Self::TooMany,
+            8 => Self::Order,
+            9 => Self::Bytes,
+            _ => return None,
+        })
+    }
+}
+
+/// A symbol.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Symbol {
+    items: Vec<Item>,
+    /// What items hold beside their 20 bytes, by `Item::bytes` less one.
+    held: Vec<Box<[u8]>>,
+    /// Where each item is, where ids do not grow.
+    index: Option<HashMap<u32, u32>>,
+    /// Items that were deleted and are still in the list.
+    gone: usize,
+}
+
+/// Bytes of an entry of an index, about.
+const ENTRY: usize = 16;
+/// Items that hold bytes in one symbol, at most.
+const MOST_HELD: usize = u16::MAX as usize;
+
+impl Symbol {
+    /// The items, in the order in which they are drawn; those that were deleted have no kind.
+    #[must_use]
+    pub fn items(&self) -> &[Item] {
+        &self.items
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.items.len() - self.gone
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What an item holds.
+    #[must_use]
+    pub fn bytes_of(&self, item: &Item) -> &[u8] {
+        usize::from(item.bytes).checked_sub(1).and_then(|at| self.held.get(at)).map_or(&[], |bytes| bytes)
+    }
+
+    /// Bytes of memory that it takes.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        let held: usize = self.held.iter().map(|bytes| bytes.len() + size_of::<Box<[u8]>>()).sum();
+        self.items.len() * size_of::<Item>() + held + self.index.as_ref().map_or(0, |index| ENTRY * index.len())
+    }
+
+    fn place(&self, id: u32) -> Option<usize> {
+        match &self.index {
+            Some(index) => index.get(&id).map(|at| *at as usize),
+            None => self.items.binary_search_by_key(&id, |item| item.id).ok(),
+        }
+        .filter(|at| self.items.get(*at).is_some_and(|item| item.kind.is_some()))
+    }
+
+    /// An item by its id.
+    #[must_use]
+    pub fn item(&self, id: u32) -> Option<&Item> {
+        self.place(id).and_then(|at| self.items.get(at))
+    }
+
+    /// Adds an item behind the others.
+    ///
+    /// # Errors
+    /// When there is one of that id, its bytes are not of its kind, or too many hold bytes.
+    pub fn add(&mut self, item: Item, bytes: &[u8]) -> Result<(), Refusal> {
+        fits(&item, bytes)?;
+        let grows = self.items.last().is_none_or(|last| last.id < item.id);
+        if !grows {
+            if self.place(item.id).is_some() {
+                return Err(Refusal::ItemExists);
+            }
+            let all = self.items.iter().enumerate().filter(|(_, item)| item.kind.is_some());
+            let index = self.index.get_or_insert_with(|| all.map(|(at, item)| (item.id, at as u32)).collect());
+            index.insert(item.id, self.items.len() as u32);
+        } else if let Some(index) = &mut self.index {
+            index.insert(item.id, self.items.len() as u32);
+        }
+        let bytes = self.hold(bytes)?;
+        self.items.push(Item { bytes, ..item });
+        Ok(())
+    }
+
+    fn hold(&mut self, bytes: &[u8]) -> Result<u16, Refusal> {
+        if bytes.is_empty() {
+            return Ok(0);
+        }
+        if self.held.len() >= MOST_HELD {
+            return Err(Refusal::TooMany);
+        }
+        self.held.push(bytes.into());
+        Ok(self.held.len() as u16)
+    }
+
+    /// Puts an item in the place of the one of its id.
+    ///
+    /// # Errors
+    /// As [`Symbol::add`], and when there is none.
+    pub fn change(&mut self, item: Item, bytes: &[u8]) -> Result<(), Refusal> {
+        fits(&item, bytes)?;
+        let at = self.place(item.id).ok_or(Refusal::NoItem)?;
+        let before = usize::from(self.items[at].bytes);
+        let bytes = match before.checked_sub(1).and_then(|at| self.held.get_mut(at)).filter(|_| !bytes.is_empty()) {
+            Some(held) => {
+                *held = bytes.into();
+                before as u16
+            }
+            None => self.hold(bytes)?,
+        };
+        self.items[at] = Item { bytes, ..item };
+        Ok(())
+    }
+
+    /// Deletes an item. Its place is given back once half of the list is such places.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn delete(&mut self, id: u32) -> Result<(), Refusal> {
+        let at = self.place(id).ok_or(Refusal::NoItem)?;
+        let item = &mut self.items[at];
+        item.kind = None;
+        if let Some(held) = usize::from(item.bytes).checked_sub(1).and_then(|at| self.held.get_mut(at)) {
+            *held = Box::default();
+        }
+        self.gone += 1;
+        if self.gone * 2 > self.items.len() {
+            self.compact();
+        }
+        Ok(())
+    }
+
+    fn compact(&mut self) {
+        let mut held = Vec::new();
+        self.items.retain(|item| item.kind.is_some());
+        for item in &mut self.items {
+            if let Some(at) = usize::from(item.bytes).checked_sub(1) {
+                held.push(self.held.get_mut(at).map(std::mem::take).unwrap_or_default());
+                item.bytes = held.len() as u16;
+            }
+        }
+        (self.held, self.gone) = (held, 0);
+        if let Some(index) = &mut self.index {
+            *index = self.items.iter().zip(0..).map(|(item, at)| (item.id, at)).collect();
+        }
+    }
+
+    /// The symbols that it calls.
+    pub fn calls(&self) -> impl Iterator<Item = u32> {
+        self.items.iter().filter(|item| item.kind == Some(Kind::Call)).map(|item| item.data)
+    }
+}
+
+fn fits(item: &Item, bytes: &[u8]) -> Result<(), Refusal> {
+    let Some(kind) = item.kind else { return Err(Refusal::Bytes) };
+    let is_right = match kind {
+        Kind::Text => true,
+        Kind::Polyline | Kind::Spline | Kind::Fill => bytes.len().is_multiple_of(4) && !bytes.is_empty(),
+        Kind::Raster => {
+            let row = usize::from(item.x1.max(0) as u16).div_ceil(8);
+            row * usize::from(item.y1.max(0) as u16) == bytes.len() && !bytes.is_empty()
+        }
+        _ => bytes.is_empty(),
+    };
+    if is_right { Ok(()) } else { Err(Refusal::Bytes) }
+}
+
+/// All symbols of a client.
+#[derive(Clone, Debug, Default)]
+pub struct Symbols {
+    all: HashMap<u32, Symbol>,
+    /// Bytes of memory that they take.
+    memory: usize,
+}
+
+impl Symbols {
+    /// A symbol by its number.
+    #[must_use]
+    pub fn get(&self, symbol: u32) -> Option<&Symbol> {
+        self.all.get(&symbol)
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Bytes of memory that they take.
+    #[must_use]
+    pub const fn memory(&self) -> usize {
+        self.memory
+    }
+
+    /// Puts a symbol in the place of what has its number.
+    ///
+    /// # Errors
+    /// When it would call itself, or there are too many.
+    pub fn put(&mut self, limits: &Limits, number: u32, symbol: Symbol) -> Result<(), Refusal> {
+        if !self.all.contains_key(&number) && self.all.len() >= limits.symbols {
+            return Err(Refusal::TooMany);
+        }
+        let before = self.all.get(&number).map_or(0, Symbol::memory);
+        if self.memory - before + symbol.memory() > limits.bytes {
+            return Err(Refusal::Memory);
+        }
+        if self.reaches(symbol.calls(), number) {
+            return Err(Refusal::Circle);
+        }
+        self.memory = self.memory - before + symbol.memory();
+        self.all.insert(number, symbol);
+        Ok(())
+    }
+
+    /// Deletes a symbol; calls of it draw nothing from then on.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn delete(&mut self, number: u32) -> Result<(), Refusal> {
+        let symbol = self.all.remove(&number).ok_or(Refusal::NoSymbol)?;
+        self.memory -= symbol.memory();
+        Ok(())
+    }
+
+    /// Adds an item to a symbol.
+    ///
+    /// # Errors
+    /// As [`Symbol::add`]; when the symbol is not there, would call itself, or there is no memory for it.
+    pub fn add(&mut self, limits: &Limits, number: u32, item: Item, bytes: &[u8]) -> Result<(), Refusal> {
+        self.calls_back(number, &item)?;
+        if self.memory + size_of::<Item>() + bytes.len() > limits.bytes {
+            return Err(Refusal::Memory);
+        }
+        let symbol = self.all.get_mut(&number).ok_or(Refusal::NoSymbol)?;
+        // What grows is the item, what it holds and its entry; all of it is counted only where there is an index.
+        let is_plain = symbol.index.is_none() && bytes.is_empty();
+        let before = if is_plain { 0 } else { symbol.memory() };
+        symbol.add(item, bytes)?;
+        let is_plain = is_plain && symbol.index.is_none();
+        self.memory += if is_plain { size_of::<Item>() } else { symbol.memory() - before.min(symbol.memory()) };
+        Ok(())
+    }
+
+    /// Changes an item of a symbol.
+    ///
+    /// # Errors
+    /// As [`Symbols::add`].
+    pub fn change(&mut self, limits: &Limits, number: u32, item: Item, bytes: &[u8]) -> Result<(), Refusal> {
+        self.calls_back(number, &item)?;
+        if self.memory + bytes.len() > limits.bytes {
+            return Err(Refusal::Memory);
+        }
+        self.edit(number, |symbol| symbol.change(item, bytes))
+    }
+
+    /// Deletes an item of a symbol.
+    ///
+    /// # Errors
+    /// When one or the other is not there.
+    pub fn delete_item(&mut self, number: u32, id: u32) -> Result<(), Refusal> {
+        self.edit(number, |symbol| symbol.delete(id))
+    }
+
+    fn edit(&mut self, number: u32, edit: impl FnOnce(&mut Symbol) -> Result<(), Refusal>) -> Result<(), Refusal> {
+        let symbol = self.all.get_mut(&number).ok_or(Refusal::NoSymbol)?;
+        let before = symbol.memory();
+        let edited = edit(symbol);
+        self.memory = self.memory - before + symbol.memory();
+        edited
+    }
+
+    fn calls_back(&self, number: u32, item: &Item) -> Result<(), Refusal> {
+        let is_circle = item.kind == Some(Kind::Call) && self.reaches(std::iter::once(item.data), number);
+        if is_circle { Err(Refusal::Circle) } else { Ok(()) }
+    }
+
+    /// Whether one of these symbols is that one, or calls it, by others or at once. No symbol is looked at twice.
+    fn reaches(&self, from: impl Iterator<Item = u32>, number: u32) -> bool {
+        let mut open: Vec<u32> = from.collect();
+        let mut seen = HashSet::new();
+        while let Some(next) = open.pop() {
+            if next == number {
+                return true;
+            }
+            if seen.insert(next) {
+                open.extend(self.all.get(&next).into_iter().flat_map(Symbol::calls));
+            }
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vector(id: u32) -> Item {
+        Item::drawn(Kind::Vector, id, (0, 0), (9, 9))
+    }
+
+    const LIMITS: Limits = Limits { bytes: 1 << 20, symbols: 4, windows: 1 };
+
+    #[test]
+    fn items_take_twenty_bytes_as_long_as_ids_grow() {
+        let mut symbol = Symbol::default();
+        (0..1000).for_each(|id| symbol.add(vector(2 * id), &[]).unwrap());
+        assert_eq!(symbol.memory(), 20_000);
+        assert_eq!(symbol.add(vector(10), &[]), Err(Refusal::ItemExists));
+        symbol.add(vector(11), &[]).unwrap();
+        assert!(symbol.memory() > 30_000);
+        assert_eq!(symbol.item(11).map(|item| item.id), Some(11));
+        for id in 0..900 {
+            symbol.delete(2 * id).unwrap();
+        }
+        assert_eq!((symbol.len(), symbol.delete(0)), (101, Err(Refusal::NoItem)));
+        assert_eq!((symbol.item(11).is_some(), symbol.item(1900).is_some()), (true, true));
+        symbol.change(Item { x1: 77, ..vector(1900) }, &[]).unwrap();
+        assert_eq!(symbol.item(1900).unwrap().x1, 77);
+    }
+
+    #[test]
+    fn what_items_hold_is_kept_changed_and_given_back() {
+        let mut symbol = Symbol::default();
+        let text = |id| Item::drawn(Kind::Text, id, (0, 0), (0, 0));
+        (0..4).for_each(|id| symbol.add(text(id), b"letters").unwrap());
+        symbol.change(text(2), b"more").unwrap();
+        (0..2).chain([3]).for_each(|id| symbol.delete(id).unwrap());
+        assert_eq!(symbol.bytes_of(symbol.item(2).unwrap()), b"more");
+        assert_eq!((symbol.items().len(), symbol.memory()), (1, 20 + 4 + 16));
+        assert_eq!(symbol.add(vector(9), b"x"), Err(Refusal::Bytes));
+        assert_eq!(symbol.add(Item::drawn(Kind::Raster, 9, (0, 0), (9, 2)), &[0; 3]), Err(Refusal::Bytes));
+    }
+
+    #[test]
+    fn no_symbol_calls_itself_and_no_client_takes_more_than_it_may() {
+        let mut symbols = Symbols::default();
+        let calling = |called: u32| {
+            let mut symbol = Symbol::default();
+            symbol.add(Item::call(1, called, 0, 0), &[]).unwrap();
+            symbol
+        };
+        symbols.put(&LIMITS, 1, calling(2)).unwrap();
+        symbols.put(&LIMITS, 2, calling(3)).unwrap();
+        assert_eq!(symbols.put(&LIMITS, 3, calling(1)), Err(Refusal::Circle));
+        assert_eq!(symbols.put(&LIMITS, 3, calling(3)), Err(Refusal::Circle));
+        symbols.put(&LIMITS, 3, Symbol::default()).unwrap();
+        assert_eq!(symbols.add(&LIMITS, 3, Item::call(1, 1, 0, 0), &[]), Err(Refusal::Circle));
+        symbols.put(&LIMITS, 4, Symbol::default()).unwrap();
+        assert_eq!(symbols.put(&LIMITS, 5, Symbol::default()), Err(Refusal::TooMany));
+        let full = (1..).find_map(|id| symbols.add(&LIMITS, 4, vector(id), &[]).err().map(|why| (id, why))).unwrap();
+        assert_eq!(full, ((1 << 20) / 20 - 1, Refusal::Memory));
+        let counted: usize = (1..=4).filter_map(|number| symbols.get(number)).map(Symbol::memory).sum();
+        assert_eq!(symbols.memory(), counted);
+        symbols.delete(4).unwrap();
+        assert_eq!(symbols.memory(), 40);
+    }
+}
