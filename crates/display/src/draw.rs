@@ -43,7 +43,7 @@ impl Place {
     /// Where a symbol is that is called by an item of this one.
     #[must_use]
     pub fn of_call(&self, call: &Item) -> Self {
-        let scale = (i64::from(self.scale) * i64::from(call.x1.max(1)) >> 8).clamp(1, 1 << 16) as i32;
+        let scale = ((i64::from(self.scale) * i64::from(call.x1.max(1))) >> 8).clamp(1, 1 << 16) as i32;
         Self {
             at: self.point((i32::from(call.x0), i32::from(call.y0))),
             scale,

@@ -106,6 +106,12 @@ impl Item {
         Self { stipple, ..self }
     }
 
+    /// The same in a colour.
+    #[must_use]
+    pub const fn coloured(self, colour: u8) -> Self {
+        Self { data: colour as u32, ..self }
+    }
+
     /// As on the wire, without the head.
     #[must_use]
     pub fn to_wire(&self) -> [u8; WIRE_BYTES] {

@@ -58,46 +58,41 @@ impl Pixels {
 
     /// A line of one pixel, both ends included (Bresenham 1965).
     pub fn vector(&mut self, (x0, y0): Point, (x1, y1): Point, colour: u8) {
-        let (dx, dy) = ((x1 - x0).abs(), -(y1 - y0).abs());
+        let (dx, dy) = ((x1 - x0).abs(), (y1 - y0).abs());
         let (right, down) = ((x1 - x0).signum(), (y1 - y0).signum());
-        let (mut x, mut y, mut error) = (x0, y0, dx + dy);
-        let steps = dx.max(-dy);
+        // Each step goes along the longer way, and sometimes along the other too.
+        let (long, short) = (dx.max(dy), dx.min(dy));
+        let (along, aside) = if dx >= dy { ((right, 0), (0, down)) } else { ((0, down), (right, 0)) };
+        let mut rest = long / 2;
         if self.has((x0, y0)) && self.has((x1, y1)) {
             // All of it is inside: the place in the rows goes along.
-            let row = down as isize * self.width as isize;
-            let mut at = (y0 * self.width + x0) as isize;
-            for _ in 0..=steps {
+            let step = |(x, y): Point| y as isize * self.width as isize + x as isize;
+            let (along, aside, mut at) = (step(along), step(aside), step((x0, y0)));
+            for _ in 0..=long {
                 if let Some(pixel) = self.bytes.get_mut(at as usize) {
                     *pixel = colour;
                 }
-                let twice = 2 * error;
-                if twice >= dy {
-                    error += dy;
-                    at += right as isize;
-                }
-                if twice <= dx {
-                    error += dx;
-                    at += row;
-                }
+                rest -= short;
+                let turns = rest < 0;
+                rest += if turns { long } else { 0 };
+                at += along + if turns { aside } else { 0 };
             }
             return;
         }
-        // Of a line that leaves the window for good there is nothing more to draw.
+        // Of a line that never comes into the window there is nothing to draw.
         if x0.max(x1) < 0 || y0.max(y1) < 0 || x0.min(x1) >= self.width || y0.min(y1) >= self.height {
             return;
         }
-        for _ in 0..=steps {
+        let (mut x, mut y) = (x0, y0);
+        for _ in 0..=long {
             if self.has((x, y)) {
                 self.bytes[(y * self.width + x) as usize] = colour;
             }
-            let twice = 2 * error;
-            if twice >= dy {
-                error += dy;
-                x += right;
-            }
-            if twice <= dx {
-                error += dx;
-                y += down;
+            rest -= short;
+            (x, y) = (x + along.0, y + along.1);
+            if rest < 0 {
+                rest += long;
+                (x, y) = (x + aside.0, y + aside.1);
             }
         }
     }
@@ -297,7 +292,7 @@ mod tests {
     fn a_vector_has_both_ends_whichever_way_it_goes() {
         let mut pixels = Pixels::new(7, 4);
         pixels.vector((0, 0), (6, 3), 1);
-        assert_eq!(shown(&pixels), ["#......", ".##....", "...##..", ".....##"].map(|row| row.to_owned()));
+        assert_eq!(shown(&pixels), ["##.....", "..##...", "....##.", "......#"].map(|row| row.to_owned()));
         for (from, to) in [((0, 3), (6, 0)), ((6, 0), (0, 3)), ((3, 3), (3, 0)), ((2, 2), (2, 2))] {
             let mut pixels = Pixels::new(7, 4);
             pixels.vector(from, to, 1);

@@ -37,6 +37,16 @@ fn cut() -> [(i16, i16, i16, i16, u8); 3] {
     [(0, 0, 7, 7, 1), (0, 0, 7, 7, 4), (2, 2, 5, 5, 0)]
 }
 
+/// Lines of 10 pixels, as `x11perf -line10` draws them: so many of them beside and below each other.
+#[must_use]
+pub fn short_lines(many: u32) -> Vec<Item> {
+    let line = |number: u32| {
+        let (x, y) = ((number % 64 * 12) as i16, (number / 64 % 128 * 6) as i16);
+        Item::drawn(Kind::Vector, number + 1, (x, y), (x + 9, y + 4))
+    };
+    (0..many).map(line).collect()
+}
+
 /// What an inverter has beside its contact cuts: left, top, right, bottom, layer. 20 of them, so that 23 rectangles are defined, as printed.
 const OWN: [(i16, i16, i16, i16, u8); 20] = [
     (0, 0, 63, 7, 4),

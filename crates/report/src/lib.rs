@@ -29,6 +29,7 @@ pub mod comparison;
 mod connections;
 mod csv;
 mod defaults;
+pub mod display;
 pub mod drawing;
 pub mod factors;
 mod figure;

@@ -2,6 +2,7 @@
 
 mod blocks;
 mod client;
+mod display;
 mod exchange;
 mod factors;
 mod manual;
@@ -24,6 +25,7 @@ pub(crate) use blocks::{
     BlocksMaster, BlocksServe, Replay, ViewerPath, Where,
 };
 pub(crate) use client::{Client, Language};
+pub(crate) use display::{Display, DisplayBench, DisplayCommand, DisplayServe, DisplayView, PictureFlag};
 pub(crate) use exchange::{Export, Import};
 pub(crate) use factors::{Factors, ResponseFlag};
 pub(crate) use manual::{Completions, Man};
@@ -205,6 +207,9 @@ pub(crate) enum Command {
     /// A parallel block server: keep sets of blocks on many disks and machines, read them at full speed
     #[command(after_help = blocks::AFTER)]
     Blocks(Blocks),
+    /// Serve and measure a structured display: symbols of items, four levels of protocol, a page that shows it
+    #[command(after_help = display::AFTER)]
+    Display(Display),
     /// Reproduce a paper's tables and figures: printed, formula, simulated, measured on this machine
     #[command(after_help = AFTER_REPRODUCE)]
     Reproduce(Reproduce),

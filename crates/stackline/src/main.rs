@@ -9,6 +9,7 @@ mod client;
 mod compare;
 mod diagnose;
 mod diagnostics;
+mod display;
 mod exit;
 mod export;
 mod factors;
@@ -76,6 +77,7 @@ fn main() -> ExitCode {
         Command::Open(flags) => report::open(&flags),
         Command::Net(flags) => net::net(&flags),
         Command::Blocks(flags) => blocks::blocks(&flags),
+        Command::Display(flags) => display::display(&flags),
         Command::Reproduce(flags) => reproduce::reproduce(&flags),
         Command::Completions(flags) => manual::completions(&flags),
         Command::Man(flags) => manual::man(&flags),

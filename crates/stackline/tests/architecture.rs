@@ -32,6 +32,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("analyze", &["core", "events", "model"]),
     ("exchange", &["core", "events", "analyze", "dissect", "requests"]),
     ("factors", &[]),
+    ("display", &[]),
+    ("displayserver", &["core", "display"]),
     ("report", &["core", "events", "analyze", "factors"]),
     ("runner", &["core", "net", "dissect", "sim", "emu", "live", "events", "runs", "analyze"]),
     (
@@ -75,6 +77,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "blockserver",
             "requests",
             "factors",
+            "display",
+            "displayserver",
         ],
     ),
 ];

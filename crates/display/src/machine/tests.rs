@@ -1,3 +1,5 @@
+//! A client that draws, is refused, sends half a message or nonsense; what is seen of it, in virtual time.
+
 use super::*;
 use crate::item::Kind;
 use crate::protocol::put;
@@ -206,7 +208,7 @@ proptest::proptest! {
         let mut talk = Talk::new(Limits { bytes: 4096, symbols: 3, windows: 2 });
         for (operation, kind, body) in messages {
             let length = (4 + body.len()) as u16;
-            let mut bytes = vec![operation % 15 | operation & 0x80, kind];
+            let mut bytes = vec![(operation % 15) | (operation & 0x80), kind];
             bytes.extend(length.to_be_bytes());
             bytes.extend(body);
             if talk.sends(&bytes).is_err() {

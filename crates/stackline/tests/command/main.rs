@@ -15,6 +15,7 @@ mod captures;
 mod client;
 mod composers;
 mod death;
+mod display;
 mod documents;
 mod duckdb;
 mod emulated;

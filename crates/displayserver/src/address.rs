@@ -1,0 +1,229 @@
+//! Where a display listens, and connections there: a TCP port, or a unix socket by its path.
+
+use stackline_core::error::{Error, Result};
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Where a display is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A host and a port.
+    Tcp(String),
+    /// A path.
+    Unix(PathBuf),
+}
+
+impl Address {
+    /// `unix:PATH`, or `HOST:PORT`.
+    ///
+    /// # Errors
+    /// What was expected.
+    pub fn of(text: &str) -> std::result::Result<Self, String> {
+        if let Some(path) = text.strip_prefix("unix:") {
+            return if path.is_empty() { Err("a path behind `unix:`".into()) } else { Ok(Self::Unix(path.into())) };
+        }
+        let port = text.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?)));
+        match port.filter(|(host, _)| !host.is_empty()) {
+            Some(_) => Ok(Self::Tcp(text.to_owned())),
+            None => Err("HOST:PORT, as in 127.0.0.1:7085, or unix:PATH".into()),
+        }
+    }
+
+    /// Connects.
+    ///
+    /// # Errors
+    /// An [`Error`] that says who does not answer.
+    pub fn connect(&self) -> Result<Stream> {
+        let stream = match self {
+            Self::Tcp(address) => tcp(address).map(Stream::Tcp),
+            Self::Unix(path) => UnixStream::connect(path).map(Stream::Unix),
+        };
+        stream.map_err(|error| {
+            Error::environment(format!("no display answers at {self}: {error}"))
+                .hint("`stackline display serve` serves one; `--to` says where it is")
+        })
+    }
+}
+
+fn tcp(address: &str) -> io::Result<TcpStream> {
+    const PATIENCE: Duration = Duration::from_secs(10);
+    let mut last = io::Error::other("it has no address");
+    for address in address.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, PATIENCE) {
+            Ok(stream) => {
+                stream.set_nodelay(true)?;
+                return Ok(stream);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => f.write_str(address),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// A connection.
+#[derive(Debug)]
+pub enum Stream {
+    /// Over TCP.
+    Tcp(TcpStream),
+    /// On this machine.
+    Unix(UnixStream),
+}
+
+impl Stream {
+    /// The same connection once more.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn again(&self) -> io::Result<Self> {
+        match self {
+            Self::Tcp(stream) => stream.try_clone().map(Self::Tcp),
+            Self::Unix(stream) => stream.try_clone().map(Self::Unix),
+        }
+    }
+
+    /// Writing takes no longer than that, or fails.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn write_within(&self, patience: Duration) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.set_write_timeout(Some(patience)),
+            Self::Unix(stream) => stream.set_write_timeout(Some(patience)),
+        }
+    }
+
+    /// Reading takes no longer than that, or fails; without, as long as it takes.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn read_within(&self, patience: Option<Duration>) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.set_read_timeout(patience),
+            Self::Unix(stream) => stream.set_read_timeout(patience),
+        }
+    }
+
+    /// Ends both ways: whoever reads or writes here is told.
+    pub fn end(&self) {
+        let _ = match self {
+            Self::Tcp(stream) => stream.shutdown(std::net::Shutdown::Both),
+            Self::Unix(stream) => stream.shutdown(std::net::Shutdown::Both),
+        };
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.read(into),
+            Self::Unix(stream) => stream.read(into),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.write(bytes),
+            Self::Unix(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Where connections come.
+#[derive(Debug)]
+pub enum Listener {
+    /// Over TCP.
+    Tcp(TcpListener),
+    /// On this machine; the socket goes with it.
+    Unix(UnixListener, PathBuf),
+}
+
+impl Listener {
+    /// Listens there. Beyond loopback only strangers who know the secret get in, which the caller sees to.
+    ///
+    /// # Errors
+    /// An [`Error`] of the environment.
+    pub fn at(address: &Address) -> Result<Self> {
+        let failed = |error: io::Error| {
+            Error::environment(format!("nothing can listen at {address}: {error}"))
+                .hint("another program may have it; choose another one with `--listen`")
+        };
+        match address {
+            Address::Tcp(address) => TcpListener::bind(address.as_str()).map(Self::Tcp).map_err(failed),
+            Address::Unix(path) => {
+                remove_left_behind(path);
+                UnixListener::bind(path).map(|listener| Self::Unix(listener, path.clone())).map_err(failed)
+            }
+        }
+    }
+
+    /// The next connection.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn accept(&self) -> io::Result<Stream> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, _) = listener.accept()?;
+                stream.set_nodelay(true)?;
+                Ok(Stream::Tcp(stream))
+            }
+            Self::Unix(listener, _) => listener.accept().map(|(stream, _)| Stream::Unix(stream)),
+        }
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> Address {
+        match self {
+            Self::Tcp(listener) => {
+                Address::Tcp(listener.local_addr().map_or_else(|_| String::new(), |address| address.to_string()))
+            }
+            Self::Unix(_, path) => Address::Unix(path.clone()),
+        }
+    }
+
+    /// Whether only programs of this machine reach it.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        match self {
+            Self::Tcp(listener) => listener.local_addr().is_ok_and(|address: SocketAddr| address.ip().is_loopback()),
+            Self::Unix(..) => true,
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Self::Unix(_, path) = self {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Removes a socket that nobody listens at any more, and nothing else.
+fn remove_left_behind(path: &Path) {
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
+    if is_socket && UnixStream::connect(path).is_err() {
+        let _ = std::fs::remove_file(path);
+    }
+}

@@ -1,0 +1,193 @@
+//! A connection to a display: requests are gathered and sent together, answers read where they are waited for. It sends no more than
+//! the display allows.
+
+use crate::address::{Address, Stream};
+use stackline_core::error::{Error, Result};
+use stackline_display::protocol::{Answer, Input, Request, Stamps, VERSION, put};
+use stackline_display::symbols::Refusal;
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::time::Duration;
+
+/// Bytes that are gathered before they are sent.
+const GATHERED: usize = 32 << 10;
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A client.
+#[derive(Debug)]
+pub struct Client {
+    stream: Stream,
+    out: Vec<u8>,
+    rest: Vec<u8>,
+    /// Bytes that it may still send.
+    credit: u64,
+    requests: u32,
+    /// Input that came while something else was waited for.
+    inputs: VecDeque<Event>,
+    refused: Option<(u32, Refusal)>,
+}
+
+/// Input in a window.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Which.
+    pub window: u32,
+    /// What happened.
+    pub input: Input,
+    /// The items there, as symbol and item, the last drawn first.
+    pub hits: Vec<(u32, u32)>,
+    /// Events before it that were not delivered.
+    pub dropped: u16,
+}
+
+impl Client {
+    /// Connects and says who it is.
+    ///
+    /// # Errors
+    /// An [`Error`] when there is no display, or it does not want this client.
+    pub fn connect(address: &Address, token: &[u8]) -> Result<Self> {
+        let stream = address.connect()?;
+        stream.read_within(Some(PATIENCE)).map_err(|error| lost(&error))?;
+        let credit = u64::MAX / 2;
+        let (out, rest, inputs) = (Vec::new(), Vec::new(), VecDeque::new());
+        let mut client = Self { stream, out, rest, credit, requests: 0, inputs, refused: None };
+        put(&mut client.out, &Request::Hello { version: VERSION, token }, false);
+        client.flush()?;
+        match client.answer() {
+            Ok(Answer::Welcome { credit }) => {
+                client.credit = u64::from(credit);
+                Ok(client)
+            }
+            Ok(_) => Err(Error::environment(format!("what answers at {address} is no display"))),
+            Err(error) => Err(error.hint("the display may want a secret (`--secret`), or speak another version")),
+        }
+    }
+
+    /// Sends a request with the next ones.
+    ///
+    /// # Errors
+    /// An [`Error`] when the connection is lost.
+    pub fn send(&mut self, request: &Request<'_>) -> Result<()> {
+        self.put(request, false)
+    }
+
+    /// Sends a request and waits until it is done.
+    ///
+    /// # Errors
+    /// An [`Error`] when it was refused, or the connection is lost.
+    pub fn ask(&mut self, request: &Request<'_>) -> Result<()> {
+        self.put(request, true)?;
+        self.flush()?;
+        let number = self.requests;
+        loop {
+            match self.answer()? {
+                Answer::Done => return self.told(),
+                Answer::Refused { request, .. } if request == number => return self.told(),
+                _ => {}
+            }
+        }
+    }
+
+    /// Waits until everything is drawn: when each step was done, and what was refused before.
+    ///
+    /// # Errors
+    /// As [`Client::ask`].
+    pub fn sync(&mut self, token: u32) -> Result<Stamps> {
+        self.put(&Request::Sync(token), false)?;
+        self.flush()?;
+        loop {
+            match self.answer()? {
+                Answer::Synced { token: of, stamps } if of == token => return self.told().map(|()| stamps),
+                _ => {}
+            }
+        }
+    }
+
+    /// The next input.
+    ///
+    /// # Errors
+    /// An [`Error`] when the connection is lost, or none came for long.
+    pub fn input(&mut self) -> Result<Event> {
+        self.flush()?;
+        while self.inputs.is_empty() {
+            self.answer()?;
+        }
+        self.inputs.pop_front().ok_or_else(|| Error::measurement("the display said nothing"))
+    }
+
+    /// The first refusal of what was sent since this was asked last.
+    fn told(&mut self) -> Result<()> {
+        match self.refused.take() {
+            None => Ok(()),
+            Some((request, why)) => {
+                Err(Error::measurement(format!("the display refused request {request}: {}", why.words())))
+            }
+        }
+    }
+
+    fn put(&mut self, request: &Request<'_>, wants: bool) -> Result<()> {
+        put(&mut self.out, request, wants);
+        self.requests = self.requests.wrapping_add(1);
+        if self.out.len() >= GATHERED { self.flush() } else { Ok(()) }
+    }
+
+    /// Sends what is gathered; waits where the display has not allowed it yet.
+    ///
+    /// # Errors
+    /// An [`Error`] when the connection is lost.
+    pub fn flush(&mut self) -> Result<()> {
+        let out = std::mem::take(&mut self.out);
+        while self.credit < out.len() as u64 {
+            self.answer()?;
+        }
+        self.credit -= out.len() as u64;
+        let written = self.stream.write_all(&out);
+        self.out = out;
+        self.out.clear();
+        written.map_err(|error| lost(&error))
+    }
+
+    /// The next answer. Credit, input and refusals are kept as well as told.
+    fn answer(&mut self) -> Result<Answer> {
+        loop {
+            let taken = Answer::take(&self.rest);
+            let taken = taken.map_err(|why| Error::measurement(format!("the display is none: {}", why.words())))?;
+            if let Some((answer, length)) = taken {
+                self.rest.drain(..length);
+                self.keep(&answer);
+                return Ok(answer);
+            }
+            let mut piece = [0; 16 << 10];
+            match self.stream.read(&mut piece) {
+                Ok(0) => return Err(Error::measurement("the display ended the connection")),
+                Ok(count) => self.rest.extend_from_slice(&piece[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(lost(&error)),
+            }
+        }
+    }
+
+    fn keep(&mut self, answer: &Answer) {
+        match answer {
+            Answer::Credit(more) => self.credit += u64::from(*more),
+            Answer::Refused { request, why } => {
+                let why = Refusal::of(*why).unwrap_or(Refusal::Order);
+                self.refused.get_or_insert((*request, why));
+            }
+            Answer::Input { window, input, dropped, hits } => {
+                self.inputs.push_back(Event { window: *window, input: *input, hits: hits.clone(), dropped: *dropped });
+            }
+            Answer::Welcome { .. } | Answer::Done | Answer::Synced { .. } => {}
+        }
+    }
+}
+
+fn lost(error: &io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+            Error::measurement(format!("the display has not answered for {} s", PATIENCE.as_secs()))
+        }
+        _ => Error::measurement(format!("the connection to the display is lost: {error}")),
+    }
+}

@@ -1,0 +1,93 @@
+//! The four levels at which a picture is sent (Lantz, Nowicki and Theimer 1985, section 5): an answer for each item, none, one for all, and
+//! symbols that call each other.
+
+use crate::client::Client;
+use stackline_core::error::Result;
+use stackline_display::item::Item;
+use stackline_display::protocol::Request;
+
+/// A level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Each item is answered once it is drawn.
+    StopAndWait,
+    /// No item is answered; each is drawn as it comes.
+    Pipelined,
+    /// All items are a symbol, which is answered once it is drawn.
+    Batched,
+    /// Symbols that call each other, each answered.
+    Structured,
+}
+
+impl Level {
+    /// All of them, with their names.
+    pub const ALL: [(&str, Self); 4] = [
+        ("stop-and-wait", Self::StopAndWait),
+        ("pipelined", Self::Pipelined),
+        ("batched", Self::Batched),
+        ("structured", Self::Structured),
+    ];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, level)| *level == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// A picture: items with what they hold, and the same as symbols, the last of which is the whole, where it has a structure.
+#[derive(Clone, Debug)]
+pub struct Picture {
+    /// What it is called.
+    pub name: &'static str,
+    /// What its items are called.
+    pub unit: &'static str,
+    /// Items, and bytes that each holds.
+    pub items: Vec<(Item, Vec<u8>)>,
+    /// Symbols by number, in the order in which they are defined.
+    pub symbols: Vec<(u32, Vec<Item>)>,
+    /// Letters in it, where those are counted and not items.
+    pub letters: usize,
+}
+
+impl Picture {
+    /// What is counted.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        if self.letters > 0 { self.letters } else { self.items.len() }
+    }
+}
+
+/// Sends a picture as that symbol, which a window shows already, or not; it is drawn when this returns.
+///
+/// # Errors
+/// When the display refuses it, or is lost.
+pub fn send(client: &mut Client, level: Level, picture: &Picture, symbol: u32) -> Result<()> {
+    let items = || picture.items.iter().map(|(item, bytes)| Request::AddItem(*item, bytes));
+    match level {
+        Level::StopAndWait => {
+            client.send(&Request::EditSymbol(symbol))?;
+            items().try_for_each(|item| client.ask(&item))?;
+            client.ask(&Request::EndSymbol)
+        }
+        Level::Pipelined => {
+            client.send(&Request::EditSymbol(symbol))?;
+            items().try_for_each(|item| client.send(&item))?;
+            client.send(&Request::EndSymbol)?;
+            client.sync(symbol).map(drop)
+        }
+        Level::Batched => {
+            client.send(&Request::DefineSymbol(symbol))?;
+            items().try_for_each(|item| client.send(&item))?;
+            client.ask(&Request::EndSymbol)
+        }
+        Level::Structured => {
+            for (number, items) in &picture.symbols {
+                client.send(&Request::DefineSymbol(*number))?;
+                items.iter().try_for_each(|item| client.send(&Request::AddItem(*item, b"")))?;
+                client.ask(&Request::EndSymbol)?;
+            }
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! The structured display of `stackline_display` on sockets: a server with a thread a client, a view of its windows for browsers, and
+//! clients that draw at one of four levels.
+//!
+//! | module | one idea |
+//! | --- | --- |
+//! | [`address`] | where a display listens: a port or a unix socket |
+//! | [`server`] | clients' bytes to the machine and back |
+//! | [`view`] | the page and the WebSocket by which browsers look on |
+//! | [`client`] | a connection to a display: requests, credit, answers |
+//! | [`level`] | the four levels at which a picture is sent |
+//! | [`bench`] | the paper's benchmarks at these levels |
+
+pub mod address;
+pub mod bench;
+pub mod client;
+pub mod level;
+pub mod server;
+pub mod view;
+
+/// A secret for an address that is opened in a browser: 128 bits in hexadecimal digits.
+///
+/// # Errors
+/// When the kernel has no random bytes.
+pub fn token() -> stackline_core::error::Result<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| {
+        stackline_core::error::Error::environment(format!("there are no random bytes for a secret: {error}"))
+    })?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}

@@ -1,0 +1,187 @@
+//! `stackline display`: the structured display served, looked at, measured. What a display is, is `stackline_display`'s; sockets are
+//! `stackline_displayserver`'s.
+
+use crate::exit::{Error, Exit, Result};
+use crate::flags::{self, DisplayBench, DisplayCommand, DisplayServe, DisplayView, PictureFlag};
+use crate::output;
+use crate::run::listen_for_ctrl_c;
+use indicatif::{ProgressBar, ProgressDrawTarget};
+use stackline_display::machine::ClientId;
+use stackline_display::pixels;
+use stackline_display::symbols::Limits;
+use stackline_displayserver::address::{Address, Listener, Stream};
+use stackline_displayserver::bench::{self, Measured, Rate};
+use stackline_displayserver::client::Client;
+use stackline_displayserver::level::Level;
+use stackline_displayserver::server::Server;
+use stackline_displayserver::view;
+use std::io::{IsTerminal, Read, Write, stderr};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// Does what the words behind `display` say.
+pub(crate) fn display(flags: &flags::Display) -> Result {
+    match &flags.command {
+        DisplayCommand::Serve(flags) => serve(flags),
+        DisplayCommand::Bench(flags) => bench(flags),
+        DisplayCommand::View(flags) => bring(flags),
+    }
+}
+
+/// Serves until somebody wants the end.
+fn serve(flags: &DisplayServe) -> Result {
+    let limits = Limits { bytes: usize::try_from(flags.memory).unwrap_or(usize::MAX), ..Limits::default() };
+    let secret = flags.secret.clone().unwrap_or_default();
+    let server = Server::new(limits, secret.clone().into_bytes());
+    let listeners = flags.listen.iter().map(Listener::at).collect::<Result<Vec<Listener>>>()?;
+    if let Some(open) = listeners.iter().find(|listener| secret.is_empty() && !listener.is_local()) {
+        let message = format!("anybody could draw at {}", open.address());
+        return Err(
+            Error::input(message).hint("give clients a secret, `--secret`, or listen at 127.0.0.1 or unix:PATH")
+        );
+    }
+    let page = view::show(&server, &flags.view, &token()?)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    listen_for_ctrl_c([&stop])?;
+    for listener in listeners {
+        output::print(&format!("clients: {}\n", listener.address()))?;
+        server.listen(listener, |why| output::say(&why));
+    }
+    output::print(&format!("page:    {page}\n"))?;
+    wait(&stop);
+    // Sockets of unix go with whoever made them.
+    flags.listen.iter().chain([&flags.view]).for_each(forget);
+    Ok(Exit::Done)
+}
+
+fn wait(stop: &AtomicBool) {
+    while !stop.load(Ordering::Relaxed) {
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn forget(address: &Address) {
+    if let Address::Unix(path) = address {
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+/// A secret for an address that is opened in a browser.
+fn token() -> Result<String> {
+    stackline_displayserver::token()
+}
+
+/// Brings bytes from a port to where a display shows itself.
+fn bring(flags: &DisplayView) -> Result {
+    flags.from.connect()?;
+    let listener = Listener::at(&flags.listen)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    listen_for_ctrl_c([&stop])?;
+    output::print(&format!("page: the address that `display serve` printed, at {}\n", listener.address()))?;
+    let from = flags.from.clone();
+    thread::spawn(move || {
+        while let Ok(browser) = listener.accept() {
+            let Ok(display) = from.connect() else { continue };
+            let (Ok(browser_again), Ok(display_again)) = (browser.again(), display.again()) else { continue };
+            thread::spawn(move || pass(browser, display));
+            thread::spawn(move || pass(display_again, browser_again));
+        }
+    });
+    wait(&stop);
+    Ok(Exit::Done)
+}
+
+fn pass(mut from: Stream, mut to: Stream) {
+    let mut piece = vec![0; 64 << 10];
+    while let Ok(count) = from.read(&mut piece) {
+        if count == 0 || to.write_all(&piece[..count]).is_err() {
+            break;
+        }
+    }
+    from.end();
+    to.end();
+}
+
+/// A display of its own on a unix socket, in a thread of this process.
+struct Own {
+    server: Server,
+    address: Address,
+    _directory: tempfile::TempDir,
+}
+
+impl Own {
+    fn start() -> Result<Self> {
+        let directory = tempfile::tempdir().map_err(|error| output::unwritten("a directory for a socket", &error))?;
+        let address = Address::Unix(directory.path().join("display"));
+        let server = Server::new(Limits::default(), Vec::new());
+        server.listen(Listener::at(&address)?, |why| output::say(&why));
+        Ok(Self { server, address, _directory: directory })
+    }
+}
+
+fn bench(flags: &DisplayBench) -> Result {
+    let own = if flags.to.is_none() { Some(Own::start()?) } else { None };
+    let address = own.as_ref().map(|own| own.address.clone()).or_else(|| flags.to.clone());
+    let address = address.ok_or_else(|| Error::input("there is no display"))?;
+    let secret = flags.secret.clone().unwrap_or_default();
+    let levels: Vec<Level> = match flags.level.is_empty() {
+        true => Level::ALL.iter().map(|(_, level)| *level).collect(),
+        false => flags.level.iter().map(|level| (*level).into()).collect(),
+    };
+    let paper = [PictureFlag::Vectors, PictureFlag::Rectangles, PictureFlag::Text];
+    let pictures = if flags.picture.is_empty() { &paper[..] } else { &flags.picture };
+    let wanted = |name: &str| pictures.iter().any(|picture| picture.name() == name);
+    let stop = Arc::new(AtomicBool::new(false));
+    listen_for_ctrl_c([&stop])?;
+    let mut all = Vec::new();
+    let target = if stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let bar = ProgressBar::with_draw_target(None, target);
+    for picture in bench::pictures().iter().filter(|picture| wanted(picture.name)) {
+        let mut client = Client::connect(&address, secret.as_bytes())?;
+        let rates = bench::rates(picture, &levels);
+        let mut tell = |rate: Rate, trial: usize| {
+            bar.set_message(format!("{}, {}, trial {} of {}", picture.name, rate.name(), trial + 1, flags.trials));
+            bar.tick();
+            !stop.load(Ordering::Relaxed)
+        };
+        all.extend(bench::measure(&mut client, picture, &rates, usize::from(flags.trials), &mut tell)?);
+        if let (Some(own), Some(directory)) = (&own, &flags.png) {
+            keep(own, picture.name, directory)?;
+        }
+        if let Some(time) = flags.hold {
+            thread::sleep(time);
+        }
+    }
+    bar.finish_and_clear();
+    match flags.json {
+        true => output::json(&stackline_report::display::display_json(&address.to_string(), &rows(&all)), false)?,
+        false => output::print(&stackline_report::display::display(&address.to_string(), &rows(&all)))?,
+    }
+    Ok(Exit::Done)
+}
+
+fn rows(all: &[Measured]) -> Vec<stackline_report::display::Row> {
+    let row = |one: &Measured| stackline_report::display::Row {
+        picture: one.picture,
+        rate: one.rate.name(),
+        unit: one.unit,
+        trials: one.trials.clone(),
+    };
+    all.iter().map(row).collect()
+}
+
+/// Writes the only window as it is.
+fn keep(own: &Own, name: &str, directory: &Path) -> Result<()> {
+    std::fs::create_dir_all(directory).map_err(|error| output::unwritten(directory.display(), &error))?;
+    let png = own.server.with(|display| {
+        let windows: Vec<(ClientId, u32)> = display.windows().map(|(client, number, _)| (client, number)).collect();
+        windows.last().and_then(|(client, number)| Some(pixels::png(display.draw(*client, *number)?.pixels())))
+    });
+    match png {
+        Some(png) => output::file(&directory.join(format!("{name}.png")), png.map_err(Error::measurement)?),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,95 @@
+//! `stackline display`: served to clients and a browser, measured at four levels, what is refused.
+
+use crate::support::Place;
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+
+/// A display that is served until this is dropped.
+struct Served {
+    child: Child,
+    clients: String,
+    page: String,
+}
+
+impl Served {
+    fn start(place: &Place, arguments: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_stackline"));
+        command.args(["display", "serve", "--view", "127.0.0.1:0"]).args(arguments).current_dir(place.path("."));
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut word = || lines.next().unwrap().unwrap().split_once(": ").unwrap().1.trim().to_owned();
+        let (clients, page) = (word(), word());
+        Self { child, clients, page }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn rate(rates: &Value, picture: &str, name: &str) -> f64 {
+    let found = rates["rates"].as_array().unwrap().iter().find(|one| one["picture"] == picture && one["rate"] == name);
+    found.unwrap_or_else(|| panic!("no {picture} {name}: {rates}"))["mean"].as_f64().unwrap()
+}
+
+#[test]
+fn each_level_costs_what_it_saves() {
+    let place = Place::new();
+    let words = ["display", "bench", "--trials", "2", "--json", "--png", "drawn"];
+    let rates = place.stackline(&words).succeeds().json();
+    for picture in ["vectors", "rectangles"] {
+        // An answer for each item costs a round trip; without, hundreds go in one.
+        assert!(rate(&rates, picture, "pipelined") > 3.0 * rate(&rates, picture, "stop-and-wait"), "{rates}");
+        assert!(rate(&rates, picture, "construction") > rate(&rates, picture, "stop-and-wait"));
+    }
+    assert!(rate(&rates, "rectangles", "structured") > 0.0);
+    for name in ["vectors", "rectangles", "text"] {
+        let png = std::fs::read(place.path(&format!("drawn/{name}.png"))).unwrap();
+        assert!(png.starts_with(b"\x89PNG"), "{name}");
+    }
+    let table = place.stackline(&["display", "bench", "--trials", "2", "--picture", "text", "--level", "batched"]);
+    let table = table.succeeds().out.clone();
+    assert!(table.contains("characters/s") && !table.contains("stop-and-wait  2"), "{table}");
+}
+
+#[test]
+fn a_display_is_served_with_a_page_and_strangers_are_kept_out() {
+    let place = Place::new();
+    let served = Served::start(&place, &["--listen", "unix:socket", "--secret", "known"]);
+    assert_eq!(served.clients, "unix:socket");
+    let bench = ["display", "bench", "--to", "unix:socket", "--trials", "1", "--picture", "text", "--level", "batched"];
+    place.stackline(&bench).fails(1, &["the display ended the connection"]).hints("--secret");
+    place.stackline(&[&bench[..], &["--secret", "known"]].concat()).succeeds();
+    let (host, path) = served.page.trim_start_matches("http://").split_once('/').unwrap();
+    let get = |path: &str| {
+        let mut stream = TcpStream::connect(host).unwrap();
+        write!(stream, "GET /{path} HTTP/1.1\r\nHost: {host}\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    assert!(get(path).starts_with("HTTP/1.1 200") && get(path).contains("stackline display"));
+    assert!(get("").starts_with("HTTP/1.1 403") && get("?0").starts_with("HTTP/1.1 403"));
+}
+
+#[test]
+fn what_cannot_be_served_is_refused_with_what_can() {
+    let place = Place::new();
+    let serve = |listen: &str| place.stackline(&["display", "serve", "--view", "127.0.0.1:0", "--listen", listen]);
+    serve("0.0.0.0:0").fails(2, &["anybody could draw"]).hints("--secret");
+    let unread = serve("nowhere");
+    assert!(unread.status.code() == Some(2) && unread.err.contains("HOST:PORT"), "{}", unread.err);
+    serve("unix:/no/such/place/socket").fails(3, &["nothing can listen"]).hints("--listen");
+    place
+        .stackline(&["display", "bench", "--to", "127.0.0.1:1"])
+        .fails(3, &["no display answers"])
+        .hints("display serve");
+    place.stackline(&["display", "view", "unix:gone"]).fails(3, &["no display answers"]);
+    let both = place.stackline(&["display", "bench", "--png", "x", "--to", "127.0.0.1:1"]);
+    assert!(both.status.code() == Some(2) && both.err.contains("cannot be used"), "{}", both.err);
+}
