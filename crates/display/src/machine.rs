@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! connect()                      a client is there
-//! receive(client, bytes, clock)  what it sent; `clock` is asked when a step is done
+//! receive(client, bytes, watch)  what it sent; `watch` tells the time and hears of each step
 //! output(client)                 what is to be sent to it
 //! draw(client, window)           a window's pixels as they are now
 //! input(client, window, what)    a key or the pointer
@@ -29,6 +29,39 @@ const MOST_WAITING: usize = 1 << 20;
 /// A client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientId(pub u64);
+
+/// A step on the way of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Its bytes were read.
+    Parsed,
+    /// The display file is as it says, or it is kept for the end of its batch.
+    Stored,
+    /// What it changed is drawn.
+    Rendered,
+}
+
+/// Who tells the time and hears of each step of each request.
+pub trait Watch {
+    /// ns since the display began.
+    fn now(&mut self) -> u64;
+
+    /// Whether it wants to hear of steps.
+    fn hears(&self) -> bool {
+        false
+    }
+
+    /// A request of a client, by its number since `Hello`, passed a step.
+    fn passed(&mut self, step: Step, client: ClientId, request: u32) {
+        let _ = (step, client, request);
+    }
+}
+
+impl<F: FnMut() -> u64> Watch for F {
+    fn now(&mut self) -> u64 {
+        self()
+    }
+}
 
 /// Why a connection ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,6 +150,7 @@ struct Client {
     out: Vec<u8>,
     /// Requests so far, bytes that it may send, and bytes since it was told that it may send more.
     requests: u32,
+    drawn: u32,
     credit: u32,
     taken: u32,
     events: usize,
@@ -153,14 +187,15 @@ impl Display {
         self.clients.remove(&client);
     }
 
-    /// What a client sent. `clock` tells the time.
+    /// What a client sent.
     ///
     /// # Errors
     /// Why its connection has to end.
-    pub fn receive(&mut self, client: ClientId, bytes: &[u8], clock: &mut dyn FnMut() -> u64) -> Result<(), Ends> {
+    pub fn receive(&mut self, client: ClientId, bytes: &[u8], watch: &mut dyn Watch) -> Result<(), Ends> {
         let Self { clients, limits, token, .. } = self;
         let Some(known) = clients.get_mut(&client) else { return Ok(()) };
-        let mut work = Work { client: known, limits, clock };
+        let hears = watch.hears();
+        let mut work = Work { id: client, client: known, limits, watch, hears };
         if work.client.rest.is_empty() {
             let used = work.all(bytes, token)?;
             work.client.rest.extend_from_slice(&bytes[used..]);
@@ -246,9 +281,11 @@ fn redraw(window: &mut Window, symbols: &Symbols) {
 
 /// A client's requests at work.
 struct Work<'w> {
+    id: ClientId,
     client: &'w mut Client,
     limits: &'w Limits,
-    clock: &'w mut dyn FnMut() -> u64,
+    watch: &'w mut dyn Watch,
+    hears: bool,
 }
 
 impl Work<'_> {
@@ -263,6 +300,7 @@ impl Work<'_> {
             }
             self.charge(length)?;
             self.client.requests = self.client.requests.wrapping_add(1);
+            self.tell(Step::Parsed, self.client.requests);
             self.one(&request, wants, &bytes[used..used + length]);
             used += length;
         }
@@ -280,10 +318,16 @@ impl Work<'_> {
                     return Err(Ends::Stranger);
                 }
                 self.client.is_known = true;
-                Answer::Welcome { credit: CREDIT }.put(&mut self.client.out);
+                Answer::Welcome { credit: CREDIT, client: self.id.0 }.put(&mut self.client.out);
                 Ok(())
             }
             _ => Err(Ends::NotHello),
+        }
+    }
+
+    fn tell(&mut self, step: Step, request: u32) {
+        if self.hears {
+            self.watch.passed(step, self.id, request);
         }
     }
 
@@ -304,6 +348,7 @@ impl Work<'_> {
     fn one(&mut self, request: &Request<'_>, wants: bool, bytes: &[u8]) {
         if self.client.batch.is_some() && !matches!(request, Request::EndBatch | Request::Sync(_)) {
             let kept = self.keep(request, bytes);
+            self.tell(Step::Stored, self.client.requests);
             self.answer(kept, wants);
             return;
         }
@@ -311,6 +356,7 @@ impl Work<'_> {
             return self.sync(*token);
         }
         let done = self.carry_out(request);
+        self.tell(Step::Stored, self.client.requests);
         // An answer says that it can be seen.
         if wants && done.is_ok() {
             self.draw_all();
@@ -344,17 +390,23 @@ impl Work<'_> {
     }
 
     fn sync(&mut self, token: u32) {
-        let parsed = (self.clock)();
-        let stored = (self.clock)();
+        let parsed = self.watch.now();
+        let stored = self.watch.now();
+        self.tell(Step::Stored, self.client.requests);
         self.draw_all();
-        let rendered = (self.clock)();
-        let stamps = Stamps { parsed, stored, rendered, presented: (self.clock)() };
+        let rendered = self.watch.now();
+        let stamps = Stamps { parsed, stored, rendered, presented: self.watch.now() };
         Answer::Synced { token, stamps }.put(&mut self.client.out);
     }
 
     fn draw_all(&mut self) {
         let Client { windows, symbols, .. } = &mut *self.client;
         windows.values_mut().for_each(|window| redraw(window, symbols));
+        // All requests since it was drawn last are drawn with it.
+        for request in self.client.drawn + 1..=self.client.requests {
+            self.tell(Step::Rendered, request);
+        }
+        self.client.drawn = self.client.requests;
     }
 
     fn carry_out(&mut self, request: &Request<'_>) -> Result<(), Refusal> {

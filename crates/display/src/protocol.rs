@@ -64,6 +64,8 @@ pub enum Answer {
     Welcome {
         /// Bytes after the first message.
         credit: u32,
+        /// The number of the client, which names it in events.
+        client: u64,
     },
     /// A request that wanted an answer is done.
     Done,
@@ -296,9 +298,10 @@ impl Answer {
         };
         out.extend([operation, kind, 0, 0]);
         match self {
-            Self::Welcome { credit } => {
+            Self::Welcome { credit, client } => {
                 out.extend(VERSION.to_be_bytes());
                 out.extend(credit.to_be_bytes());
+                out.extend(client.to_be_bytes());
             }
             Self::Done => {}
             Self::Refused { request, .. } => out.extend(request.to_be_bytes()),
@@ -348,7 +351,7 @@ fn answer(operation: u8, kind: u8, body: &[u8]) -> Result<Answer, Malformed> {
         bytes.try_into().map(u64::from_be_bytes).map_err(|_| wrong)
     };
     Ok(match operation {
-        65 => Answer::Welcome { credit: long(2)? },
+        65 => Answer::Welcome { credit: long(2)?, client: stamp(6)? },
         66 => Answer::Done,
         67 => Answer::Refused { request: long(0)?, why: kind },
         68 => Answer::Credit(long(0)?),
@@ -453,7 +456,7 @@ mod tests {
     #[test]
     fn answers_come_back_as_they_went() {
         let all = [
-            Answer::Welcome { credit: 1 << 20 },
+            Answer::Welcome { credit: 1 << 20, client: 7 },
             Answer::Done,
             Answer::Refused { request: 9, why: 4 },
             Answer::Credit(65_536),

@@ -2,9 +2,11 @@
 //! the display allows.
 
 use crate::address::{Address, Stream};
+use crate::server::unit;
 use stackline_core::error::{Error, Result};
 use stackline_display::protocol::{Answer, Input, Request, Stamps, VERSION, put};
 use stackline_display::symbols::Refusal;
+use stackline_events::event;
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::time::Duration;
@@ -23,6 +25,11 @@ pub struct Client {
     /// Bytes that it may still send.
     credit: u64,
     requests: u32,
+    /// Its number at the display, and how many requests were sent.
+    number: u64,
+    sent: u32,
+    done: u32,
+    is_recorded: bool,
     /// Input that came while something else was waited for.
     inputs: VecDeque<Event>,
     refused: Option<(u32, Refusal)>,
@@ -51,12 +58,14 @@ impl Client {
         stream.read_within(Some(PATIENCE)).map_err(|error| lost(&error))?;
         let credit = u64::MAX / 2;
         let (out, rest, inputs) = (Vec::new(), Vec::new(), VecDeque::new());
-        let mut client = Self { stream, out, rest, credit, requests: 0, inputs, refused: None };
+        let is_recorded = stackline_events::recorder::on();
+        let (requests, number, sent, done, refused) = (0, 0, 0, 0, None);
+        let mut client = Self { stream, out, rest, credit, requests, number, sent, done, is_recorded, inputs, refused };
         put(&mut client.out, &Request::Hello { version: VERSION, token }, false);
         client.flush()?;
         match client.answer() {
-            Ok(Answer::Welcome { credit }) => {
-                client.credit = u64::from(credit);
+            Ok(Answer::Welcome { credit, client: number }) => {
+                (client.credit, client.number) = (u64::from(credit), number);
                 Ok(client)
             }
             Ok(_) => Err(Error::environment(format!("what answers at {address} is no display"))),
@@ -82,7 +91,10 @@ impl Client {
         let number = self.requests;
         loop {
             match self.answer()? {
-                Answer::Done => return self.told(),
+                Answer::Done => {
+                    self.is_done();
+                    return self.told();
+                }
                 Answer::Refused { request, .. } if request == number => return self.told(),
                 _ => {}
             }
@@ -98,7 +110,10 @@ impl Client {
         self.flush()?;
         loop {
             match self.answer()? {
-                Answer::Synced { token: of, stamps } if of == token => return self.told().map(|()| stamps),
+                Answer::Synced { token: of, stamps } if of == token => {
+                    self.is_done();
+                    return self.told().map(|()| stamps);
+                }
                 _ => {}
             }
         }
@@ -116,6 +131,14 @@ impl Client {
         self.inputs.pop_front().ok_or_else(|| Error::measurement("the display said nothing"))
     }
 
+    /// All that was sent is answered: answers come in the order of requests.
+    fn is_done(&mut self) {
+        if self.is_recorded {
+            (self.done + 1..=self.sent).for_each(|request| event!("DISPLAY_DONE", unit(self.number, request)));
+        }
+        self.done = self.sent;
+    }
+
     /// The first refusal of what was sent since this was asked last.
     fn told(&mut self) -> Result<()> {
         match self.refused.take() {
@@ -129,6 +152,9 @@ impl Client {
     fn put(&mut self, request: &Request<'_>, wants: bool) -> Result<()> {
         put(&mut self.out, request, wants);
         self.requests = self.requests.wrapping_add(1);
+        if self.is_recorded {
+            event!("DISPLAY_CALL", unit(self.number, self.requests));
+        }
         if self.out.len() >= GATHERED { self.flush() } else { Ok(()) }
     }
 
@@ -142,6 +168,10 @@ impl Client {
             self.answer()?;
         }
         self.credit -= out.len() as u64;
+        if self.is_recorded {
+            (self.sent + 1..=self.requests).for_each(|request| event!("DISPLAY_SEND", unit(self.number, request)));
+        }
+        self.sent = self.requests;
         let written = self.stream.write_all(&out);
         self.out = out;
         self.out.clear();

@@ -3,9 +3,10 @@
 //! A client that does not read its answers for five seconds loses its connection, and what it had.
 
 use crate::address::{Listener, Stream};
-use stackline_display::machine::{ClientId, Display};
+use stackline_display::machine::{ClientId, Display, Step, Watch};
 use stackline_display::protocol::Input;
 use stackline_display::symbols::Limits;
+use stackline_events::event;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,6 +39,36 @@ struct State {
     display: Display,
     /// The writing side of each client. Taking an answer from the machine and writing it are one step for whoever does it.
     writers: BTreeMap<ClientId, Arc<Mutex<Stream>>>,
+}
+
+/// Tells the time, and records an event for each step of a request where that is wanted (`STACKLINE_EVENTS`).
+struct Events {
+    begun: Instant,
+    is_on: bool,
+}
+
+impl Watch for Events {
+    fn now(&mut self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    fn hears(&self) -> bool {
+        self.is_on
+    }
+
+    fn passed(&mut self, step: Step, client: ClientId, request: u32) {
+        let unit = unit(client.0, request);
+        match step {
+            Step::Parsed => event!("DISPLAY_PARSE", unit),
+            Step::Stored => event!("DISPLAY_STORE", unit),
+            Step::Rendered => event!("DISPLAY_RENDER", unit),
+        }
+    }
+}
+
+/// What a request is called in events, at both ends.
+pub(crate) fn unit(client: u64, request: u32) -> i64 {
+    (client << 32 | u64::from(request)) as i64 & i64::MAX
 }
 
 impl Server {
@@ -108,9 +139,8 @@ impl Server {
             if std::mem::take(&mut is_first) {
                 stream.read_within(None).ok()?;
             }
-            let begun = self.inner.begun;
-            let mut clock = || u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            let received = self.state().display.receive(id, piece.get(..count)?, &mut clock);
+            let mut watch = Events { begun: self.inner.begun, is_on: stackline_events::recorder::on() };
+            let received = self.state().display.receive(id, piece.get(..count)?, &mut watch);
             // What was asked before is answered all the same.
             if self.answers(id, writer).is_err() {
                 return Some(format!("it did not read its answers for {} s", PATIENCE.as_secs()));

@@ -15,6 +15,7 @@ use stackline_displayserver::client::Client;
 use stackline_displayserver::level::Level;
 use stackline_displayserver::server::Server;
 use stackline_displayserver::view;
+use stackline_events::Recorder;
 use std::io::{IsTerminal, Read, Write, stderr};
 use std::path::Path;
 use std::sync::Arc;
@@ -22,8 +23,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// Does what the words behind `display` say.
+/// Does what the words behind `display` say. Events go where `STACKLINE_EVENTS` says.
 pub(crate) fn display(flags: &flags::Display) -> Result {
+    let recorder = Recorder::from_env();
+    let recorder = recorder.map_err(|error| Error::environment(format!("events cannot be recorded: {error}")))?;
+    let done = carry_out(flags);
+    let lost = recorder.map(Recorder::stop).map_or(0, |totals| totals.lost);
+    if lost > 0 {
+        output::say(&format_args!("warning: {lost} events were lost"));
+    }
+    done
+}
+
+fn carry_out(flags: &flags::Display) -> Result {
     match &flags.command {
         DisplayCommand::Serve(flags) => serve(flags),
         DisplayCommand::Bench(flags) => bench(flags),

@@ -17,7 +17,7 @@ impl Talk {
         let client = display.connect();
         let mut talk = Self { display, client, time: 0 };
         let hello = Request::Hello { version: VERSION, token: b"secret" };
-        assert_eq!(talk.says(&[(hello, false)]), [Answer::Welcome { credit: CREDIT }]);
+        assert_eq!(talk.says(&[(hello, false)]), [Answer::Welcome { credit: CREDIT, client: 1 }]);
         talk
     }
 
@@ -218,4 +218,36 @@ proptest::proptest! {
             proptest::prop_assert!(talk.display.memory(talk.client) <= 4096);
         }
     }
+}
+
+/// Steps of requests, in the order in which they are told.
+struct Steps(Vec<(Step, u32)>);
+
+impl Watch for Steps {
+    fn now(&mut self) -> u64 {
+        0
+    }
+
+    fn hears(&self) -> bool {
+        true
+    }
+
+    fn passed(&mut self, step: Step, client: ClientId, request: u32) {
+        assert_eq!(client, ClientId(1));
+        self.0.push((step, request));
+    }
+}
+
+#[test]
+fn every_step_of_every_request_is_told() {
+    let mut talk = Talk::new(Limits::default());
+    let mut bytes = Vec::new();
+    for request in [Request::DefineSymbol(1), vector(1, 1), Request::EndSymbol] {
+        put(&mut bytes, &request, matches!(request, Request::EndSymbol));
+    }
+    let mut steps = Steps(Vec::new());
+    talk.display.receive(talk.client, &bytes, &mut steps).unwrap();
+    let all = [1, 2, 3].map(|request| [(Step::Parsed, request), (Step::Stored, request)]).concat();
+    let drawn = [1, 2, 3].map(|request| (Step::Rendered, request));
+    assert_eq!(steps.0, [&all[..], &drawn[..]].concat());
 }

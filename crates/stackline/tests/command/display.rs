@@ -93,3 +93,18 @@ fn what_cannot_be_served_is_refused_with_what_can() {
     let both = place.stackline(&["display", "bench", "--png", "x", "--to", "127.0.0.1:1"]);
     assert!(both.status.code() == Some(2) && both.err.contains("cannot be used"), "{}", both.err);
 }
+
+#[test]
+fn an_item_has_a_line_from_its_call_to_the_pixel() {
+    let place = Place::new();
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_stackline"));
+    bench.args(["display", "bench", "--trials", "1", "--picture", "vectors", "--level", "pipelined"]);
+    let ended = bench.current_dir(place.path(".")).env("STACKLINE_EVENTS", "file:bench.tape").output().unwrap();
+    assert!(ended.status.success());
+    place.stackline(&["import", "bench.tape"]).succeeds();
+    let lines = place.stackline(&["lifelines", "last"]).succeeds().out.clone();
+    for point in ["CALL", "SEND", "PARSE", "STORE", "RENDER", "DONE"] {
+        assert!(lines.contains(&format!("DISPLAY_{point}")), "{point}: {lines}");
+    }
+    assert!(lines.contains("complete") && !lines.contains("never arrived"), "{lines}");
+}
