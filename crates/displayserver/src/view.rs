@@ -1,7 +1,7 @@
 //! The display in a browser: a page, and a WebSocket that brings it the pixels of all windows as they change and takes keys and the
 //! pointer back. Whoever asks needs the secret that the address holds; pages of other origins are sent away.
 //!
-//! A picture goes when the one before it was shown: a slow browser sees fewer, and nothing piles up.
+//! A picture goes when the one before the last was shown: a slow browser sees fewer, and nothing piles up.
 
 use crate::address::{Address, Listener, Stream};
 use crate::server::Server;
@@ -32,6 +32,8 @@ const HEAD: usize = 8 << 10;
 const MESSAGE: usize = 4 << 10;
 /// Between two pictures, at least.
 const FRAME: Duration = Duration::from_micros(16_000);
+/// Pictures that go before the first of them was shown: one is drawn while the next is on its way.
+const AHEAD: u32 = 2;
 /// How long a browser may take to say what it wants, and to take a picture.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -93,7 +95,7 @@ fn visit(server: &Server, stream: Stream, token: &str) -> std::io::Result<()> {
     };
     if let Ok(socket) = accept_hdr_with_config(stream, judge, Some(config)) {
         socket.get_ref().stream.read_within(Some(FRAME))?;
-        Viewer { server, socket, seen: BTreeMap::new(), shown: Instant::now(), waits: false }.serve();
+        Viewer { server, socket, seen: BTreeMap::new(), shown: Instant::now(), waits: 0 }.serve();
     }
     Ok(())
 }
@@ -178,8 +180,8 @@ struct Viewer<'s> {
     socket: WebSocket<Replayed>,
     seen: BTreeMap<(ClientId, u32), Seen>,
     shown: Instant,
-    /// A picture is on its way and was not shown yet.
-    waits: bool,
+    /// Pictures that are on their way and were not shown yet.
+    waits: u32,
 }
 
 impl Viewer<'_> {
@@ -193,14 +195,18 @@ impl Viewer<'_> {
 
     /// Sends what changed, if the last was shown, and reads what came meanwhile.
     fn step(&mut self) -> Option<()> {
-        if !self.waits && self.shown.elapsed() >= FRAME {
+        if self.waits < AHEAD && self.shown.elapsed() >= FRAME {
             self.shown = Instant::now();
-            for message in self.changes() {
+            let changes = self.changes();
+            self.waits += u32::from(!changes.is_empty());
+            for message in changes {
                 self.socket.write(message).ok()?;
-                self.waits = true;
             }
             self.socket.flush().ok()?;
         }
+        // Until the next picture is due, or the browser says something.
+        let rest = FRAME.saturating_sub(self.shown.elapsed()).max(Duration::from_millis(1));
+        self.socket.get_ref().stream.read_within(Some(rest)).ok()?;
         match self.socket.read() {
             Ok(Message::Text(text)) => self.takes(text.as_str()),
             Ok(Message::Close(_)) => None,
@@ -218,7 +224,7 @@ impl Viewer<'_> {
     fn takes(&mut self, text: &str) -> Option<()> {
         let said: Value = serde_json::from_str(text).ok()?;
         if said["shown"].as_bool() == Some(true) {
-            self.waits = false;
+            self.waits = 0;
             return Some(());
         }
         let client = ClientId(said["client"].as_u64()?);

@@ -1,0 +1,173 @@
+//! The page in a real browser: it shows what a client draws, keeps up with what changes, and sends keys and the pointer back.
+#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
+
+use serde_json::{Value, json};
+use stackline_display::item::{Item, Kind};
+use stackline_display::machine::FULL_SIZE;
+use stackline_display::protocol::{Input, Request};
+use stackline_display::symbols::Limits;
+use stackline_displayserver::address::{Address, Listener};
+use stackline_displayserver::client::Client;
+use stackline_displayserver::server::Server;
+use stackline_displayserver::view;
+use std::io::{BufRead, BufReader};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tungstenite::stream::MaybeTlsStream;
+use tungstenite::{Message, WebSocket};
+
+/// A browser without a screen, spoken to by its debugging protocol.
+struct Browser {
+    child: Child,
+    socket: WebSocket<MaybeTlsStream<TcpStream>>,
+    session: String,
+    number: u64,
+}
+
+impl Browser {
+    /// Opens a page; none where there is no browser.
+    fn open(url: &str) -> Option<Self> {
+        let arguments = [
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--remote-debugging-port=0",
+            "--no-first-run",
+            "about:blank",
+        ];
+        let directory = std::env::temp_dir().join(format!("stackline-display-browser-{}", std::process::id()));
+        let child = Command::new("chromium")
+            .args(arguments)
+            .arg(format!("--user-data-dir={}", directory.display()))
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn();
+        let mut child = child.ok()?;
+        let lines = BufReader::new(child.stderr.take()?).lines().map_while(Result::ok);
+        let address = lines.into_iter().find_map(|line| Some(line.split_once("listening on ")?.1.to_owned()))?;
+        let (socket, _) = tungstenite::connect(address).unwrap();
+        let mut browser = Self { child, socket, session: String::new(), number: 0 };
+        let target = browser.call("Target.createTarget", json!({ "url": url }));
+        let attach = json!({ "targetId": target["targetId"], "flatten": true });
+        browser.session = browser.call("Target.attachToTarget", attach)["sessionId"].as_str()?.to_owned();
+        Some(browser)
+    }
+
+    fn call(&mut self, method: &str, parameters: Value) -> Value {
+        self.number += 1;
+        let mut message = json!({ "id": self.number, "method": method, "params": parameters });
+        if !self.session.is_empty() {
+            message["sessionId"] = json!(self.session);
+        }
+        self.socket.send(Message::text(message.to_string())).unwrap();
+        loop {
+            if let Message::Text(text) = self.socket.read().unwrap() {
+                let said: Value = serde_json::from_str(text.as_str()).unwrap();
+                if said["id"] == json!(self.number) {
+                    assert!(said["error"].is_null(), "{said}");
+                    return said["result"].clone();
+                }
+            }
+        }
+    }
+
+    fn evaluate(&mut self, script: &str) -> Value {
+        self.call("Runtime.evaluate", json!({ "expression": script, "returnByValue": true }))["result"]["value"].clone()
+    }
+
+    fn until(&mut self, script: &str) {
+        let begun = Instant::now();
+        while self.evaluate(script) != json!(true) {
+            assert!(begun.elapsed() < Duration::from_secs(20), "never: {script}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let directory = std::env::temp_dir().join(format!("stackline-display-browser-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(directory);
+    }
+}
+
+const RECTANGLE: Item = Item::drawn(Kind::Rectangle, 1, (10, 20), (50, 60)).coloured(3);
+
+#[test]
+fn a_browser_shows_what_is_drawn_keeps_up_and_answers() {
+    let server = Server::new(Limits::default(), Vec::new());
+    let listener = Listener::at(&Address::Tcp("127.0.0.1:0".into())).unwrap();
+    let address = listener.address();
+    server.listen(listener, |_| {});
+    let url = view::show(&server, &Address::Tcp("127.0.0.1:0".into()), "0123456789abcdef").unwrap();
+    let Some(mut browser) = Browser::open(&url) else {
+        return eprintln!("skipped: there is no chromium here");
+    };
+    let mut client = Client::connect(&address, b"").unwrap();
+    client.send(&Request::CreateWindow(1, (400, 300), b"a title")).unwrap();
+    client.send(&Request::DefineSymbol(7)).unwrap();
+    client.send(&Request::AddItem(RECTANGLE, b"")).unwrap();
+    client.send(&Request::EndSymbol).unwrap();
+    client.ask(&Request::DisplayView(1, 7, (0, 0), FULL_SIZE)).unwrap();
+    // The palette's fourth colour, c9 2a 2a, within the rectangle, and white beside it.
+    let pixel = |x: i32, y: i32| {
+        format!(
+            "[...(document.querySelector('canvas')?.getContext('2d').getImageData({x}, {y}, 1, 1).data ?? [])].join()"
+        )
+    };
+    browser.until(&format!("{} === '201,42,42,255'", pixel(30, 40)));
+    assert_eq!(browser.evaluate(&pixel(5, 5)), json!("255,255,255,255"));
+    assert_eq!(browser.evaluate("document.querySelector('figcaption').textContent"), json!("a title"));
+
+    // The pointer, where the picture is, and a key.
+    let box_of = "JSON.stringify(document.querySelector('canvas').getBoundingClientRect())";
+    let place: Value = serde_json::from_str(browser.evaluate(box_of).as_str().unwrap()).unwrap();
+    let at = |name: &str, more: f64| place[name].as_f64().unwrap() + more;
+    for kind in ["mousePressed", "mouseReleased"] {
+        let mouse = json!({ "type": kind, "x": at("x", 30.5), "y": at("y", 40.5), "button": "left", "clickCount": 1 });
+        browser.call("Input.dispatchMouseEvent", mouse);
+    }
+    let press = client.input().unwrap();
+    assert_eq!((press.input, press.hits), (Input::Press(30, 40), vec![(7, 1)]));
+    assert_eq!(client.input().unwrap().input, Input::Release(30, 40));
+    browser.call("Input.dispatchKeyEvent", json!({ "type": "keyDown", "key": "q", "text": "q" }));
+    assert_eq!(client.input().unwrap().input, Input::Key(u32::from('q')));
+
+    // 1,000 items change sixty times a second: how many pictures of that a browser shows is measured, not judged, here.
+    let mut items = vec![Request::BeginBatch];
+    items.push(Request::DefineSymbol(7));
+    let line = |id: u32, at: i16| Item::drawn(Kind::Vector, id, (at, 0), (at + 9, 4)).coloured(2);
+    items.extend((1..=1000).map(|id| Request::AddItem(line(id, (id % 400) as i16), b"")));
+    items.extend([Request::EndSymbol, Request::EndBatch, Request::EditSymbol(7)]);
+    items.iter().try_for_each(|request| client.send(request)).unwrap();
+    client.sync(1).unwrap();
+    let before = browser.evaluate("Number(document.body.dataset.pictures)").as_f64().unwrap();
+    let begun = Instant::now();
+    for frame in 0..180_u32 {
+        client.send(&Request::BeginBatch).unwrap();
+        for id in 1..=1000 {
+            let at = (id * 7 + frame * 3) % 390;
+            let mut item = line(id, at as i16);
+            item.y0 = (id % 290) as i16;
+            client.send(&Request::ChangeItem(item, b"")).unwrap();
+        }
+        client.ask(&Request::EndBatch).unwrap();
+        std::thread::sleep(
+            (begun + Duration::from_micros(16_667) * (frame + 1)).saturating_duration_since(Instant::now()),
+        );
+    }
+    let pictures = browser.evaluate("Number(document.body.dataset.pictures)").as_f64().unwrap() - before;
+    let rate = pictures / begun.elapsed().as_secs_f64();
+    eprintln!("{rate:.1} pictures a second while 1,000 items changed in each of 60");
+    assert!(pictures > 10.0, "{pictures}");
+    client.sync(2).unwrap();
+    let last = server.with(|display| {
+        let (client, number) = display.windows().map(|(client, number, _)| (client, number)).last().unwrap();
+        let drawn = display.draw(client, number).unwrap().pixels();
+        (0..300).flat_map(|y| (0..400).map(move |x| (x, y))).find(|at| drawn.at(*at) == Some(2)).unwrap()
+    });
+    browser.until(&format!("{} === '43,138,62,255'", pixel(last.0, last.1)));
+}
