@@ -216,6 +216,32 @@ pub struct Imp {
     pub splits: bool,
 }
 
+/// What holds of an IMP and its lines where nothing else is said, in January 1973.
+impl Imp {
+    /// Messages of several packets that it has room to put together, with 12K of memory (BBN 2499, 2.2.1.4).
+    pub const ROOM: u32 = 3;
+    /// Messages under way from it to another (2.3).
+    pub const WINDOW: u32 = 4;
+    /// Packets that a line has or waits for (2.2.1.5), and one by satellite (2.1.2).
+    pub const CHANNELS: u16 = 8;
+    /// See `CHANNELS`.
+    pub const SATELLITE_CHANNELS: u16 = 32;
+    /// Packets on their way through it; as many more for each satellite's line as that has more channels.
+    pub const BUFFERS: u32 = 20;
+    /// A packet without acknowledgement goes again after this.
+    pub const AGAIN_AFTER: Duration = Duration(125_000_000);
+    /// It tells its neighbours its routing so often (2.1.2).
+    pub const ROUTING_EVERY: Duration = Duration(640_000_000);
+    /// A line with so long a delay goes by satellite.
+    pub const SATELLITE_DELAY: Duration = Duration(100_000_000);
+
+    /// Channels of a line with that delay.
+    #[must_use]
+    pub fn channels(delay: Duration) -> u16 {
+        if delay >= Self::SATELLITE_DELAY { Self::SATELLITE_CHANNELS } else { Self::CHANNELS }
+    }
+}
+
 /// Kinds of machines that IMPs were.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -82,7 +82,7 @@ fn refuses(measurement: &Measurement<'_>, reports: &Reports, switch: &Switch, im
         host: name.clone(),
         sentence: format!(
             "the processor of IMP {name} ({}) is too slow for its lines: {} of the packets over {port} go again, each {} later",
-            machine(imp), percent(again(line)), units::time(AGAIN_S)
+            machine(imp), percent(again(line)), units::time(Imp::AGAIN_AFTER.seconds())
         ),
         evidence: measurement.figure(format!(
             "{port}: {} of {} packets went again, the line was busy {}; {name} worked {}",
@@ -96,8 +96,6 @@ fn refuses(measurement: &Measurement<'_>, reports: &Reports, switch: &Switch, im
 /// From this share of packets that go again on, and with a processor that works for this share, it is too slow.
 const REFUSED: f64 = 0.05;
 const WORKS: f64 = 0.3;
-/// A packet without acknowledgement goes again after this.
-const AGAIN_S: f64 = 0.125;
 
 /// The share of packets that went again.
 fn again(line: &Line) -> f64 {
@@ -157,14 +155,11 @@ const NOT_FULL: f64 = 0.8;
 
 /// Packets that a line may have under way: what both its ends have.
 fn channels(network: &Network, link: &Link) -> Option<u16> {
-    let usual = if link.delay.seconds() >= SATELLITE_S { 32 } else { 8 };
+    let usual = Imp::channels(link.delay);
     let of = |name: &str| network.switches.iter().find(|switch| switch.name == name)?.imp.as_ref();
     let (one, other) = (of(&link.ends.0)?, of(&link.ends.1)?);
     Some(one.channels.unwrap_or(usual).min(other.channels.unwrap_or(usual)))
 }
-
-/// A line with so long a delay goes by satellite.
-const SATELLITE_S: f64 = 0.1;
 
 /// Data that may not go because the other end has allocated no more.
 fn waits_for_allocation(kind: &Kind, context: &Context<'_>, part: &Part<'_>, message: u64) -> Option<Finding> {
@@ -202,7 +197,7 @@ fn imp_of<'c>(context: &Context<'c>, host: &str) -> Option<(&'c str, &'c Imp)> {
 /// Messages that the IMP of the sender lets be under way to another.
 fn window_of_imps<'c>(context: &Context<'c>, part: &Part<'_>) -> Option<(u64, &'c str)> {
     let (name, imp) = imp_of(context, part.host(part.work.sender()?))?;
-    Some((imp.window.map_or(MOST_MESSAGES, u64::from), name))
+    Some((imp.window.map_or(u64::from(Imp::WINDOW), u64::from), name))
 }
 
 /// Messages of several packets wait for room to be put together at the IMP of their host, as that reported.
@@ -216,7 +211,7 @@ fn waits_for_room(kind: &Kind, context: &Context<'_>, part: &Part<'_>) -> Option
     if full < MOSTLY || share < LEAST {
         return None;
     }
-    let room = imp.reassembly.unwrap_or(ROOM);
+    let room = imp.reassembly.unwrap_or(Imp::ROOM);
     let sentence = format!(
         "messages wait for room to be put together at {name}: it has room for {room}, and none was free in {} of its reports",
         percent(full)
@@ -231,8 +226,6 @@ fn waits_for_room(kind: &Kind, context: &Context<'_>, part: &Part<'_>) -> Option
 
 /// From this share of its reports on, an IMP without room holds messages up.
 const MOSTLY: f64 = 0.5;
-/// Messages that an IMP has room to put together where nothing is said (BBN 2499, 2.2.1.4).
-const ROOM: u32 = 3;
 
 /// Links that have their one message under way: each waits for its RFNM. How long that takes, the transport measured.
 fn waits_for_rfnms(kind: &Kind, context: &Context<'_>, part: &Part<'_>, message: u64) -> Option<Finding> {
@@ -247,7 +240,7 @@ fn waits_for_rfnms(kind: &Kind, context: &Context<'_>, part: &Part<'_>, message:
     if share < LEAST || !near {
         return None;
     }
-    let (most, imp) = window_of_imps(context, part).unwrap_or((MOST_MESSAGES, ""));
+    let (most, imp) = window_of_imps(context, part).unwrap_or((u64::from(Imp::WINDOW), ""));
     let under_way = links.min(most);
     // The sender measures from the message at its host's interface: behind a full window it waits there for others.
     let trip = trip * real(under_way) / real(links);
@@ -284,6 +277,3 @@ fn waits_for_rfnms(kind: &Kind, context: &Context<'_>, part: &Part<'_>, message:
     let change = Change::Option(part.index, "links", OptionValue::Number(more));
     Some(finding.attempt_by(advice, change))
 }
-
-/// Messages that IMPs let be under way from one to another (BBN 2499, 2.3).
-const MOST_MESSAGES: u64 = 4;

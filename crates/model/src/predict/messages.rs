@@ -27,10 +27,6 @@ const HEADER_BITS: f64 = 40.0;
 const MESSAGE_BYTES: u64 = 1003;
 /// A command on the control link is as long.
 const COMMAND_BYTES: u64 = 10;
-/// Messages under way from one IMP to another, at most (2.3), where nothing else is said.
-const WINDOW: u64 = 4;
-/// Messages of several packets that an IMP has room for, where nothing else is said (2.2.1.4).
-const ROOM: u64 = 3;
 /// What `allocate` is where it is not written: eight messages.
 const ALLOCATE: u64 = 8 * MESSAGE_BYTES;
 /// Cycles of an IMP for a packet: it comes and is looked at, and it is put on a line (2.1.1: 1160 together).
@@ -44,10 +40,7 @@ const WHOLE_ALLOCATION: u64 = 4 * MESSAGE_BYTES;
 const WORD_BITS: f64 = 16.0;
 /// Routing takes a full packet of each line each 640 ms (2.1.2).
 const ROUTING_S: f64 = 0.64;
-/// A line with so long a delay goes by satellite, and has time.
-const SATELLITE_S: f64 = 0.1;
-/// A packet without acknowledgement goes again after this, and room that nobody uses is given back after as long (history: R619).
-const AGAIN_S: f64 = 0.125;
+/// Room that nobody uses is given back after this (history: R619).
 const KEPT_S: f64 = 0.125;
 /// How far runs lie from the form: by queues behind routing messages, and by which of several ways is taken.
 const WITHIN: f64 = 0.15;
@@ -120,8 +113,8 @@ const fn cycle_s(machine: ImpMachine) -> f64 {
 
 /// Whether an IMP has fewer channels or buffers than there were: 8 of its lines by land, 32 of those by satellite, 20 buffers (2.2.1.5).
 fn is_short(imp: &Imp, by_satellite: bool) -> bool {
-    let (channels, buffers) = (if by_satellite { 32 } else { 8 }, 20);
-    imp.channels.is_some_and(|has| has < channels) || imp.buffers.is_some_and(|has| has < buffers)
+    let channels = if by_satellite { Imp::SATELLITE_CHANNELS } else { Imp::CHANNELS };
+    imp.channels.is_some_and(|has| has < channels) || imp.buffers.is_some_and(|has| has < Imp::BUFFERS)
 }
 
 impl Way {
@@ -161,7 +154,7 @@ impl Way {
             delay_s: pair[1].1.delay.seconds(),
             cycles_s: (cycle(pair[0].0), cycle(pair[1].0)),
         };
-        let by_satellite = hops.iter().any(|(_, link)| link.delay.seconds() >= SATELLITE_S);
+        let by_satellite = hops.iter().any(|(_, link)| link.delay >= Imp::SATELLITE_DELAY);
         let fake = |name: &str| {
             let fake = network.hosts.iter().find(|host| host.name == name).and_then(|host| host.fake);
             fake.map_or((0.0, 0.0), fake_cycles)
@@ -171,8 +164,8 @@ impl Way {
             interfaces: [first.1.rate.mean_bit_s(), last.1.rate.mean_bit_s()],
             lines: imps.windows(2).map(line).collect(),
             cycles_s: (cycle(first.0), imps.last().map_or(0.0, |(name, _)| cycle(name))),
-            window: imp(first.0).and_then(|imp| imp.window).map_or(WINDOW, u64::from),
-            room: imps.last().and_then(|(name, _)| imp(name)?.reassembly).map_or(ROOM, u64::from),
+            window: imp(first.0).and_then(|imp| imp.window).map_or(u64::from(Imp::WINDOW), u64::from),
+            room: imps.last().and_then(|(name, _)| imp(name)?.reassembly).map_or(u64::from(Imp::ROOM), u64::from),
             is_short: imps.iter().any(|(name, _)| imp(name).is_some_and(|imp| is_short(imp, by_satellite))),
             divides: imps.iter().any(|(name, _)| imp(name).is_some_and(|imp| imp.splits)),
             loses: hops.iter().any(|(_, link)| link.loss != Loss::None),
@@ -231,7 +224,9 @@ impl Way {
     /// Whether packets go again before their acknowledgement can be there: it waits for half a packet, and goes in another (2.1.2).
     fn repeats(&self) -> bool {
         let acknowledged_s = |line: &Line| 1.5 * PACKET_BITS / line.bit_s + 2.0 * line.delay_s;
-        self.lines.iter().any(|line| line.delay_s < SATELLITE_S && acknowledged_s(line) > AGAIN_S)
+        self.lines.iter().any(|line| {
+            line.delay_s < Imp::SATELLITE_DELAY.seconds() && acknowledged_s(line) > Imp::AGAIN_AFTER.seconds()
+        })
     }
 
     /// Seconds from a message to its RFNM.
@@ -461,8 +456,8 @@ mod tests {
             interfaces: [None; 2],
             lines: vec![line; hops],
             cycles_s: (0.0, 0.0),
-            window: WINDOW,
-            room: ROOM,
+            window: u64::from(Imp::WINDOW),
+            room: u64::from(Imp::ROOM),
             is_short: false,
             divides: false,
             loses: false,

@@ -1,5 +1,6 @@
 //! What is chosen of an IMP: its processor, its memory, the rules of its time.
 
+use stackline_core::network::Imp;
 use stackline_core::time::Duration;
 
 /// A type of machine: how fast, and what packets cost it.
@@ -118,16 +119,16 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             machine: Machine::H516,
-            reassembly: 3,
-            store_and_forward: 20,
-            window: 4,
-            channels: 8,
-            satellite_channels: 32,
-            again_after: Duration(125_000_000),
+            reassembly: Imp::ROOM,
+            store_and_forward: Imp::BUFFERS,
+            window: Imp::WINDOW,
+            channels: Imp::CHANNELS,
+            satellite_channels: Imp::SATELLITE_CHANNELS,
+            again_after: Imp::AGAIN_AFTER,
             satellite_again_after: Duration(800_000_000),
             most_tries: 200,
             rule: Rule::January,
-            tick: Duration(640_000_000),
+            tick: Imp::ROUTING_EVERY,
             most_hops: 22,
             reservation: true,
             rfnm_waits: Duration(1_000_000_000),

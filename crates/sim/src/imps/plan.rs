@@ -2,12 +2,8 @@
 
 use super::{Host, Line, Node, OVERHEAD_BITS, OVERHEAD_WITH_CHECKSUM_BITS, Plan};
 use stackline_core::network::{self, FakeHost, ImpMachine};
-use stackline_core::time::Duration;
 use stackline_proto::imp::{Address, HostKind, Machine, Options, Rule};
 use std::collections::BTreeMap;
-
-/// A line with so long a delay goes by satellite: it has 32 channels.
-const SATELLITE: Duration = Duration(100_000_000);
 
 /// What is chosen of an IMP of the language that has so many lines by satellite.
 #[must_use]
@@ -52,7 +48,7 @@ pub fn of(network: &network::Network) -> (Plan, BTreeMap<String, Address>) {
     let is_line =
         |link: &network::Link| numbers.contains_key(link.ends.0.as_str()) && numbers.contains_key(link.ends.1.as_str());
     let satellites: Vec<&network::Link> =
-        network.links.iter().filter(|link| link.delay >= SATELLITE && is_line(link)).collect();
+        network.links.iter().filter(|link| link.delay >= network::Imp::SATELLITE_DELAY && is_line(link)).collect();
     let of = |switch: &network::Switch| {
         let ends = satellites.iter().filter(|link| link.ends.0 == switch.name || link.ends.1 == switch.name);
         node(&switch.imp.clone().unwrap_or_default(), ends.count() as u32)
@@ -72,7 +68,7 @@ pub fn of(network: &network::Network) -> (Plan, BTreeMap<String, Address>) {
                 ends: (a, b),
                 bit_s: bit_s.unwrap_or(f64::MAX),
                 delay: link.delay,
-                satellite: link.delay >= SATELLITE,
+                satellite: link.delay >= network::Imp::SATELLITE_DELAY,
                 loss: link.loss.clone(),
             }),
             [Some(imp), None] | [None, Some(imp)] => {
