@@ -1,4 +1,5 @@
-//! A symbol with all that it calls, as pixels. So many items a picture and no more: calls of calls could be more than there is time for.
+//! A symbol with all that it calls, as pixels. So many items and pixels a picture and no more: calls of calls could be more than there is
+//! time for.
 
 use crate::item::{Item, Kind, ONE};
 use crate::pixels::{Pixels, Point, spline};
@@ -6,6 +7,8 @@ use crate::symbols::{Symbol, Symbols};
 
 /// Items drawn in one picture, at most: what is beyond is left out, and counted.
 pub const MOST_ITEMS: usize = 4_000_000;
+/// Pixels touched in one picture, at most: fifteen windows of the largest size.
+pub const MOST_PIXELS: i64 = 1 << 28;
 /// Calls within calls, at most.
 const DEEPEST: usize = 64;
 
@@ -78,7 +81,7 @@ pub(crate) fn points(symbol: &Symbol, item: &Item, place: &Place) -> Vec<Point> 
 
 /// Draws a symbol. How many items, and whether all were.
 pub fn symbol(pixels: &mut Pixels, symbols: &Symbols, number: u32, place: Place) -> (usize, bool) {
-    let mut drawing = Drawing { pixels, symbols, left: MOST_ITEMS };
+    let mut drawing = Drawing { pixels, symbols, left: MOST_ITEMS, left_pixels: MOST_PIXELS };
     let Some(symbol) = symbols.get(number) else { return (0, true) };
     let is_whole = drawing.symbol(symbol, place, 0);
     (MOST_ITEMS - drawing.left, is_whole)
@@ -86,7 +89,7 @@ pub fn symbol(pixels: &mut Pixels, symbols: &Symbols, number: u32, place: Place)
 
 /// Draws items of a symbol that were added to what is drawn already.
 pub fn added(pixels: &mut Pixels, symbols: &Symbols, (symbol, items): (&Symbol, &[Item]), place: Place) -> usize {
-    let mut drawing = Drawing { pixels, symbols, left: MOST_ITEMS };
+    let mut drawing = Drawing { pixels, symbols, left: MOST_ITEMS, left_pixels: MOST_PIXELS };
     items.iter().for_each(|item| {
         drawing.item(symbol, item, place, 0);
     });
@@ -97,6 +100,7 @@ struct Drawing<'d> {
     pixels: &'d mut Pixels,
     symbols: &'d Symbols,
     left: usize,
+    left_pixels: i64,
 }
 
 impl Drawing<'_> {
@@ -113,6 +117,10 @@ impl Drawing<'_> {
         self.left -= 1;
         let at = |x: i16, y: i16| place.point((i32::from(x), i32::from(y)));
         let (from, to, colour) = (at(item.x0, item.y0), at(item.x1, item.y1), item.colour());
+        self.left_pixels -= self.cost(kind, symbol.bytes_of(item).len(), from, to);
+        if self.left_pixels < 0 {
+            return false;
+        }
         match kind {
             Kind::Vector => self.pixels.vector(from, to, colour),
             Kind::Rectangle => self.pixels.rectangle(from, to, colour, item.stipple),
@@ -130,4 +138,25 @@ impl Drawing<'_> {
         }
         true
     }
+
+    /// Pixels that drawing an item touches, about: more than those that are seen of it.
+    fn cost(&self, kind: Kind, bytes: usize, from: Point, to: Point) -> i64 {
+        let (width, height) = self.pixels.size();
+        let (long, points) = (|a: i32, b: i32| i64::from(a.abs_diff(b)) + 1, (bytes / 4) as i64);
+        let within = |a: i32, b: i32, most: i32| long(a, b).min(i64::from(most) + 1);
+        match kind {
+            Kind::Vector => long(from.0, to.0).max(long(from.1, to.1)),
+            Kind::Rectangle => within(from.0, to.0, width) * within(from.1, to.1, height),
+            Kind::Text => 128 * bytes as i64,
+            Kind::Raster => 8 * bytes as i64,
+            // Points may lie anywhere: as if each line went across everything.
+            Kind::Polyline => points * FAR,
+            Kind::Spline => points * FAR / 4,
+            Kind::Fill => i64::from(height) * (points + i64::from(width)),
+            Kind::Call => 0,
+        }
+    }
 }
+
+/// A line that goes across everything, about: coordinates have 16 bits.
+const FAR: i64 = 4096;

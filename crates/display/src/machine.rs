@@ -231,6 +231,12 @@ impl Display {
         Some(shown)
     }
 
+    /// Whether a client has said who it is.
+    #[must_use]
+    pub fn is_known(&self, client: ClientId) -> bool {
+        self.clients.get(&client).is_some_and(|known| known.is_known)
+    }
+
     /// Bytes of memory that a client's symbols take.
     #[must_use]
     pub fn memory(&self, client: ClientId) -> usize {
@@ -426,7 +432,12 @@ impl Work<'_> {
             Request::AddItem(item, bytes) => self.add(item, bytes),
             Request::ChangeItem(item, bytes) => match &mut self.client.open {
                 None => Err(Refusal::NoSymbol),
-                Some(Open::Defined(_, symbol)) => symbol.change(item, bytes),
+                Some(Open::Defined(_, symbol)) => {
+                    if self.client.symbols.memory() + symbol.memory() + bytes.len() > self.limits.bytes {
+                        return Err(Refusal::Memory);
+                    }
+                    symbol.change(item, bytes)
+                }
                 Some(Open::Edited(number)) => {
                     let number = *number;
                     self.client.symbols.change(self.limits, number, item, bytes)?;
@@ -447,8 +458,11 @@ impl Work<'_> {
             Request::CreateWindow(number, size, title) => self.create(number, size, title),
             Request::DisplayView(window, symbol, at, scale) => {
                 let window = self.client.windows.get_mut(&window).ok_or(Refusal::NoWindow)?;
+                if scale == 0 {
+                    return Err(Refusal::Bytes);
+                }
                 let at = (i32::from(at.0), i32::from(at.1));
-                let place = Place { at, scale: i32::from(scale.max(1)), turns: 0 };
+                let place = Place { at, scale: i32::from(scale), turns: 0 };
                 (window.view, window.damage) = (Some(View { symbol, place }), Damage::All);
                 Ok(())
             }
@@ -483,7 +497,7 @@ impl Work<'_> {
         match open {
             None => Err(Refusal::NoSymbol),
             Some(Open::Defined(_, symbol)) => {
-                if symbols.memory() + (symbol.len() + 1) * size_of::<Item>() + bytes.len() > self.limits.bytes {
+                if symbols.memory() + symbol.memory() + size_of::<Item>() + bytes.len() > self.limits.bytes {
                     return Err(Refusal::Memory);
                 }
                 symbol.add(item, bytes)

@@ -168,9 +168,11 @@ impl Pixels {
             crossings.clear();
             let ends = points.iter().zip(points.iter().skip(1).chain(points.first()));
             for (a, b) in ends.filter(|(a, b)| (a.1 <= y) != (b.1 <= y)) {
-                // Where the edge is at the middle of the row.
-                let middle = i64::from(2 * (y - a.1) + 1) * i64::from(b.0 - a.0) / i64::from(2 * (b.1 - a.1));
-                crossings.push(a.0 + middle as i32);
+                // The first pixel whose middle is right of the edge, at the middle of the row: the same whichever way the edge goes.
+                let (above, below) = if a.1 < b.1 { (a, b) } else { (b, a) };
+                let (dx, dy) = (i64::from(below.0) - i64::from(above.0), i64::from(below.1) - i64::from(above.1));
+                let along = (2 * (i64::from(y) - i64::from(above.1)) + 1) * dx;
+                crossings.push(above.0 + (2 * along + 2 * dy - 1).div_euclid(4 * dy) as i32);
             }
             crossings.sort_unstable();
             for pair in crossings.chunks_exact(2) {
@@ -322,6 +324,19 @@ mod tests {
         pixels.fill(&[(2, 2), (12, 2), (12, 12), (2, 12)], 2, 0);
         assert_eq!((pixels.at((2, 2)), pixels.at((11, 11)), pixels.at((12, 12))), (Some(2), Some(2), Some(0)));
         assert!(png(&pixels).unwrap().starts_with(b"\x89PNG"));
+    }
+
+    #[test]
+    fn areas_beside_each_other_fit_whichever_way_their_points_go() {
+        let (one, other) = ([(0, 0), (10, 0), (40, 100), (0, 100)], [(10, 0), (200, 0), (200, 100), (40, 100)]);
+        let turned: Vec<Point> = one.iter().rev().copied().collect();
+        for first in [&one[..], &turned] {
+            let (mut a, mut b) = (Pixels::new(200, 100), Pixels::new(200, 100));
+            a.fill(first, 1, 0);
+            b.fill(&other, 1, 0);
+            let seen = a.bytes.iter().zip(&b.bytes).filter(|(a, b)| (**a == 1) != (**b == 1)).count();
+            assert_eq!(seen, 200 * 100);
+        }
     }
 
     proptest::proptest! {

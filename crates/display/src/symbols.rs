@@ -3,7 +3,7 @@
 //! Ids of items grow in nearly all pictures: then an item is found by halving, and takes its 20 bytes and nothing else. Where they do not,
 //! an index is kept beside them, and counted.
 
-use crate::item::{Item, Kind};
+use crate::item::{Item, Kind, STIPPLES};
 use std::collections::{HashMap, HashSet};
 
 /// What a client may take.
@@ -43,7 +43,7 @@ pub enum Refusal {
     TooMany = 7,
     /// The request does not fit what is going on: a symbol is open already, or a batch.
     Order = 8,
-    /// The bytes of an item are none of its kind.
+    /// What an item holds, or its colour, stipple or scale, is none of its kind.
     Bytes = 9,
 }
 
@@ -88,6 +88,8 @@ pub struct Symbol {
     items: Vec<Item>,
     /// What items hold beside their 20 bytes, by `Item::bytes` less one.
     held: Vec<Box<[u8]>>,
+    /// How much memory that takes.
+    held_bytes: usize,
     /// Where each item is, where ids do not grow.
     index: Option<HashMap<u32, u32>>,
     /// Items that were deleted and are still in the list.
@@ -127,8 +129,9 @@ impl Symbol {
     /// Bytes of memory that it takes.
     #[must_use]
     pub fn memory(&self) -> usize {
-        let held: usize = self.held.iter().map(|bytes| bytes.len() + size_of::<Box<[u8]>>()).sum();
-        self.items.len() * size_of::<Item>() + held + self.index.as_ref().map_or(0, |index| ENTRY * index.len())
+        self.items.len() * size_of::<Item>()
+            + self.held_bytes
+            + self.index.as_ref().map_or(0, |index| ENTRY * index.len())
     }
 
     fn place(&self, id: u32) -> Option<usize> {
@@ -175,6 +178,7 @@ impl Symbol {
             return Err(Refusal::TooMany);
         }
         self.held.push(bytes.into());
+        self.held_bytes += bytes.len() + size_of::<Box<[u8]>>();
         Ok(self.held.len() as u16)
     }
 
@@ -188,6 +192,7 @@ impl Symbol {
         let before = usize::from(self.items[at].bytes);
         let bytes = match before.checked_sub(1).and_then(|at| self.held.get_mut(at)).filter(|_| !bytes.is_empty()) {
             Some(held) => {
+                self.held_bytes = self.held_bytes + bytes.len() - held.len();
                 *held = bytes.into();
                 before as u16
             }
@@ -206,6 +211,7 @@ impl Symbol {
         let item = &mut self.items[at];
         item.kind = None;
         if let Some(held) = usize::from(item.bytes).checked_sub(1).and_then(|at| self.held.get_mut(at)) {
+            self.held_bytes -= held.len();
             *held = Box::default();
         }
         self.gone += 1;
@@ -224,6 +230,7 @@ impl Symbol {
                 item.bytes = held.len() as u16;
             }
         }
+        self.held_bytes = held.iter().map(|bytes: &Box<[u8]>| bytes.len() + size_of::<Box<[u8]>>()).sum();
         (self.held, self.gone) = (held, 0);
         if let Some(index) = &mut self.index {
             *index = self.items.iter().zip(0..).map(|(item, at)| (item.id, at)).collect();
@@ -238,15 +245,20 @@ impl Symbol {
 
 fn fits(item: &Item, bytes: &[u8]) -> Result<(), Refusal> {
     let Some(kind) = item.kind else { return Err(Refusal::Bytes) };
-    let is_right = match kind {
-        Kind::Text => true,
-        Kind::Polyline | Kind::Spline | Kind::Fill => bytes.len().is_multiple_of(4) && !bytes.is_empty(),
-        Kind::Raster => {
-            let row = usize::from(item.x1.max(0) as u16).div_ceil(8);
-            row * usize::from(item.y1.max(0) as u16) == bytes.len() && !bytes.is_empty()
-        }
-        _ => bytes.is_empty(),
+    let is_drawable = match kind {
+        Kind::Call => item.x1 > 0,
+        _ => item.data <= 255 && usize::from(item.stipple) < STIPPLES.len(),
     };
+    let is_right = is_drawable
+        && match kind {
+            Kind::Text => true,
+            Kind::Polyline | Kind::Spline | Kind::Fill => bytes.len().is_multiple_of(4) && !bytes.is_empty(),
+            Kind::Raster => {
+                let row = usize::from(item.x1.max(0) as u16).div_ceil(8);
+                row * usize::from(item.y1.max(0) as u16) == bytes.len() && !bytes.is_empty()
+            }
+            _ => bytes.is_empty(),
+        };
     if is_right { Ok(()) } else { Err(Refusal::Bytes) }
 }
 

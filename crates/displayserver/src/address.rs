@@ -165,7 +165,7 @@ impl Listener {
     pub fn at(address: &Address) -> Result<Self> {
         let failed = |error: io::Error| {
             Error::environment(format!("nothing can listen at {address}: {error}"))
-                .hint("another program may have it; choose another one with `--listen`")
+                .hint("another program may have it: choose another address")
         };
         match address {
             Address::Tcp(address) => TcpListener::bind(address.as_str()).map(Self::Tcp).map_err(failed),

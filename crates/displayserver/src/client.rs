@@ -190,7 +190,10 @@ impl Client {
             }
             let mut piece = [0; 16 << 10];
             match self.stream.read(&mut piece) {
-                Ok(0) => return Err(Error::measurement("the display ended the connection")),
+                Ok(0) => {
+                    return Err(Error::measurement("the display ended the connection")
+                        .hint("start it again, `stackline display serve`: what was drawn is gone with it"));
+                }
                 Ok(count) => self.rest.extend_from_slice(&piece[..count]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(lost(&error)),

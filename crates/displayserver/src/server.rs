@@ -9,6 +9,7 @@ use stackline_display::symbols::Limits;
 use stackline_events::event;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -37,8 +38,8 @@ struct Inner {
 #[derive(Debug)]
 struct State {
     display: Display,
-    /// The writing side of each client. Taking an answer from the machine and writing it are one step for whoever does it.
-    writers: BTreeMap<ClientId, Arc<Mutex<Stream>>>,
+    /// Wakes the thread that writes a client's input, so that nobody who looks on waits for it.
+    wakers: BTreeMap<ClientId, SyncSender<()>>,
 }
 
 /// Tells the time, and records an event for each step of a request where that is wanted (`STACKLINE_EVENTS`).
@@ -75,7 +76,7 @@ impl Server {
     /// Without clients yet.
     #[must_use]
     pub fn new(limits: Limits, token: Vec<u8>) -> Self {
-        let state = State { display: Display::new(limits, token), writers: BTreeMap::new() };
+        let state = State { display: Display::new(limits, token), wakers: BTreeMap::new() };
         Self { inner: Arc::new(Inner { state: Mutex::new(state), begun: Instant::now() }) }
     }
 
@@ -110,35 +111,48 @@ impl Server {
         let writer = Arc::new(Mutex::new(writer));
         let id = {
             let mut state = self.state();
-            if state.writers.len() >= MOST_CLIENTS {
+            if state.wakers.len() >= MOST_CLIENTS {
                 return Some(format!("a client was sent away: there are {MOST_CLIENTS} already"));
             }
             let id = state.display.connect();
-            state.writers.insert(id, Arc::clone(&writer));
+            let (waker, woken) = sync_channel(1);
+            state.wakers.insert(id, waker);
+            let (server, writer) = (self.clone(), Arc::clone(&writer));
+            thread::spawn(move || {
+                while woken.recv().is_ok() {
+                    if server.answers(id, &writer).is_err() {
+                        return writer.lock().unwrap_or_else(PoisonError::into_inner).end();
+                    }
+                }
+            });
             id
         };
         let why = self.serve(id, &mut stream, &writer);
         stream.end();
         let mut state = self.state();
         state.display.disconnect(id);
-        state.writers.remove(&id);
+        state.wakers.remove(&id);
         why.map(|why| format!("a client was sent away: {why}"))
     }
 
     fn serve(&self, id: ClientId, stream: &mut Stream, writer: &Mutex<Stream>) -> Option<String> {
         let mut piece = vec![0; PIECE];
-        let mut is_first = stream.read_within(Some(HELLO)).is_ok();
+        let (begun, mut is_known) = (Instant::now(), false);
         loop {
+            if !is_known {
+                // However slowly it says who it is.
+                let Some(rest) = HELLO.checked_sub(begun.elapsed()).filter(|rest| !rest.is_zero()) else {
+                    return Some(format!("it did not say who it is within {} s", HELLO.as_secs()));
+                };
+                stream.read_within(Some(rest)).ok()?;
+            }
             let count = match stream.read(&mut piece) {
                 Ok(0) => return None,
                 Ok(count) => count,
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-                Err(_) if is_first => return Some("it said nothing".to_owned()),
+                Err(_) if !is_known => continue,
                 Err(_) => return None,
             };
-            if std::mem::take(&mut is_first) {
-                stream.read_within(None).ok()?;
-            }
             let mut watch = Events { begun: self.inner.begun, is_on: stackline_events::recorder::on() };
             let received = self.state().display.receive(id, piece.get(..count)?, &mut watch);
             // What was asked before is answered all the same.
@@ -148,10 +162,14 @@ impl Server {
             if let Err(why) = received {
                 return Some(why.words());
             }
+            if !is_known && self.state().display.is_known(id) {
+                is_known = true;
+                stream.read_within(None).ok()?;
+            }
         }
     }
 
-    /// Writes what the machine has for a client.
+    /// Writes what the machine has for a client. Taking an answer and writing it are one step for whoever does it.
     fn answers(&self, id: ClientId, writer: &Mutex<Stream>) -> std::io::Result<()> {
         let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
         let out = self.state().display.output(id);
@@ -160,13 +178,11 @@ impl Server {
 
     /// A key or the pointer, from whoever looks on.
     pub fn input(&self, client: ClientId, window: u32, input: Input) {
-        let writer = {
-            let mut state = self.state();
-            state.display.input(client, window, input);
-            state.writers.get(&client).cloned()
-        };
-        if let Some(writer) = writer.filter(|writer| self.answers(client, writer).is_err()) {
-            writer.lock().unwrap_or_else(PoisonError::into_inner).end();
+        let mut state = self.state();
+        state.display.input(client, window, input);
+        if let Some(waker) = state.wakers.get(&client) {
+            // One that is woken already writes this too.
+            let _ = waker.try_send(());
         }
     }
 

@@ -165,3 +165,58 @@ fn the_display_ends_and_its_clients_say_so() {
     let error = address.connect().unwrap_err();
     assert!(error.message.contains("no display answers") && error.hint.unwrap().contains("display serve"));
 }
+
+/// However slowly somebody says who he is, and whatever he makes the display draw: others are served.
+#[test]
+fn who_is_slow_or_draws_without_end_holds_nobody_up() {
+    let (server, address) = served("");
+    let mut slow = address.connect().unwrap();
+    slow.write_all(&[1, 0, 0]).unwrap();
+    let mut greedy = Client::connect(&address, b"").unwrap();
+    greedy.send(&Request::CreateWindow(1, (4096, 4096), b"all")).unwrap();
+    greedy.send(&Request::DefineSymbol(1)).unwrap();
+    for id in 1..=1000 {
+        let all = Item::drawn(Kind::Rectangle, id, (0, 0), (4095, 4095)).stippled(1);
+        greedy.send(&Request::AddItem(all, b"")).unwrap();
+    }
+    greedy.send(&Request::EndSymbol).unwrap();
+    greedy.send(&Request::DefineSymbol(2)).unwrap();
+    for id in 1..=3990 {
+        greedy.send(&Request::AddItem(Item::call(id, 1, 0, 0), b"")).unwrap();
+    }
+    greedy.send(&Request::EndSymbol).unwrap();
+    greedy.send(&Request::DisplayView(1, 2, (0, 0), FULL_SIZE)).unwrap();
+    greedy.sync(1).unwrap();
+    let whole = server.with(|display| display.windows().map(|(.., window)| window.items.1).last());
+    assert_eq!(whole, Some(false));
+    let mut other = Client::connect(&address, b"").unwrap();
+    window(&mut other);
+    drop(slow);
+}
+
+/// Input for a client that does not read is counted and not kept, and whoever looks on goes on.
+#[test]
+fn input_does_not_wait_for_a_client_that_does_not_read() {
+    let (server, address) = served("");
+    let mut client = Client::connect(&address, b"").unwrap();
+    window(&mut client);
+    let id = server.with(|display| display.windows().map(|(client, ..)| client).last().unwrap());
+    for _ in 0..200_000 {
+        server.input(id, 1, Input::Move(5, 5));
+    }
+    // What was dropped is told with what comes next.
+    let mut dropped = 0_u32;
+    server.input(id, 1, Input::Key(1));
+    let mut count = 0_u32;
+    loop {
+        let event = client.input().unwrap();
+        (count, dropped) = (count + 1, dropped + u32::from(event.dropped));
+        if event.input == Input::Key(1) || count + dropped >= 200_000 {
+            break;
+        }
+        if count.is_multiple_of(1000) {
+            server.input(id, 1, Input::Key(1));
+        }
+    }
+    assert!(dropped > 0 && count > 0, "{count} {dropped}");
+}

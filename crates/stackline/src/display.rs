@@ -88,12 +88,16 @@ fn token() -> Result<String> {
 
 /// Brings bytes from a port to where a display shows itself.
 fn bring(flags: &DisplayView) -> Result {
-    flags.from.connect()?;
+    let (place, secret) = flags.from.split_once('?').unwrap_or((&flags.from, "SECRET"));
+    let from = Address::of(place).map_err(|form| Error::input(format!("{place} is no address: expected {form}")))?;
+    from.connect()?;
     let listener = Listener::at(&flags.listen)?;
     let stop = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&stop])?;
-    output::print(&format!("page: the address that `display serve` printed, at {}\n", listener.address()))?;
-    let from = flags.from.clone();
+    output::print(&format!("page:    http://{}/?{secret}\n", listener.address()))?;
+    if secret == "SECRET" {
+        output::say(&"SECRET is what stands behind `?` in the address that `display serve` printed");
+    }
     thread::spawn(move || {
         while let Ok(browser) = listener.accept() {
             let Ok(display) = from.connect() else { continue };

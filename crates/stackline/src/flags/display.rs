@@ -76,9 +76,9 @@ pub(crate) struct DisplayBench {
 
 #[derive(Args, Debug)]
 pub(crate) struct DisplayView {
-    /// Where the display shows itself: unix:PATH, or HOST:PORT
-    #[arg(value_name = "ADDRESS", value_parser = Address::of)]
-    pub(crate) from: Address,
+    /// Where the display shows itself, as `display serve` prints it: unix:PATH?SECRET, or HOST:PORT
+    #[arg(value_name = "ADDRESS")]
+    pub(crate) from: String,
     /// The port for browsers
     #[arg(long, value_name = "HOST:PORT", value_parser = Address::of, default_value = "127.0.0.1:8085")]
     pub(crate) listen: Address,

@@ -84,7 +84,7 @@ fn what_cannot_be_served_is_refused_with_what_can() {
     serve("0.0.0.0:0").fails(2, &["anybody could draw"]).hints("--secret");
     let unread = serve("nowhere");
     assert!(unread.status.code() == Some(2) && unread.err.contains("HOST:PORT"), "{}", unread.err);
-    serve("unix:/no/such/place/socket").fails(3, &["nothing can listen"]).hints("--listen");
+    serve("unix:/no/such/place/socket").fails(3, &["nothing can listen"]).hints("another address");
     place
         .stackline(&["display", "bench", "--to", "127.0.0.1:1"])
         .fails(3, &["no display answers"])
