@@ -230,8 +230,8 @@ impl Symbol {
                 item.bytes = held.len() as u16;
             }
         }
-        self.held_bytes = held.iter().map(|bytes: &Box<[u8]>| bytes.len() + size_of::<Box<[u8]>>()).sum();
         (self.held, self.gone) = (held, 0);
+        self.held_bytes = self.held.iter().map(|bytes| bytes.len() + size_of::<Box<[u8]>>()).sum();
         if let Some(index) = &mut self.index {
             *index = self.items.iter().zip(0..).map(|(item, at)| (item.id, at)).collect();
         }
