@@ -118,6 +118,8 @@ pub struct Window {
     pub drawn: u64,
     /// Items of the last picture that was drawn whole, and whether that was all of them.
     pub items: (usize, bool),
+    /// Its client is to be told that not all of them were drawn.
+    is_cut: bool,
 }
 
 impl Window {
@@ -172,6 +174,12 @@ impl Display {
     #[must_use]
     pub const fn new(limits: Limits, token: Vec<u8>) -> Self {
         Self { clients: BTreeMap::new(), next: 0, limits, token }
+    }
+
+    /// The same; its first client has the number after that one.
+    #[must_use]
+    pub fn after(self, last: u64) -> Self {
+        Self { next: last, ..self }
     }
 
     /// A client is there.
@@ -280,6 +288,7 @@ fn redraw(window: &mut Window, symbols: &Symbols) {
         Damage::All => {
             window.pixels.clear();
             window.items = draw::symbol(&mut window.pixels, symbols, view.symbol, view.place);
+            window.is_cut = !window.items.1;
         }
     }
     window.drawn += 1;
@@ -408,6 +417,9 @@ impl Work<'_> {
     fn draw_all(&mut self) {
         let Client { windows, symbols, .. } = &mut *self.client;
         windows.values_mut().for_each(|window| redraw(window, symbols));
+        if windows.values_mut().any(|window| std::mem::take(&mut window.is_cut)) {
+            self.answer(Err(Refusal::TooMuch), false);
+        }
         // All requests since it was drawn last are drawn with it.
         for request in self.client.drawn + 1..=self.client.requests {
             self.tell(Step::Rendered, request);
@@ -521,7 +533,8 @@ impl Work<'_> {
         }
         let title = String::from_utf8_lossy(title).chars().filter(|letter| !letter.is_control()).take(80).collect();
         let pixels = Pixels::new(width, height);
-        let window = Window { title, pixels, view: None, damage: Damage::All, drawn: 0, items: (0, true) };
+        let window =
+            Window { title, pixels, view: None, damage: Damage::All, drawn: 0, items: (0, true), is_cut: false };
         self.client.windows.insert(number, window);
         Ok(())
     }

@@ -45,6 +45,8 @@ pub enum Refusal {
     Order = 8,
     /// What an item holds, or its colour, stipple or scale, is none of its kind.
     Bytes = 9,
+    /// A picture has more than is drawn of one: the rest is left out.
+    TooMuch = 10,
 }
 
 impl Refusal {
@@ -60,6 +62,7 @@ impl Refusal {
             Self::NoWindow => "there is no such window",
             Self::TooMany => "there are as many as there may be",
             Self::Order => "the request does not fit what is open",
+            Self::TooMuch => "a picture has more than the display draws of one: the rest is left out",
             Self::Bytes => "the item's bytes do not fit its kind",
         }
     }
@@ -77,6 +80,7 @@ impl Refusal {
             7 => Self::TooMany,
             8 => Self::Order,
             9 => Self::Bytes,
+            10 => Self::TooMuch,
             _ => return None,
         })
     }

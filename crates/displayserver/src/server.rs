@@ -31,13 +31,17 @@ pub struct Server {
 
 #[derive(Debug)]
 struct Inner {
-    state: Mutex<State>,
+    clients: Mutex<Clients>,
+    limits: Limits,
+    token: Vec<u8>,
     begun: Instant,
 }
 
-#[derive(Debug)]
-struct State {
-    display: Display,
+/// Each client has a display of its own, so that what one draws keeps no other waiting.
+#[derive(Debug, Default)]
+struct Clients {
+    last: u64,
+    displays: BTreeMap<ClientId, Arc<Mutex<Display>>>,
     /// Wakes the thread that writes a client's input, so that nobody who looks on waits for it.
     wakers: BTreeMap<ClientId, SyncSender<()>>,
 }
@@ -76,8 +80,8 @@ impl Server {
     /// Without clients yet.
     #[must_use]
     pub fn new(limits: Limits, token: Vec<u8>) -> Self {
-        let state = State { display: Display::new(limits, token), wakers: BTreeMap::new() };
-        Self { inner: Arc::new(Inner { state: Mutex::new(state), begun: Instant::now() }) }
+        let clients = Mutex::new(Clients::default());
+        Self { inner: Arc::new(Inner { clients, limits, token, begun: Instant::now() }) }
     }
 
     /// Takes clients that come there from now on, in threads of its own. `say` is told who is sent away, and why.
@@ -101,41 +105,97 @@ impl Server {
         });
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn clients(&self) -> MutexGuard<'_, Clients> {
+        self.inner.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Serves a client to its end; why it was sent away, where it was.
     fn client(&self, mut stream: Stream) -> Option<String> {
         let writer = stream.again().and_then(|writer| writer.write_within(PATIENCE).map(|()| writer)).ok()?;
-        let writer = Arc::new(Mutex::new(writer));
-        let id = {
-            let mut state = self.state();
-            if state.wakers.len() >= MOST_CLIENTS {
+        let writer = Mutex::new(writer);
+        let (waker, woken) = sync_channel(1);
+        let (id, display) = {
+            let mut clients = self.clients();
+            if clients.displays.len() >= MOST_CLIENTS {
                 return Some(format!("a client was sent away: there are {MOST_CLIENTS} already"));
             }
-            let id = state.display.connect();
-            let (waker, woken) = sync_channel(1);
-            state.wakers.insert(id, waker);
-            let (server, writer) = (self.clone(), Arc::clone(&writer));
-            thread::spawn(move || {
+            let mut display = Display::new(self.inner.limits, self.inner.token.clone()).after(clients.last);
+            let id = display.connect();
+            clients.last = id.0;
+            let display = Arc::new(Mutex::new(display));
+            clients.displays.insert(id, Arc::clone(&display));
+            clients.wakers.insert(id, waker);
+            (id, display)
+        };
+        let served = &Served { id, display: &display, writer: &writer, begun: self.inner.begun };
+        let why = thread::scope(|scope| {
+            // Writes input that came; it ends when its waker goes.
+            scope.spawn(move || {
                 while woken.recv().is_ok() {
-                    if server.answers(id, &writer).is_err() {
-                        return writer.lock().unwrap_or_else(PoisonError::into_inner).end();
+                    if served.answers().is_err() {
+                        return served.end();
                     }
                 }
             });
-            id
-        };
-        let why = self.serve(id, &mut stream, &writer);
-        stream.end();
-        let mut state = self.state();
-        state.display.disconnect(id);
-        state.wakers.remove(&id);
+            let why = served.serve(&mut stream);
+            stream.end();
+            let mut clients = self.clients();
+            clients.displays.remove(&id);
+            clients.wakers.remove(&id);
+            why
+        });
         why.map(|why| format!("a client was sent away: {why}"))
     }
 
-    fn serve(&self, id: ClientId, stream: &mut Stream, writer: &Mutex<Stream>) -> Option<String> {
+    /// A key or the pointer, from whoever looks on.
+    pub fn input(&self, client: ClientId, window: u32, input: Input) {
+        let (display, waker) = {
+            let clients = self.clients();
+            let found = clients.displays.get(&client).cloned().zip(clients.wakers.get(&client).cloned());
+            let Some(found) = found else { return };
+            found
+        };
+        display.lock().unwrap_or_else(PoisonError::into_inner).input(client, window, input);
+        // One that is woken already writes this too.
+        let _ = waker.try_send(());
+    }
+
+    /// The display of each client.
+    #[must_use]
+    pub fn displays(&self) -> Vec<(ClientId, Arc<Mutex<Display>>)> {
+        self.clients().displays.iter().map(|(id, display)| (*id, Arc::clone(display))).collect()
+    }
+
+    /// Does something with the display of the client that came last, as it is now.
+    pub fn last<T>(&self, look: impl FnOnce(ClientId, &mut Display) -> T) -> Option<T> {
+        let (id, display) = self.displays().pop()?;
+        let mut display = display.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(look(id, &mut display))
+    }
+}
+
+/// A client at work: its display, and the writing side of its connection.
+struct Served<'s> {
+    id: ClientId,
+    display: &'s Mutex<Display>,
+    writer: &'s Mutex<Stream>,
+    begun: Instant,
+}
+
+impl Served<'_> {
+    fn display(&self) -> MutexGuard<'_, Display> {
+        self.display.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Stream> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn end(&self) {
+        self.writer().end();
+    }
+
+    fn serve(&self, stream: &mut Stream) -> Option<String> {
         let mut piece = vec![0; PIECE];
         let (begun, mut is_known) = (Instant::now(), false);
         loop {
@@ -153,16 +213,16 @@ impl Server {
                 Err(_) if !is_known => continue,
                 Err(_) => return None,
             };
-            let mut watch = Events { begun: self.inner.begun, is_on: stackline_events::recorder::on() };
-            let received = self.state().display.receive(id, piece.get(..count)?, &mut watch);
+            let mut watch = Events { begun: self.begun, is_on: stackline_events::recorder::on() };
+            let received = self.display().receive(self.id, piece.get(..count)?, &mut watch);
             // What was asked before is answered all the same.
-            if self.answers(id, writer).is_err() {
+            if self.answers().is_err() {
                 return Some(format!("it did not read its answers for {} s", PATIENCE.as_secs()));
             }
             if let Err(why) = received {
                 return Some(why.words());
             }
-            if !is_known && self.state().display.is_known(id) {
+            if !is_known && self.display().is_known(self.id) {
                 is_known = true;
                 stream.read_within(None).ok()?;
             }
@@ -170,24 +230,9 @@ impl Server {
     }
 
     /// Writes what the machine has for a client. Taking an answer and writing it are one step for whoever does it.
-    fn answers(&self, id: ClientId, writer: &Mutex<Stream>) -> std::io::Result<()> {
-        let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let out = self.state().display.output(id);
+    fn answers(&self) -> std::io::Result<()> {
+        let mut writer = self.writer();
+        let out = self.display().output(self.id);
         if out.is_empty() { Ok(()) } else { writer.write_all(&out) }
-    }
-
-    /// A key or the pointer, from whoever looks on.
-    pub fn input(&self, client: ClientId, window: u32, input: Input) {
-        let mut state = self.state();
-        state.display.input(client, window, input);
-        if let Some(waker) = state.wakers.get(&client) {
-            // One that is woken already writes this too.
-            let _ = waker.try_send(());
-        }
-    }
-
-    /// Does something with the display as it is now.
-    pub fn with<T>(&self, look: impl FnOnce(&mut Display) -> T) -> T {
-        look(&mut self.state().display)
     }
 }

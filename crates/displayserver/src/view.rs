@@ -40,7 +40,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// What one browser has of a window.
 #[derive(Debug, Default)]
 struct Seen {
+    /// How often it was drawn when it was seen last; never is none.
     drawn: u64,
+    title: String,
     size: (i32, i32),
     bytes: Vec<u8>,
 }
@@ -244,49 +246,61 @@ impl Viewer<'_> {
         Some(())
     }
 
-    /// What of all windows is not seen yet: a list of them where that changed, and parts of their pixels.
+    /// What of all windows is not seen yet: a list of them where that changed, and parts of their pixels. A display that is busy is left
+    /// for the next time.
     fn changes(&mut self) -> Vec<Message> {
-        let seen = &mut self.seen;
-        self.server.with(|display| {
-            let all: Vec<(ClientId, u32)> = display.windows().map(|(client, number, _)| (client, number)).collect();
-            let mut messages = Vec::new();
-            let is_new = all.len() != seen.len() || all.iter().any(|window| !is_seen(display, seen, *window));
-            if is_new {
-                seen.retain(|window, _| all.contains(window));
-                messages.push(Message::text(list(display)));
-            }
-            for window in all {
-                let Some(drawn) = display.draw(window.0, window.1) else { continue };
-                let known = seen.entry(window).or_default();
-                if known.drawn == drawn.drawn && known.size == drawn.pixels().size() {
+        let displays = self.server.displays();
+        let before = self.seen.len();
+        self.seen.retain(|(client, _), _| displays.iter().any(|(id, _)| id == client));
+        let mut is_new = self.seen.len() != before;
+        let mut parts = Vec::new();
+        for (client, display) in displays {
+            let Ok(mut display) = display.try_lock() else { continue };
+            is_new |= self.windows(client, &display);
+            for window in self.seen.keys().filter(|(id, _)| *id == client).copied().collect::<Vec<_>>() {
+                let Some((drawn, known)) = display.draw(client, window.1).zip(self.seen.get_mut(&window)) else {
                     continue;
+                };
+                if known.drawn != drawn.drawn {
+                    known.drawn = drawn.drawn;
+                    parts.extend(part(window, drawn.pixels(), known).map(Message::binary));
                 }
-                known.drawn = drawn.drawn;
-                messages.extend(part(window, drawn.pixels(), known).map(Message::binary));
             }
-            messages
-        })
+        }
+        let list = is_new.then(|| Message::text(list(&self.seen)));
+        list.into_iter().chain(parts).collect()
+    }
+
+    /// Whether a client's windows are others than were seen; they are known from now on.
+    fn windows(&mut self, client: ClientId, display: &Display) -> bool {
+        let now: BTreeMap<u32, _> = display.windows().map(|(_, number, window)| (number, window)).collect();
+        let before = self.seen.len();
+        self.seen.retain(|(id, number), _| *id != client || now.contains_key(number));
+        let mut is_new = self.seen.len() != before;
+        for (number, window) in now {
+            let known = self.seen.entry((client, number)).or_default();
+            if known.size != window.pixels().size() || known.title != window.title {
+                *known = Seen { size: window.pixels().size(), title: window.title.clone(), ..Seen::default() };
+                is_new = true;
+            }
+        }
+        is_new
     }
 }
 
-fn is_seen(display: &Display, seen: &BTreeMap<(ClientId, u32), Seen>, window: (ClientId, u32)) -> bool {
-    let now = display.windows().find(|(client, number, _)| (*client, *number) == window);
-    now.zip(seen.get(&window)).is_some_and(|((_, _, now), seen)| now.pixels().size() == seen.size)
-}
-
-fn list(display: &Display) -> String {
-    let window = |(client, number, window): (ClientId, u32, &stackline_display::machine::Window)| {
-        let (width, height) = window.pixels().size();
+fn list(seen: &BTreeMap<(ClientId, u32), Seen>) -> String {
+    let window = |((client, number), window): (&(ClientId, u32), &Seen)| {
+        let (width, height) = window.size;
         json!({ "client": client.0, "window": number, "title": window.title, "width": width, "height": height })
     };
-    json!({ "windows": display.windows().map(window).collect::<Vec<_>>() }).to_string()
+    json!({ "windows": seen.iter().map(window).collect::<Vec<_>>() }).to_string()
 }
 
 /// The rows that changed, as a message: client 8, window 4, top 2, rows 2, then their pixels. None where nothing did.
 fn part((client, window): (ClientId, u32), pixels: &Pixels, seen: &mut Seen) -> Option<Vec<u8>> {
     let (now, (width, height)) = (pixels.bytes(), pixels.size());
     if seen.size != (width, height) {
-        *seen = Seen { drawn: seen.drawn, size: (width, height), bytes: Vec::new() };
+        (seen.size, seen.bytes) = ((width, height), Vec::new());
     }
     let row = width as usize;
     let (top, bottom) = if seen.bytes.len() == now.len() {

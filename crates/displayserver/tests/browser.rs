@@ -164,10 +164,10 @@ fn a_browser_shows_what_is_drawn_keeps_up_and_answers() {
     eprintln!("{rate:.1} pictures a second while 1,000 items changed in each of 60");
     assert!(pictures > 10.0, "{pictures}");
     client.sync(2).unwrap();
-    let last = server.with(|display| {
-        let (client, number) = display.windows().map(|(client, number, _)| (client, number)).last().unwrap();
-        let drawn = display.draw(client, number).unwrap().pixels();
+    let last = server.last(|client, display| {
+        let drawn = display.draw(client, 1).unwrap().pixels();
         (0..300).flat_map(|y| (0..400).map(move |x| (x, y))).find(|at| drawn.at(*at) == Some(2)).unwrap()
     });
+    let last = last.unwrap();
     browser.until(&format!("{} === '43,138,62,255'", pixel(last.0, last.1)));
 }

@@ -33,10 +33,7 @@ fn window(client: &mut Client) {
 }
 
 fn drawn(server: &Server) -> Vec<u8> {
-    server.with(|display| {
-        let (client, number) = display.windows().map(|(client, number, _)| (client, number)).last().unwrap();
-        display.draw(client, number).unwrap().pixels().bytes().to_vec()
-    })
+    server.last(|client, display| display.draw(client, 1).unwrap().pixels().bytes().to_vec()).unwrap()
 }
 
 #[test]
@@ -67,8 +64,7 @@ fn a_client_sends_no_more_than_it_may_and_a_million_items_arrive() {
         client.send(&Request::AddItem(Item::drawn(Kind::Vector, id, (1, 1), (9, 9)), b"")).unwrap();
     }
     client.ask(&Request::EndSymbol).unwrap();
-    let memory =
-        server.with(|display| display.windows().map(|(client, ..)| client).last().map(|client| display.memory(client)));
+    let memory = server.last(|client, display| display.memory(client));
     assert_eq!(memory, Some(20_000_000));
     let error = client.ask(&Request::EndSymbol).unwrap_err();
     assert!(error.message.contains("no such symbol"), "{}", error.message);
@@ -87,7 +83,7 @@ fn strangers_get_no_further_than_the_door() {
     let mut answer = Vec::new();
     let _ = web.read_to_end(&mut answer);
     assert!(answer.is_empty());
-    assert_eq!(server.with(|display| display.windows().count()), 0);
+    assert_eq!(server.last(|_, display| display.windows().count()).unwrap_or(0), 0);
 }
 
 /// The address of a view, and the secret in it.
@@ -186,8 +182,9 @@ fn who_is_slow_or_draws_without_end_holds_nobody_up() {
     }
     greedy.send(&Request::EndSymbol).unwrap();
     greedy.send(&Request::DisplayView(1, 2, (0, 0), FULL_SIZE)).unwrap();
-    greedy.sync(1).unwrap();
-    let whole = server.with(|display| display.windows().map(|(.., window)| window.items.1).last());
+    let told = greedy.sync(1).unwrap_err();
+    assert!(told.message.contains("the rest is left out"), "{}", told.message);
+    let whole = server.last(|_, display| display.windows().all(|(.., window)| window.items.1));
     assert_eq!(whole, Some(false));
     let mut other = Client::connect(&address, b"").unwrap();
     window(&mut other);
@@ -200,7 +197,7 @@ fn input_does_not_wait_for_a_client_that_does_not_read() {
     let (server, address) = served("");
     let mut client = Client::connect(&address, b"").unwrap();
     window(&mut client);
-    let id = server.with(|display| display.windows().map(|(client, ..)| client).last().unwrap());
+    let id = server.last(|client, _| client).unwrap();
     for _ in 0..200_000 {
         server.input(id, 1, Input::Move(5, 5));
     }

@@ -6,7 +6,6 @@ use crate::flags::{self, DisplayBench, DisplayCommand, DisplayServe, DisplayView
 use crate::output;
 use crate::run::listen_for_ctrl_c;
 use indicatif::{ProgressBar, ProgressDrawTarget};
-use stackline_display::machine::ClientId;
 use stackline_display::pixels;
 use stackline_display::symbols::Limits;
 use stackline_displayserver::address::{Address, Listener, Stream};
@@ -192,11 +191,11 @@ fn rows(all: &[Measured]) -> Vec<stackline_report::display::Row> {
 /// Writes the only window as it is.
 fn keep(own: &Own, name: &str, directory: &Path) -> Result<()> {
     std::fs::create_dir_all(directory).map_err(|error| output::unwritten(directory.display(), &error))?;
-    let png = own.server.with(|display| {
-        let windows: Vec<(ClientId, u32)> = display.windows().map(|(client, number, _)| (client, number)).collect();
-        windows.last().and_then(|(client, number)| Some(pixels::png(display.draw(*client, *number)?.pixels())))
+    let png = own.server.last(|client, display| {
+        let number = display.windows().map(|(_, number, _)| number).last()?;
+        Some(pixels::png(display.draw(client, number)?.pixels()))
     });
-    match png {
+    match png.flatten() {
         Some(png) => output::file(&directory.join(format!("{name}.png")), png.map_err(Error::measurement)?),
         None => Ok(()),
     }
