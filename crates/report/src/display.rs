@@ -24,7 +24,12 @@ pub fn display(address: &str, rows: &[Row]) -> String {
     let mut all = vec![head.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>()];
     for row in rows {
         let Some(statistics) = Statistics::from_values(&row.trials) else { continue };
-        let base = rows.iter().find(|other| other.picture == row.picture && other.rate == "stop-and-wait");
+        // What is no level is not compared with one.
+        let is_level = !matches!(row.rate, "construction" | "display");
+        let base = rows
+            .iter()
+            .filter(|_| is_level)
+            .find(|other| other.picture == row.picture && other.rate == "stop-and-wait");
         let base = base.and_then(|base| Statistics::from_values(&base.trials)).map(|base| base.mean);
         let times = base.map_or(String::new(), |base| format!("{:.1}", statistics.mean / base));
         let half = statistics.half_width().map_or("-".to_owned(), number);

@@ -20,7 +20,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Does what the words behind `display` say. Events go where `STACKLINE_EVENTS` says.
 pub(crate) fn display(flags: &flags::Display) -> Result {
@@ -89,7 +89,7 @@ fn token() -> Result<String> {
 fn bring(flags: &DisplayView) -> Result {
     let (place, secret) = flags.from.split_once('?').unwrap_or((&flags.from, "SECRET"));
     let from = Address::of(place).map_err(|form| Error::input(format!("{place} is no address: expected {form}")))?;
-    from.connect()?;
+    is_there(&from)?;
     let listener = Listener::at(&flags.listen)?;
     let stop = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&stop])?;
@@ -107,6 +107,17 @@ fn bring(flags: &DisplayView) -> Result {
     });
     wait(&stop);
     Ok(Exit::Done)
+}
+
+/// Waits for a display that is just being started, for three seconds.
+fn is_there(from: &Address) -> Result<()> {
+    let begun = Instant::now();
+    loop {
+        match from.connect() {
+            Err(_) if begun.elapsed() < Duration::from_secs(3) => thread::sleep(Duration::from_millis(50)),
+            there => return there.map(drop),
+        }
+    }
 }
 
 fn pass(mut from: Stream, mut to: Stream) {
