@@ -102,6 +102,16 @@ pub enum FakeHost {
 impl FakeHost {
     /// All of them, with their names in the language.
     pub const ALL: [(&str, Self); 2] = [("word", Self::Word), ("packet", Self::Packet)];
+
+    /// Cycles of the IMP for a word that it generates, and for one that it discards (2.2.1); a packet at a time costs next to nothing a
+    /// word (2.2.1.6).
+    #[must_use]
+    pub const fn cycles(self) -> (u64, u64) {
+        match self {
+            Self::Word => (25, 20),
+            Self::Packet => (1, 1),
+        }
+    }
 }
 
 /// A time in which something is down, from the beginning of a run.

@@ -72,8 +72,6 @@ pub enum Ends {
     NotHello,
     /// It does not know the secret.
     Stranger,
-    /// It sent more than it may.
-    Credit,
 }
 
 impl Ends {
@@ -84,7 +82,6 @@ impl Ends {
             Self::Malformed(why) => why.words(),
             Self::NotHello => format!("it does not speak version {VERSION} of the display's protocol"),
             Self::Stranger => "it does not know the display's secret".to_owned(),
-            Self::Credit => "it sent more than it was allowed to".to_owned(),
         }
     }
 }
@@ -150,10 +147,9 @@ struct Client {
     /// The beginning of a message whose rest is not here.
     rest: Vec<u8>,
     out: Vec<u8>,
-    /// Requests so far, bytes that it may send, and bytes since it was told that it may send more.
+    /// Requests so far, those that are drawn, and bytes since it was told that it may send more.
     requests: u32,
     drawn: u32,
-    credit: u32,
     taken: u32,
     events: usize,
     dropped: u16,
@@ -186,7 +182,7 @@ impl Display {
     pub fn connect(&mut self) -> ClientId {
         self.next += 1;
         let id = ClientId(self.next);
-        self.clients.insert(id, Client { credit: CREDIT, ..Client::default() });
+        self.clients.insert(id, Client::default());
         id
     }
 
@@ -203,7 +199,8 @@ impl Display {
         let Self { clients, limits, token, .. } = self;
         let Some(known) = clients.get_mut(&client) else { return Ok(()) };
         let hears = watch.hears();
-        let mut work = Work { id: client, client: known, limits, watch, hears };
+        let arrived = watch.now();
+        let mut work = Work { id: client, client: known, limits, watch, arrived, hears };
         if work.client.rest.is_empty() {
             let used = work.all(bytes, token)?;
             work.client.rest.extend_from_slice(&bytes[used..]);
@@ -300,6 +297,8 @@ struct Work<'w> {
     client: &'w mut Client,
     limits: &'w Limits,
     watch: &'w mut dyn Watch,
+    /// When what came was there.
+    arrived: u64,
     hears: bool,
 }
 
@@ -313,7 +312,7 @@ impl Work<'_> {
                 used += length;
                 continue;
             }
-            self.charge(length)?;
+            self.charge(length);
             self.client.requests = self.client.requests.wrapping_add(1);
             self.tell(Step::Parsed, self.client.requests);
             self.one(&request, wants, &bytes[used..used + length]);
@@ -346,17 +345,12 @@ impl Work<'_> {
         }
     }
 
-    /// What came is taken from what the client may send; it is told anew once half of it is used.
-    fn charge(&mut self, length: usize) -> Result<(), Ends> {
-        let length = u32::try_from(length).unwrap_or(u32::MAX);
-        self.client.credit = self.client.credit.checked_sub(length).ok_or(Ends::Credit)?;
-        self.client.taken += length;
+    /// The client may send as much again, which it is told once that is half of what it may.
+    fn charge(&mut self, length: usize) {
+        self.client.taken += length as u32;
         if self.client.taken >= CREDIT / 2 {
-            let more = std::mem::take(&mut self.client.taken);
-            self.client.credit += more;
-            Answer::Credit(more).put(&mut self.client.out);
+            Answer::Credit(std::mem::take(&mut self.client.taken)).put(&mut self.client.out);
         }
-        Ok(())
     }
 
     /// Carries out a request, or keeps it for the end of its batch, and answers.
@@ -405,12 +399,11 @@ impl Work<'_> {
     }
 
     fn sync(&mut self, token: u32) {
-        let parsed = self.watch.now();
         let stored = self.watch.now();
         self.tell(Step::Stored, self.client.requests);
         self.draw_all();
         let rendered = self.watch.now();
-        let stamps = Stamps { parsed, stored, rendered, presented: self.watch.now() };
+        let stamps = Stamps { parsed: self.arrived, stored, rendered, presented: self.watch.now() };
         Answer::Synced { token, stamps }.put(&mut self.client.out);
     }
 
@@ -421,8 +414,8 @@ impl Work<'_> {
             self.answer(Err(Refusal::TooMuch), false);
         }
         // All requests since it was drawn last are drawn with it.
-        for request in self.client.drawn + 1..=self.client.requests {
-            self.tell(Step::Rendered, request);
+        if self.hears {
+            (self.client.drawn + 1..=self.client.requests).for_each(|request| self.tell(Step::Rendered, request));
         }
         self.client.drawn = self.client.requests;
     }

@@ -40,7 +40,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// What one browser has of a window.
 #[derive(Debug, Default)]
 struct Seen {
-    /// How often it was drawn when it was seen last; never is none.
+    /// Its count of drawings (`Window::drawn`) when it was seen last.
     drawn: u64,
     title: String,
     size: (i32, i32),

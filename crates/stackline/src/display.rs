@@ -54,7 +54,7 @@ fn serve(flags: &DisplayServe) -> Result {
             Error::input(message).hint("give clients a secret, `--secret`, or listen at 127.0.0.1 or unix:PATH")
         );
     }
-    let page = view::show(&server, &flags.view, &token()?)?;
+    let page = view::show(&server, &flags.view, &stackline_displayserver::token()?)?;
     let stop = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&stop])?;
     for listener in listeners {
@@ -78,11 +78,6 @@ fn forget(address: &Address) {
     if let Address::Unix(path) = address {
         let _ = std::fs::remove_file(path);
     }
-}
-
-/// A secret for an address that is opened in a browser.
-fn token() -> Result<String> {
-    stackline_displayserver::token()
 }
 
 /// Brings bytes from a port to where a display shows itself.
@@ -178,7 +173,10 @@ fn bench(flags: &DisplayBench) -> Result {
             keep(own, picture.name, directory)?;
         }
         if let Some(time) = flags.hold {
-            thread::sleep(time);
+            let until = Instant::now() + time;
+            while Instant::now() < until && !stop.load(Ordering::Relaxed) {
+                thread::sleep(Duration::from_millis(50));
+            }
         }
     }
     bar.finish_and_clear();

@@ -20,7 +20,9 @@ use stackline_model::pipe;
 /// Messages wait, one behind another: the first cause that explains it.
 pub(super) fn messages_wait(kind: &Kind, context: &Context<'_>, part: &Part<'_>, message: u64) -> Option<Finding> {
     // Where a processor is at its limit everything waits for that.
-    if context.measurement.network.is_some_and(|network| processor(&context.measurement, network).is_some()) {
+    let network = context.measurement.network?;
+    let is_imp = |processor: &Processor| network.switches.iter().any(|switch| switch.name == processor.host);
+    if context.processors.iter().any(is_imp) {
         return None;
     }
     waits_for_channels(kind, context, part)

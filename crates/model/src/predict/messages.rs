@@ -93,14 +93,6 @@ impl Line {
     }
 }
 
-/// Further cycles of an IMP for a word that a fake host generates, and for one that it discards (2.2.1).
-const fn fake_cycles(fake: FakeHost) -> (f64, f64) {
-    match fake {
-        FakeHost::Word => (25.0, 20.0),
-        FakeHost::Packet => (1.0, 1.0),
-    }
-}
-
 /// Seconds of a cycle (2.2.1.1).
 const fn cycle_s(machine: ImpMachine) -> f64 {
     match machine {
@@ -157,10 +149,10 @@ impl Way {
         let by_satellite = hops.iter().any(|(_, link)| link.delay >= Imp::SATELLITE_DELAY);
         let fake = |name: &str| {
             let fake = network.hosts.iter().find(|host| host.name == name).and_then(|host| host.fake);
-            fake.map_or((0.0, 0.0), fake_cycles)
+            fake.map_or((0, 0), FakeHost::cycles)
         };
         Some(Self {
-            word_cycles: (CYCLES_OF_HOST.1 + fake(from).0, CYCLES_TO_HOST + fake(to).1),
+            word_cycles: (CYCLES_OF_HOST.1 + real(fake(from).0), CYCLES_TO_HOST + real(fake(to).1)),
             interfaces: [first.1.rate.mean_bit_s(), last.1.rate.mean_bit_s()],
             lines: imps.windows(2).map(line).collect(),
             cycles_s: (cycle(first.0), imps.last().map_or(0.0, |(name, _)| cycle(name))),

@@ -1,7 +1,7 @@
 //! Machines, lines and senders: what every experiment begins with.
 
 use stackline_core::error::{Error, Result};
-use stackline_core::network::{Loss, Network};
+use stackline_core::network::{FakeHost, Loss, Network};
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
 use stackline_model::messages::{PACKET_BITS, SECONDS_A_MILE};
@@ -55,7 +55,7 @@ pub(super) fn network(options: &[Options], lines: Vec<Line>) -> Plan {
 
 /// One more fake host, which generates or discards.
 pub(super) fn fake(plan: &mut Plan, imp: u16) -> Address {
-    host(plan, imp, None, HostKind::WORD_AT_A_TIME)
+    host(plan, imp, None, HostKind { fake_cycles: FakeHost::Word.cycles() })
 }
 
 /// One more host that costs the IMP nothing but what it takes itself.

@@ -21,13 +21,6 @@ pub struct HostKind {
     pub fake_cycles: (u64, u64),
 }
 
-impl HostKind {
-    /// A Message Generator and Discard that handles a word at a time (2.2.1).
-    pub const WORD_AT_A_TIME: Self = Self { fake_cycles: (25, 20) };
-    /// One that handles a packet at a time, which costs next to nothing a word (2.2.1.6).
-    pub const PACKET_AT_A_TIME: Self = Self { fake_cycles: (1, 1) };
-}
-
 /// What happens.
 #[derive(Clone, Debug)]
 pub enum Input {

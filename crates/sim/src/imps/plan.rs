@@ -32,14 +32,6 @@ pub fn node(imp: &network::Imp, satellites: u32) -> Node {
     Node { options, splits: imp.splits }
 }
 
-/// What a fake host costs its IMP.
-fn kind(fake: FakeHost) -> HostKind {
-    match fake {
-        FakeHost::Word => HostKind::WORD_AT_A_TIME,
-        FakeHost::Packet => HostKind::PACKET_AT_A_TIME,
-    }
-}
-
 /// The machines of a network, and where each of its hosts is.
 #[must_use]
 pub fn of(network: &network::Network) -> (Plan, BTreeMap<String, Address>) {
@@ -77,7 +69,11 @@ pub fn of(network: &network::Network) -> (Plan, BTreeMap<String, Address>) {
                 hosts.insert(name.clone(), Address { imp, host: *host });
                 *host += 1;
                 let fake = network.hosts.iter().find(|host| host.name == *name).and_then(|host| host.fake);
-                plan.hosts.push(Host { imp, bit_s, kind: fake.map_or(HostKind::default(), kind) });
+                plan.hosts.push(Host {
+                    imp,
+                    bit_s,
+                    kind: HostKind { fake_cycles: fake.map_or((0, 0), FakeHost::cycles) },
+                });
             }
             [None, None] => {}
         }
