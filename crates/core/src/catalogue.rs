@@ -325,6 +325,8 @@ pub struct Capabilities {
     pub processors: bool,
     /// Whether hosts can have a share of a processor.
     pub shares: bool,
+    /// Whether what programs take of a host's processor is what its network says.
+    pub work: bool,
     /// Whether hosts have clocks of their own.
     pub own_clocks: bool,
     /// Whether both ends may be on one host.
@@ -347,6 +349,7 @@ impl Capabilities {
         files: true,
         processors: true,
         shares: true,
+        work: false,
         own_clocks: true,
         same_host: true,
         ethernet: true,
@@ -386,6 +389,13 @@ impl Capabilities {
             );
             return Err(Error::input(message)
                 .hint("`--in emulated` gives it to its programs; simulated processors have costs: `copy 20 us per packet; cpu 0.5;`"));
+        }
+        if let Some(host) = network.hosts.iter().find(|host| !host.work.is_nothing() && !self.work) {
+            let message = format!(
+                "host {} of network {name} says what programs take of its processor, and {world} programs take their own time",
+                host.name
+            );
+            return Err(Error::input(message).hint("`--in simulated`; or leave `work`, `polls` and `priority` out"));
         }
         let wrong = network.hosts.iter().find(|host| host.clock != Clock::default());
         if let Some(host) = wrong.filter(|_| !self.own_clocks) {

@@ -87,6 +87,55 @@ pub struct Host {
     /// Whether it is a program of its IMP, and how that works.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fake: Option<FakeHost>,
+    /// What its processor spends on programs where it is simulated.
+    #[serde(default, skip_serializing_if = "Work::is_nothing")]
+    pub work: Work,
+}
+
+/// What a simulated processor spends on programs, at the speed for which it was measured (Lantz, Nowicki and Theimer 1985, sections 4 and
+/// 6): what they compute, and what handing data to a transport takes. Copying into the interface goes before all of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Work {
+    /// For each operation of a program: a data unit that it makes or takes, a call, an answer.
+    pub per_operation: Duration,
+    /// Further for each byte of it, ns.
+    pub ns_per_byte: f64,
+    /// For each message between a program and its transport: system calls, switches between processes, agents on the way.
+    pub per_message: Duration,
+    /// Programs look so often for what has come; at once where absent.
+    pub polls: Option<Duration>,
+    /// What goes first where both want the processor; whoever came first where absent.
+    pub first: Option<WorkKind>,
+}
+
+impl Work {
+    /// Whether programs take no time.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Time for an operation on so many bytes, ns, at the measured speed.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "operations of less than 2^52 bytes")]
+    pub fn operation_ns(&self, bytes: u64) -> f64 {
+        self.per_operation.0 as f64 + self.ns_per_byte * bytes as f64
+    }
+}
+
+/// What a program's work is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkKind {
+    /// What it computes.
+    Operations,
+    /// What it takes to hand data to a transport and to take it from there.
+    Messages,
+}
+
+impl WorkKind {
+    /// Both, with their names in the language.
+    pub const ALL: [(&str, Self); 2] = [("operations", Self::Operations), ("messages", Self::Messages)];
 }
 
 /// A fake host: a program of an IMP that generates messages and discards them (BBN 2499, 2.2.1).

@@ -92,6 +92,11 @@ fn answer(network: Option<&Network>, measurement: &Measurement, part: &Part, loa
     if part.stack.facts.form == ClosedForm::Messages {
         return messages::predict(network, measurement, part, &recognise(&part.procedure)?);
     }
+    if let Some(host) =
+        [from, to].into_iter().find(|name| network.host(name).is_some_and(|host| !host.work.is_nothing()))
+    {
+        return Err(format!("programs of {host} take its processor's time, and no form says who waits for whom"));
+    }
     let way = |a: &str, b: &str| {
         let path = Path::between(network, a, b);
         path.filter(|p| !p.hops.is_empty()).ok_or_else(|| format!("no path leads from {a} to {b} in {}", network.name))

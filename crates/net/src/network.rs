@@ -231,6 +231,13 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         hosts.filter_map(move |(host, card)| Some((Node(host), card.as_ref()?.spent_ns(now))))
     }
 
+    /// The same of one host; 0 where its interface costs nothing.
+    #[must_use]
+    pub fn copied_ns(&self, host: Node, now: Instant) -> u64 {
+        let card = self.cards.get(host.0 as usize).and_then(Option::as_ref);
+        card.map_or(0, |card| card.spent_ns(now))
+    }
+
     /// The earliest instant at which a packet handed over by `host` could begin to be copied into its interface: `now`
     /// if at once. If it is later, an arriving packet may go first: call again.
     #[must_use]

@@ -10,7 +10,8 @@ use crate::table::WIDTH;
 use facts::Offer;
 pub use facts::{Way, link_changes};
 use serde_json::{Value, json as object};
-use stackline_core::network::{Charge, Clock, Imp, ImpMachine, Interface, Link, Network, Switch};
+use stackline_core::network::{Charge, Clock, Imp, ImpMachine, Interface, Link, Network, Switch, Work};
+use stackline_core::time::Duration;
 use stackline_core::units;
 use std::collections::BTreeSet;
 
@@ -58,7 +59,8 @@ fn grid(head: &[&str], align: &[Align], rows: Vec<Vec<String>>) -> Vec<String> {
 
 fn hosts(network: &Network) -> Vec<String> {
     let row = |(at, host): (usize, &stackline_core::network::Host)| {
-        let said: Vec<String> = [interface(&host.interface), clock(&host.clock)].into_iter().flatten().collect();
+        let said: Vec<String> =
+            [interface(&host.interface), work(&host.work), clock(&host.clock)].into_iter().flatten().collect();
         vec![host.name.clone(), address(at).unwrap_or_else(|| ABSENT.to_owned()), said.join("; ")]
     };
     let rows = network.hosts.iter().enumerate().map(row).collect();
@@ -78,6 +80,19 @@ fn interface(interface: &Interface) -> Option<String> {
     said.extend(interface.cpu_speed.map(|speed| format!("processor x {}", units::three_digits(speed))));
     said.extend(interface.pace_bit_s.map(|pace| format!("sends at most {}", units::rate(pace))));
     (!said.is_empty()).then(|| said.join(", "))
+}
+
+/// What programs take of its processor.
+fn work(work: &Work) -> Option<String> {
+    let mut said = Vec::new();
+    let some = |time: Duration| (time.0 > 0).then_some(time);
+    said.extend(some(work.per_operation).map(|time| format!("{time} an operation")));
+    said.extend((work.ns_per_byte > 0.0).then(|| format!("{} a byte", units::time(work.ns_per_byte / 1e9))));
+    said.extend(some(work.per_message).map(|time| format!("{time} a message")));
+    let mut all = Vec::new();
+    all.extend((!said.is_empty()).then(|| format!("programs take {}", said.join(", "))));
+    all.extend(work.polls.map(|every| format!("programs look every {every}")));
+    (!all.is_empty()).then(|| all.join("; "))
 }
 
 fn clock(clock: &Clock) -> Option<String> {

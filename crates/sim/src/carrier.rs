@@ -75,6 +75,11 @@ impl<T: Tap<Datagram>> Carrier<T> {
         network.into_iter().flat_map(move |network| network.processors(at))
     }
 
+    /// What copying has taken of the processor of a host by now, ns.
+    pub(crate) fn copied_ns(&self, host: Node, at: Instant) -> u64 {
+        if let Self::Network(network) = self { network.copied_ns(host, at) } else { 0 }
+    }
+
     /// IMPs report how they are from now on, where there are any.
     pub(crate) fn report(&mut self) {
         if let Self::Imps(imps) = self {

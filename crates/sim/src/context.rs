@@ -2,9 +2,11 @@
 
 use crate::clock::HostClock;
 use crate::error::{Error, Result};
-use crate::executor::{Executor, Timer};
+use crate::executor::{Executor, Timer, Wanted};
 use crate::job::Job;
 use crate::trace::Line;
+use crate::working::Costs;
+use stackline_core::network::WorkKind;
 use stackline_core::time::{Duration, Instant};
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -17,6 +19,11 @@ pub(crate) struct Context {
     pub(crate) executor: Rc<Executor>,
     pub(crate) job: Rc<Job>,
     pub(crate) clock: Rc<HostClock>,
+    /// Its host, and what programs take of that one's processor.
+    host: usize,
+    pub(crate) costs: Option<Costs>,
+    /// The processor has done what was asked of it last.
+    worked: Cell<bool>,
     id: u32,
     /// How long after the barrier it begins.
     pub(crate) begins_after: Duration,
@@ -33,13 +40,15 @@ impl Context {
         executor: &Rc<Executor>,
         job: &Rc<Job>,
         clock: &Rc<HostClock>,
+        (host, costs): (usize, Option<Costs>),
         id: u32,
         begins_after: Duration,
         line: Option<Line>,
     ) -> Rc<Self> {
         let (executor, job, clock) = (Rc::clone(executor), Rc::clone(job), Rc::clone(clock));
         let (waiting, alarm) = (Cell::new("its turn"), Cell::new(None));
-        Rc::new(Self { executor, job, clock, id, begins_after, line, waiting, alarm })
+        let worked = Cell::new(false);
+        Rc::new(Self { executor, job, clock, host, costs, worked, id, begins_after, line, waiting, alarm })
     }
 
     pub(crate) fn now(&self) -> Instant {
@@ -49,6 +58,10 @@ impl Context {
     /// The time between two moments as this host reads it.
     pub(crate) fn between(&self, from: Instant, to: Instant) -> Duration {
         self.clock.between(from, to)
+    }
+
+    pub(crate) const fn id(&self) -> u32 {
+        self.id
     }
 
     pub(crate) const fn waits_for(&self) -> &'static str {
@@ -105,6 +118,21 @@ impl Context {
     pub(crate) async fn sleep(&self, moment: Instant) -> Result<bool> {
         let early = self.until_or("a moment", moment, || self.job.flags.limit().then_some(())).await?;
         Ok(early.is_none())
+    }
+
+    /// Has the host's processor work for so long.
+    pub(crate) async fn work(&self, kind: WorkKind, takes: Duration) -> Result<()> {
+        if takes == Duration::ZERO {
+            return Ok(());
+        }
+        self.worked.set(false);
+        self.executor.want(Wanted { host: self.host, kind, takes, endpoint: self.id });
+        self.until("its host's processor", || self.worked.get().then_some(())).await
+    }
+
+    /// The processor has done it.
+    pub(crate) fn has_worked(&self) {
+        self.worked.set(true);
     }
 
     /// Whether events are kept at all.

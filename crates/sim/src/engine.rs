@@ -7,14 +7,16 @@ use crate::clock::HostClock;
 use crate::context::Context;
 use crate::datagram::Datagram;
 use crate::error::{Error, Result};
-use crate::executor::{Executor, Timer};
+use crate::executor::{Executor, Timer, Wanted};
 use crate::imp_log::ImpLog;
 use crate::job::Job;
 use crate::phase;
+use crate::processor::Processor;
 use crate::records;
 use crate::stacks;
 use crate::stacks::pair::{Pair, Route};
 use crate::trace::{Line, Log, Trace};
+use crate::working::Costs;
 use crate::world::Work;
 use crate::{Outcome, Scene};
 use stackline_core::error::Blame;
@@ -22,6 +24,7 @@ use stackline_core::program::{Side, both_ways};
 use stackline_core::time::{Duration, Instant};
 use stackline_endpoint::{Observation, Task};
 use stackline_net::{Delivery, Node, Packet, Path, Tap};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::task::{self, Poll, Waker};
@@ -67,6 +70,8 @@ pub(crate) struct Engine<'s, T: Tap<Datagram>> {
     carrier: Carrier<T>,
     imp_log: ImpLog,
     clocks: Vec<Rc<HostClock>>,
+    /// By host.
+    processors: Vec<Processor<u32>>,
     /// Two a part: initiators, responders.
     jobs: Vec<Rc<Job>>,
     pairs: Vec<Rc<dyn Pair>>,
@@ -100,6 +105,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
             carrier,
             imp_log: ImpLog::default(),
             clocks,
+            processors: scene.network.hosts.iter().map(|host| Processor::new(host.work.first)).collect(),
             jobs: Vec::new(),
             pairs: Vec::new(),
             slots: Vec::new(),
@@ -185,13 +191,23 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     fn sample(&self, log: &Log, until: Instant) {
         while let Some(at) = log.look_before(until) {
             let emitted: usize = self.pairs.iter().map(|pair| pair.sample(at, log)).sum();
-            let emitted =
-                emitted + self.carrier.processors(at).filter(|(host, spent)| log.processor(*host, at, *spent)).count();
+            let emitted = emitted + self.sample_processors(log, at);
             if emitted == 0 {
                 // Nothing has happened, and nothing will before.
                 log.skip_to(until);
             }
         }
+    }
+
+    /// What processors of hosts did since they were looked at last; how many did something.
+    fn sample_processors(&self, log: &Log, at: Instant) -> usize {
+        let copies: BTreeMap<u32, u64> = self.carrier.processors(at).map(|(host, spent)| (host.0, spent)).collect();
+        let of = |(host, processor): (u32, &Processor<u32>)| {
+            let copied = copies.get(&host).copied();
+            let worked = processor.spent_ns(at);
+            (copied.is_some() || worked > 0) && log.processor(Node(host), at, copied.unwrap_or(0), worked)
+        };
+        (0..).zip(&self.processors).filter(|processor| of(*processor)).count()
     }
 
     fn not_interrupted(&self) -> Result<()> {
@@ -240,8 +256,37 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
                 }
             }
             Timer::Stage(what) => self.stage_timer(what)?,
+            Timer::Processor(host) => self.worked(at, host),
         }
         Ok(())
+    }
+
+    /// The processor of a host may have done a piece of work.
+    fn worked(&mut self, at: Instant, host: u32) {
+        let copied_ns = self.carrier.copied_ns(Node(host), at);
+        let Some(processor) = self.processors.get_mut(host as usize) else { return };
+        if let Some(slot) = processor.done(at, copied_ns).and_then(|endpoint| self.slots.get(endpoint as usize)) {
+            slot.context.has_worked();
+            self.executor.wake(slot.context.id());
+        }
+        if let Some(ends) = processor.deadline() {
+            self.executor.set_timer(ends, Timer::Processor(host));
+        }
+    }
+
+    /// Tells processors what endpoints want of them.
+    #[inline]
+    fn put_to_work(&mut self) {
+        let now = self.executor.now();
+        while let Some(Wanted { host, kind, takes, endpoint }) = self.executor.take_wanted() {
+            let copied_ns = self.carrier.copied_ns(Node(host as u32), now);
+            let Some(processor) = self.processors.get_mut(host) else { continue };
+            let was_idle = processor.deadline().is_none();
+            processor.want(now, kind, takes, endpoint, copied_ns);
+            if let Some(ends) = processor.deadline().filter(|_| was_idle) {
+                self.executor.set_timer(ends, Timer::Processor(host as u32));
+            }
+        }
     }
 
     /// Polls endpoints and sends what they send until nothing more happens at this instant.
@@ -255,6 +300,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
             self.ready = ready;
             self.flush();
             self.hand_over();
+            self.put_to_work();
             self.not_for_ever(self.executor.now())?;
             if self.executor.take_news() {
                 self.advance()?;
@@ -433,7 +479,9 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         let line =
             self.executor.log.as_ref().map(|log| Line::new(log, pair, job.task.side, both_ways(&job.task.steps)));
         let begins_after = phase::begins_after(job, replica, self.phase);
-        let context = Context::new(&self.executor, job, &self.clocks[host], id, begins_after, line);
+        let plan = &self.scene.network.hosts[host];
+        let costs = Costs::of(&plan.work, plan.interface.cpu_speed);
+        let context = Context::new(&self.executor, job, &self.clocks[host], (host, costs), id, begins_after, line);
         let work = Rc::clone(&self.pairs[pair as usize]).spawn(Rc::clone(&context), replica);
         self.slots.push(Slot { context, work: Some(work) });
         self.executor.wake(id);

@@ -3,8 +3,9 @@
 use crate::datagram::Datagram;
 use crate::trace::Log;
 use bytes::BytesMut;
+use stackline_core::network::WorkKind;
 use stackline_core::program::Side;
-use stackline_core::time::Instant;
+use stackline_core::time::{Duration, Instant};
 use stackline_net::Packet;
 use stackline_net::event_queue::EventQueue;
 use std::cell::{Cell, RefCell};
@@ -22,6 +23,17 @@ pub(crate) enum Timer {
     Alarm(u32),
     /// The run goes on to what comes next.
     Stage(u32),
+    /// The processor of a host may have done a piece of work.
+    Processor(u32),
+}
+
+/// Work that an endpoint wants of its host's processor.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) host: usize,
+    pub(crate) kind: WorkKind,
+    pub(crate) takes: Duration,
+    pub(crate) endpoint: u32,
 }
 
 /// One end of a connection, of whichever stack, as far as it sends by itself.
@@ -51,6 +63,8 @@ pub(crate) struct Executor {
     /// Ends of connections that may have something to send.
     touched: RefCell<Vec<Rc<dyn ConnectionEnd>>>,
     outgoing: RefCell<Vec<Packet<Datagram>>>,
+    /// Work that processors have not been told of.
+    wanted: RefCell<Vec<Wanted>>,
     /// A job came to its barrier, or an endpoint is done.
     news: Cell<bool>,
     /// Endpoints that wait for a packet of theirs to leave.
@@ -80,6 +94,7 @@ impl Executor {
             ready: RefCell::default(),
             touched: RefCell::default(),
             outgoing: RefCell::default(),
+            wanted: RefCell::default(),
             news: Cell::new(false),
             blocked: Cell::new(0),
             frames: RefCell::new(Frames {
@@ -121,6 +136,15 @@ impl Executor {
         &self.outgoing
     }
 
+    /// Wants work of a host's processor.
+    pub(crate) fn want(&self, wanted: Wanted) {
+        self.wanted.borrow_mut().push(wanted);
+    }
+
+    pub(crate) fn take_wanted(&self) -> Option<Wanted> {
+        self.wanted.borrow_mut().pop()
+    }
+
     /// The end of a connection may have something to send. It sees to it that it is not on the list yet.
     pub(crate) fn touch(&self, end: Rc<dyn ConnectionEnd>) {
         self.touched.borrow_mut().push(end);
@@ -139,7 +163,8 @@ impl Executor {
 
     /// Whether no endpoint has to be polled.
     pub(crate) fn is_idle(&self) -> bool {
-        self.ready.borrow().is_empty() && self.touched.borrow().is_empty() && self.outgoing.borrow().is_empty()
+        let idle = self.ready.borrow().is_empty() && self.touched.borrow().is_empty();
+        idle && self.outgoing.borrow().is_empty() && self.wanted.borrow().is_empty()
     }
 
     /// Swaps the endpoints to be polled for an empty list.

@@ -18,6 +18,8 @@
 //! | `context` | what one endpoint has around it, and how it waits |
 //! | `world` | the simulated world of an endpoint (`stackline_endpoint`) |
 //! | `stacks` | one file a stack, one table a stack |
+//! | `processor` | a host's processor: which work it does, and when that is done |
+//! | `working` | what operations of programs take of it |
 //! | `records` | what a run yields |
 //! | `datagram` | what travels |
 //! | `trace` | events of endpoints and machines, when they are wanted |
@@ -37,10 +39,12 @@ pub mod imps;
 mod job;
 pub mod messages;
 mod phase;
+mod processor;
 mod records;
 mod stacks;
 mod trace;
 mod units;
+mod working;
 mod world;
 
 pub use datagram::{Carried, Datagram};
@@ -57,12 +61,13 @@ use stackline_core::time::{Duration, Instant};
 use stackline_net::{Counters, Tap};
 use std::sync::atomic::AtomicBool;
 
-/// What the simulated world can do: a host is a clock, an interface and its stacks; it has no processor and no files.
+/// What the simulated world can do: a host is a clock, an interface and its stacks; its processor takes the time that is said, and it has no files.
 pub const CAPABILITIES: Capabilities = Capabilities {
     world: World::Simulated,
     files: false,
     processors: false,
     shares: false,
+    work: true,
     same_host: false,
     ethernet: false,
     imps: true,

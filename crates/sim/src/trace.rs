@@ -90,7 +90,7 @@ pub(crate) struct Log {
     /// When connections are sampled next.
     next_sample: Cell<Instant>,
     /// What processors had spent when they were sampled last, by host.
-    spent_ns: RefCell<BTreeMap<u32, u64>>,
+    spent_ns: RefCell<BTreeMap<u32, (u64, u64)>>,
 }
 
 /// How often connections are sampled.
@@ -162,17 +162,22 @@ impl Log {
         self.put(host, at, keyword, &values);
     }
 
-    /// What the processor of a host has spent by now on its interface; false when it did nothing since it was sampled last.
-    pub(crate) fn processor(&self, Node(host): Node, at: Instant, spent_ns: u64) -> bool {
-        let before = self.spent_ns.borrow_mut().insert(host, spent_ns).unwrap_or(0);
-        let system = (spent_ns.saturating_sub(before) * 1_000_000 / SAMPLE_EVERY.0).min(1_000_000);
-        if system > 0 {
-            let [interval, core, user] = [SAMPLE_EVERY.0, 0, 0].map(Value::from);
+    /// What the processor of a host has spent by now on its interface and on programs; false when it did nothing since it was sampled
+    /// last.
+    pub(crate) fn processor(&self, Node(host): Node, at: Instant, copied_ns: u64, worked_ns: u64) -> bool {
+        let (copied, worked) = self.spent_ns.borrow_mut().insert(host, (copied_ns, worked_ns)).unwrap_or_default();
+        let share =
+            |spent: u64, before: u64| (spent.saturating_sub(before) * 1_000_000 / SAMPLE_EVERY.0).min(1_000_000);
+        let system = share(copied_ns, copied);
+        let user = share(worked_ns, worked).min(1_000_000 - system);
+        let busy = system + user;
+        if busy > 0 {
+            let [interval, core] = [SAMPLE_EVERY.0, 0].map(Value::from);
             let [softirq, irq, steal] = [Value::Absent; 3];
-            let idle = (1_000_000 - system).into();
-            self.put(host as usize, at, &CPU_USE, &[interval, core, user, system.into(), softirq, irq, steal, idle]);
+            let values = [interval, core, user.into(), system.into(), softirq, irq, steal, (1_000_000 - busy).into()];
+            self.put(host as usize, at, &CPU_USE, &values);
         }
-        system > 0
+        busy > 0
     }
 
     /// What a machine of `proto::blast` does on one side of a pair.

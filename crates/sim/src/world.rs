@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use crate::error::{Error, Result, vanished};
+use crate::working::Working;
 use stackline_core::program::Side;
 use stackline_core::time::{Duration, Instant};
 use stackline_endpoint::{Endpoint, Observation, Processor, Service, Step, Times, World};
@@ -47,7 +48,7 @@ impl<P: Connect> Drop for Virtual<P> {
 }
 
 impl<P: Connect> World for Virtual<P> {
-    type Service = P::Service;
+    type Service = Working<P::Service>;
 
     fn now(&self) -> Instant {
         self.context.now()
@@ -66,13 +67,13 @@ impl<P: Connect> World for Virtual<P> {
         Times::new(0)
     }
 
-    async fn connect(&mut self) -> Result<P::Service> {
-        self.pair.connect(&self.context).await
+    async fn connect(&mut self) -> Result<Self::Service> {
+        Ok(Working::new(self.pair.connect(&self.context).await?, &self.context))
     }
 
-    async fn accept(&mut self) -> Result<P::Service> {
+    async fn accept(&mut self) -> Result<Self::Service> {
         let first = !std::mem::replace(&mut self.accepted, true);
-        self.pair.accept(&self.context, first).await
+        Ok(Working::new(self.pair.accept(&self.context, first).await?, &self.context))
     }
 
     async fn sleep_until(&mut self, moment: Instant) -> Result<bool> {

@@ -8,7 +8,7 @@ use proptest::test_runner::TestRunner;
 use stackline_core::distribution::Distribution;
 use stackline_core::network::{
     Charge, Clock, Discipline, Imp, ImpMachine, Interface, Jitter, Link, Loss, Network, Queue, Rate, RateSchedule,
-    Schedule,
+    Schedule, Work, WorkKind,
 };
 use stackline_core::plan::World;
 use stackline_core::time::Duration;
@@ -61,6 +61,17 @@ fn interfaces() {
     assert_eq!(interface("copy 2 ns per byte, 1 us per packet").copy_per_packet, Duration(1000));
     assert_eq!(interface("Single-Buffered"), Interface { single_buffered: true, ..none() });
     assert_eq!(interface("busy-waiting"), Interface { busy_waiting: true, ..none() });
+}
+
+#[test]
+fn what_programs_take() {
+    let work = |statements: &str| network(&format!("host a {{ {statements} }}")).hosts.remove(0).work;
+    let all = work("work 2 ms per operation, 3 us per byte, 1 ms per message; polls 200 ms; priority Messages");
+    assert!((all.ns_per_byte - 3000.0).abs() < 1e-9);
+    assert_eq!((all.per_operation, all.per_message), (Duration(2 * MS), Duration(MS)));
+    assert_eq!((all.polls, all.first), (Some(Duration(200 * MS)), Some(WorkKind::Messages)));
+    assert_eq!(work("work 1 us per message"), Work { per_message: Duration(1000), ..Work::default() });
+    assert!(work("cpu 2; copy 1 us per packet").is_nothing());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::topology::{facts, heading};
 use stackline_core::network::{
-    Charge, Clock, Discipline, Host, Interface, Link, Loss, Network, Queue, Rate, Schedule, Switch,
+    Charge, Clock, Discipline, Host, Interface, Link, Loss, Network, Queue, Rate, Schedule, Switch, Work, WorkKind,
 };
 use stackline_core::time::Duration;
 use stackline_core::units;
@@ -31,7 +31,21 @@ pub(super) fn lines(network: &Network) -> Vec<String> {
 
 fn host(host: &Host) -> Vec<String> {
     let mut said = interface(&host.interface);
+    said.extend(work(&host.work));
     said.extend(clock(&host.clock));
+    said
+}
+
+fn work(work: &Work) -> Vec<String> {
+    let mut said = Vec::new();
+    let taken = |time: Duration| (time > Duration::ZERO).then(|| self::time(time));
+    said.extend(taken(work.per_operation).map(|time| format!("programs take {time} for an operation")));
+    let per_byte = (work.ns_per_byte > 0.0).then(|| exact(work.ns_per_byte));
+    said.extend(per_byte.map(|ns| format!("programs take {ns} ns for a byte")));
+    said.extend(taken(work.per_message).map(|time| format!("a message takes {time}")));
+    said.extend(work.polls.map(|every| format!("programs look every {}", time(every))));
+    let name = |first: WorkKind| WorkKind::ALL.into_iter().find(|(_, kind)| *kind == first).map(|(name, _)| name);
+    said.extend(work.first.and_then(name).map(|name| format!("{name} go first")));
     said
 }
 

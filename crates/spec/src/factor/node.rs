@@ -26,7 +26,7 @@ pub(super) fn cpu(written: &Written<'_>, host: Option<&str>, level: &Level) -> R
     if chosen.is_empty() {
         return Err(no_host(written, host));
     }
-    let costs = |item: &&&NodeItem| item.copy.is_some();
+    let costs = |item: &&&NodeItem| item.copy.or(item.work).is_some();
     let with_costs: Vec<&&NodeItem> = chosen.iter().filter(|item| costs(item)).copied().collect();
     if with_costs.is_empty() {
         let message = match host {

@@ -5,15 +5,28 @@ use super::{Parsed, Parser};
 use crate::diagnostic::Span;
 use crate::layout::Role;
 use crate::token::Kind;
-use crate::tree::{ClockItem, ClockKind, Item, NetworkItem, NodeItem, SwitchItem, Tree, Word};
+use crate::tree::{ClockItem, ClockKind, Item, NetworkItem, NodeItem, SwitchItem, Tree, Value, Word};
 use alloc::vec::Vec;
-use stackline_core::network::FakeHost;
+use stackline_core::network::{FakeHost, WorkKind};
 
 const HOST: &str = "expected the name of a host";
 pub(super) const SHARE: &str = "expected a share of a processor, such as `50%`";
 const STATEMENTS: &[&str] = &["host", "switch", "router", "imp", "link"];
-const HOST_STATEMENTS: &[&str] =
-    &["buffer", "single_buffered", "busy_waiting", "copy", "cpu", "pace", "clock", "down", "fake", "share"];
+const HOST_STATEMENTS: &[&str] = &[
+    "buffer",
+    "single_buffered",
+    "busy_waiting",
+    "copy",
+    "cpu",
+    "pace",
+    "clock",
+    "down",
+    "fake",
+    "share",
+    "work",
+    "polls",
+    "priority",
+];
 const SWITCH_STATEMENTS: &[&str] = &["buffer", "cells", "early_packet_discard", "abr", "queue"];
 const CLOCK: &[&str] = &["ahead", "behind", "fast", "slow"];
 
@@ -87,7 +100,7 @@ impl Parser<'_, '_> {
     fn host_statement(&mut self, host: &mut NodeItem) -> Parsed<()> {
         let word = self.folded(0);
         if !HOST_STATEMENTS.contains(&word.as_str()) {
-            let expected = "expected `buffer`, `single_buffered`, `busy_waiting`, `copy`, `cpu`, `pace`, `clock`, `down`, `fake` or `share`";
+            let expected = "expected `buffer`, `single_buffered`, `busy_waiting`, `copy`, `cpu`, `pace`, `clock`, `down`, `fake`, `share`, `work`, `polls` or `priority`";
             return Err(self.unexpected(expected, HOST_STATEMENTS));
         }
         let at = (word.as_str(), self.take(Role::Keyword));
@@ -100,6 +113,19 @@ impl Parser<'_, '_> {
             "single_buffered" => self.set(&mut host.single_buffered, (), at, "host"),
             "busy_waiting" => self.set(&mut host.busy_waiting, (), at, "host"),
             "copy" => self.copy(host, at)?,
+            "work" => self.work(host, at)?,
+            "polls" => {
+                let every = self.figure(Expect::Time, "expected how often a program looks, such as `200 ms`")?;
+                self.set(&mut host.polls, every, at, "host");
+            }
+            "priority" => {
+                let known = WorkKind::ALL.into_iter().find(|(name, _)| *name == self.folded(0));
+                let Some((_, first)) = known else {
+                    return Err(self.unexpected("expected `operations` or `messages`", &["operations", "messages"]));
+                };
+                self.take(Role::Keyword);
+                self.set(&mut host.priority, (first, at.1), at, "host");
+            }
             "cpu" => {
                 let speed = self.figure(Expect::Plain, "expected the speed of the processor, such as `2` for twice")?;
                 self.set(&mut host.cpu, speed, at, "host");
@@ -140,18 +166,42 @@ impl Parser<'_, '_> {
 
     /// `1.35 ms per packet, 0.47 us per byte`, either of them alone, or the other way round.
     fn copy(&mut self, host: &mut NodeItem, at: (&str, Span)) -> Parsed<()> {
-        const PER: &str = "expected `per packet` or `per byte`";
         self.set(&mut host.copy, at.1, at, "host");
+        let places = [("packet", &mut host.copy_per_packet), ("byte", &mut host.copy_per_byte)];
+        let words = "expected a time, as in `copy 1 ms per packet, 1 us per byte`";
+        self.costs(words, "expected `per packet` or `per byte`", &["packet", "byte"], places)
+    }
+
+    /// `2 ms per operation, 3 us per byte, 1 ms per message`, some of them, in any order.
+    fn work(&mut self, host: &mut NodeItem, at: (&str, Span)) -> Parsed<()> {
+        self.set(&mut host.work, at.1, at, "host");
+        let places = [
+            ("operation", &mut host.work_per_operation),
+            ("byte", &mut host.work_per_byte),
+            ("message", &mut host.work_per_message),
+        ];
+        let words = "expected a time, as in `work 1 ms per operation, 2 us per byte, 1 ms per message`";
+        let per = "expected `per operation`, `per byte` or `per message`";
+        self.costs(words, per, &["operation", "byte", "message"], places)
+    }
+
+    /// Times per something, one or several.
+    fn costs<const N: usize>(
+        &mut self,
+        time: &'static str,
+        per: &'static str,
+        things: &'static [&'static str],
+        mut places: [(&str, &mut Option<Value>); N],
+    ) -> Parsed<()> {
         loop {
-            let time = self.figure(Expect::Time, "expected a time, as in `copy 1 ms per packet, 1 us per byte`")?;
-            self.expect_word("per", PER)?;
+            let value = self.figure(Expect::Time, time)?;
+            self.expect_word("per", per)?;
             let of = (self.folded(0), self.span());
-            if !matches!(of.0.as_str(), "packet" | "byte") {
-                return Err(self.unexpected(PER, &["packet", "byte"]));
-            }
+            let Some((_, place)) = places.iter_mut().find(|(name, _)| *name == of.0) else {
+                return Err(self.unexpected(per, things));
+            };
             self.take(Role::Keyword);
-            let place = if of.0 == "byte" { &mut host.copy_per_byte } else { &mut host.copy_per_packet };
-            self.set(place, time, (&of.0, of.1), "host");
+            self.set(place, value, (&of.0, of.1), "host");
             if !self.accept(Kind::Comma) {
                 return Ok(());
             }

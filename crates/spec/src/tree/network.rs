@@ -3,7 +3,7 @@
 use super::{At, Drawn, Value, Word};
 use crate::diagnostic::Span;
 use alloc::vec::Vec;
-use stackline_core::network::FakeHost;
+use stackline_core::network::{FakeHost, WorkKind};
 
 #[derive(Clone, Debug)]
 pub(crate) struct NetworkItem {
@@ -40,6 +40,12 @@ pub(crate) struct NodeItem {
     pub(crate) copy_per_packet: Option<Value>,
     pub(crate) copy_per_byte: Option<Value>,
     pub(crate) cpu: Option<Value>,
+    pub(crate) work: Option<Span>,
+    pub(crate) work_per_operation: Option<Value>,
+    pub(crate) work_per_byte: Option<Value>,
+    pub(crate) work_per_message: Option<Value>,
+    pub(crate) polls: Option<Value>,
+    pub(crate) priority: Option<(WorkKind, Span)>,
     pub(crate) pace: Option<Value>,
     pub(crate) clock: Vec<ClockItem>,
     /// From when it is down, until when, and where that is said.

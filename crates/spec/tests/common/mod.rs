@@ -37,7 +37,7 @@ pub(crate) const STACKS: &[StackTable] = &[
 /// A world that can do everything that any world can.
 const fn world(world: World, networks: bool) -> Available<'static> {
     let imps = matches!(world, World::Simulated);
-    let can = Capabilities { world, networks, imps, ..Capabilities::EVERYTHING };
+    let can = Capabilities { world, networks, imps, work: imps, ..Capabilities::EVERYTHING };
     Available { can, stacks: STACKS }
 }
 

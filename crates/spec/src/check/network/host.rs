@@ -6,7 +6,7 @@ use crate::diagnostic::{Diagnostic, Report};
 use crate::tree::{ClockItem, ClockKind, NodeItem, Value};
 use alloc::format;
 use alloc::vec::Vec;
-use stackline_core::network::{Clock, Host, Interface, Outage};
+use stackline_core::network::{Clock, Host, Interface, Outage, Work};
 use stackline_core::plan::ProcessorShare;
 use stackline_core::time::Duration;
 
@@ -21,6 +21,7 @@ const MOST_PPM: f64 = 100_000.0;
 /// All the hosts of a statement.
 pub(super) fn resolve(item: &NodeItem, report: &mut Report) -> Vec<Host> {
     let (interface, clock) = (interface(item, report), clock(&item.clock, report));
+    let work = work(item, report);
     let share = item.share.as_ref().and_then(|value| report.keep(processor_share(value)));
     let down = item.down.as_ref().and_then(|(from, to, _)| report.keep(outage(from, to.as_ref())));
     let host = |name: &crate::tree::Word| Host {
@@ -30,6 +31,7 @@ pub(super) fn resolve(item: &NodeItem, report: &mut Report) -> Vec<Host> {
         down,
         share,
         fake: item.fake.map(|(fake, _)| fake),
+        work: work.clone(),
     };
     item.names.iter().map(host).collect()
 }
@@ -64,7 +66,7 @@ fn interface(item: &NodeItem, report: &mut Report) -> Interface {
     if let Some(value) = per_byte {
         report.keep(delay(value, "the time to copy a byte"));
     }
-    if let (Some(value), None) = (&item.cpu, item.copy) {
+    if let (Some(value), None) = (&item.cpu, item.copy.or(item.work)) {
         let diagnostic = Diagnostic::warning(value.span, "the speed of a processor with nothing to do", "no effect");
         report.push(diagnostic.hint("say what it does for a packet, as in `copy 100 us per packet`"));
     }
@@ -81,6 +83,30 @@ fn interface(item: &NodeItem, report: &mut Report) -> Interface {
             let hint = "leave `pace` out when it may send as fast as its link";
             report.keep(positive_rate(value, "the pace of a host", "nothing would ever leave", hint))
         }),
+    }
+}
+
+/// What programs take of its processor.
+fn work(item: &NodeItem, report: &mut Report) -> Work {
+    let mut time = |value: Option<&Value>, what| value.and_then(|value| report.keep(delay(value, what)));
+    let per_operation = time(item.work_per_operation.as_ref(), "the time of an operation");
+    let per_message = time(item.work_per_message.as_ref(), "the time of a message");
+    let per_byte = item.work_per_byte.as_ref().filter(|value| time(Some(*value), "the time of a byte").is_some());
+    let polls = time(item.polls.as_ref(), "how often a program looks");
+    if let (Some(Duration::ZERO), Some(value)) = (polls, &item.polls) {
+        let diagnostic = Diagnostic::error(value.span, "a program that looks all the time needs no `polls`", "no time");
+        report.push(diagnostic.hint("leave it out, or say how often, as in `polls 200 ms`"));
+    }
+    if let (Some((_, span)), None) = (item.priority, item.work) {
+        let diagnostic = Diagnostic::warning(span, "priorities of programs that take no time", "no effect");
+        report.push(diagnostic.hint("say what they take, as in `work 1 ms per operation, 2 ms per message`"));
+    }
+    Work {
+        per_operation: per_operation.unwrap_or_default(),
+        ns_per_byte: per_byte.map_or(0.0, |value| number(value) * 1e9),
+        per_message: per_message.unwrap_or_default(),
+        polls,
+        first: item.priority.map(|(first, _)| first),
     }
 }
 
