@@ -189,7 +189,8 @@ impl<T: Tap<Datagram>> Site<'_, T> {
 
     fn happened(&mut self, now: Instant, happening: Happening<Travels>) -> Result<()> {
         match happening {
-            Happening::Connected(_) => {}
+            // The disk servers' costs are theirs, and they speak over connections alone.
+            Happening::Connected(_) | Happening::Worked(_) | Happening::Asked(..) | Happening::Answered(..) => {}
             Happening::Broken(_) => return Err(Error::measurement("a connection was given up")),
             Happening::Timer(token) => {
                 if let Some(task) = self.parts.take_task(token) {

@@ -102,6 +102,8 @@ pub struct Work {
     pub ns_per_byte: f64,
     /// For each message between a program and its transport: system calls, switches between processes, agents on the way.
     pub per_message: Duration,
+    /// When the processor goes from one program to another.
+    pub per_switch: Duration,
     /// Programs look so often for what has come; at once where absent.
     pub polls: Option<Duration>,
     /// What goes first where both want the processor; whoever came first where absent.

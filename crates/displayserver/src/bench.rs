@@ -11,10 +11,10 @@ use stackline_display::scenes::{self, LETTERS};
 use std::time::{Duration, Instant};
 
 /// The window of the benchmarks.
-const WINDOW: u32 = 1;
-const SIZE: (u16, u16) = (800, 800);
+pub(crate) const WINDOW: u32 = 1;
+pub(crate) const SIZE: (u16, u16) = (800, 800);
 /// The symbol that is drawn, beyond those of structured pictures.
-const SYMBOL: u32 = 100;
+pub(crate) const SYMBOL: u32 = 100;
 /// Lines of letters.
 const LINES: usize = 25;
 /// Lines of the picture of short ones.

@@ -1,4 +1,4 @@
-//! The structured display of `stackline_display` on sockets: a server with a thread a client, a view of its windows for browsers, and
+//! The structured display of `stackline_display` on sockets and in virtual time: a server with a thread a client, a view of its windows for browsers, and
 //! clients that draw at one of four levels.
 //!
 //! | module | one idea |
@@ -9,12 +9,14 @@
 //! | [`client`] | a connection to a display: requests, credit, answers |
 //! | [`level`] | the four levels at which a picture is sent |
 //! | [`bench`] | the paper's benchmarks at these levels |
+//! | [`simulated`] | the same in virtual time, on hosts with processors, in five classes of application |
 
 pub mod address;
 pub mod bench;
 pub mod client;
 pub mod level;
 pub mod server;
+pub mod simulated;
 pub mod view;
 
 /// A secret for an address that is opened in a browser: 128 bits in hexadecimal digits.

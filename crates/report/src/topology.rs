@@ -89,6 +89,7 @@ fn work(work: &Work) -> Option<String> {
     said.extend(some(work.per_operation).map(|time| format!("{time} an operation")));
     said.extend((work.ns_per_byte > 0.0).then(|| format!("{} a byte", units::time(work.ns_per_byte / 1e9))));
     said.extend(some(work.per_message).map(|time| format!("{time} a message")));
+    said.extend(some(work.per_switch).map(|time| format!("{time} a switch")));
     let mut all = Vec::new();
     all.extend((!said.is_empty()).then(|| format!("programs take {}", said.join(", "))));
     all.extend(work.polls.map(|every| format!("programs look every {every}")));

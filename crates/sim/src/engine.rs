@@ -105,7 +105,12 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
             carrier,
             imp_log: ImpLog::default(),
             clocks,
-            processors: scene.network.hosts.iter().map(|host| Processor::new(host.work.first)).collect(),
+            processors: scene
+                .network
+                .hosts
+                .iter()
+                .map(|host| Processor::new(&host.work, host.interface.cpu_speed))
+                .collect(),
             jobs: Vec::new(),
             pairs: Vec::new(),
             slots: Vec::new(),
@@ -261,15 +266,18 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         Ok(())
     }
 
-    /// The processor of a host may have done a piece of work.
+    /// The processor of a host may have done a piece of work, or has something to do.
     fn worked(&mut self, at: Instant, host: u32) {
         let copied_ns = self.carrier.copied_ns(Node(host), at);
         let Some(processor) = self.processors.get_mut(host as usize) else { return };
         if let Some(slot) = processor.done(at, copied_ns).and_then(|endpoint| self.slots.get(endpoint as usize)) {
             slot.context.has_worked();
             self.executor.wake(slot.context.id());
+            // What that endpoint wants next competes with what waits.
+            return self.executor.set_timer(at, Timer::Processor(host));
         }
-        if let Some(ends) = processor.deadline() {
+        processor.begin(at, copied_ns);
+        if let Some(ends) = processor.alarm() {
             self.executor.set_timer(ends, Timer::Processor(host));
         }
     }
@@ -277,14 +285,11 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     /// Tells processors what endpoints want of them.
     #[inline]
     fn put_to_work(&mut self) {
-        let now = self.executor.now();
-        while let Some(Wanted { host, kind, takes, endpoint }) = self.executor.take_wanted() {
-            let copied_ns = self.carrier.copied_ns(Node(host as u32), now);
+        for Wanted { host, kind, takes, endpoint } in self.executor.take_wanted() {
             let Some(processor) = self.processors.get_mut(host) else { continue };
-            let was_idle = processor.deadline().is_none();
-            processor.want(now, kind, takes, endpoint, copied_ns);
-            if let Some(ends) = processor.deadline().filter(|_| was_idle) {
-                self.executor.set_timer(ends, Timer::Processor(host as u32));
+            processor.want(endpoint, (kind, takes), endpoint);
+            if processor.is_idle() {
+                self.executor.set_timer(self.executor.now(), Timer::Processor(host as u32));
             }
         }
     }

@@ -51,6 +51,7 @@ pub use datagram::{Carried, Datagram};
 pub use error::{Error, Result};
 pub use stacks::catalogue;
 pub use trace::Trace;
+pub use working::Costs;
 
 use stackline_core::catalogue::Capabilities;
 use stackline_core::network::Network;

@@ -1,22 +1,32 @@
-//! Connections of a distributed application in virtual time: whole messages over simulated `tcp` between hosts of a network,
-//! and timers. The application says what is sent and when it reads; what is in a message nobody here knows.
+//! A distributed application in virtual time: whole messages over simulated `tcp` between hosts of a network, V's messages, what its
+//! programs take of processors, and timers. The application says what is sent and when it reads; what is in a message nobody here knows.
 //!
 //! ```text
 //! connect(from, to)            a connection is asked for
 //! send(connection, side, ..)   a message is handed over; it is sent as there is room in the send buffer
 //! send_part(connection, ..)    bytes of a message that will be handed over; so it can still become a shorter one
+//! call_to(from, to)            two programs that ask and answer, over `ikp`
+//! work(host, kind, takes, ..)  a program wants its host's processor for so long
 //! next(until)                  the next thing that happens to the application, and when
 //! ```
 
+mod calls;
+
 use crate::datagram::Datagram;
 use crate::error::{Error, Result};
+use crate::processor::Processor;
+use crate::stacks::packet_wire::BELOW;
 use crate::stacks::tcp_options;
+use calls::{Calls, Came};
 use stackline_core::network as plan;
+use stackline_core::network::WorkKind;
 use stackline_core::plan::Stack;
 use stackline_core::program::Side;
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
 use stackline_net::{Counters, Delivery, Ecn, Network, Node, Packet, Segments, Tap};
+use stackline_proto::blast::wire::HEADER;
+use stackline_proto::ikp::options::{BESIDE, PACKET};
 use stackline_proto::tcp::{self, Codepoint, Received, State};
 /// What connections do and know of themselves.
 pub use stackline_proto::tcp::{Event, Facts};
@@ -58,6 +68,12 @@ pub enum Happening<M> {
     },
     /// A timer came.
     Timer(u64),
+    /// A processor has done what [`Messages::work`] asked of it.
+    Worked(u64),
+    /// A program is asked, in those calls.
+    Asked(u32, M),
+    /// It has answered.
+    Answered(u32, M),
     /// A connection is broken.
     Broken(u32),
 }
@@ -91,8 +107,13 @@ struct Pair<M> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Alarm {
     End { connection: u32, side: usize },
+    Calls { calls: u32, side: usize },
+    Processor(u32),
     Application(u64),
 }
+
+/// Calls have numbers beyond those of all connections.
+const CALLS: u32 = 1 << 31;
 
 /// What a connection did, where it is traced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +134,8 @@ pub struct Messages<M, T: Tap<Datagram>> {
     ecn: bool,
     now: Instant,
     pairs: Vec<Pair<M>>,
+    calls: Vec<Calls<M>>,
+    processors: Vec<Processor<u64>>,
     alarms: BinaryHeap<Reverse<(Instant, u64, Alarm)>>,
     alarms_set: u64,
     happened: VecDeque<Happening<M>>,
@@ -134,6 +157,8 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
             ecn: network.marks(),
             now: Instant(0),
             pairs: Vec::new(),
+            calls: Vec::new(),
+            processors: network.hosts.iter().map(|host| Processor::new(&host.work, host.interface.cpu_speed)).collect(),
             alarms: BinaryHeap::new(),
             alarms_set: 0,
             happened: VecDeque::new(),
@@ -147,24 +172,23 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
         self.now
     }
 
-    /// A connection is asked for, with those options of `tcp`.
+    /// A connection is asked for, with those options of `tcp` at its two ends, that of who asks first.
     ///
     /// # Errors
     /// When no path leads there and back, or the stack is not `tcp`.
-    pub fn connect(&mut self, from: Node, to: Node, stack: &Stack) -> Result<u32> {
+    pub fn connect(&mut self, from: Node, to: Node, stacks: [&Stack; 2]) -> Result<u32> {
         let connection = u32::try_from(self.pairs.len()).unwrap_or(u32::MAX);
-        let path = |from, to| {
-            self.network.path(from, to, connection).ok_or_else(|| {
-                Error::input("no path leads from one host of the application to another")
-                    .hint("links with `->` need others for the way back")
-            })
+        let mtu = self.path_mtu(from, to, connection)?;
+        let options = |stack| {
+            let mut options = tcp_options(stack, u32::try_from(mtu).unwrap_or(65_535).clamp(68, 65_535), self.ecn)?;
+            options.timer_phase = Duration(u64::from(connection.wrapping_mul(2_654_435_761)));
+            Ok::<_, Error>(options)
         };
-        let mtu = path(from, to)?.mtu.min(path(to, from)?.mtu);
-        let mut options = tcp_options(stack, u32::try_from(mtu).unwrap_or(65_535).clamp(68, 65_535), self.ecn)?;
-        options.timer_phase = Duration(u64::from(connection.wrapping_mul(2_654_435_761)));
         let (own, peer) = (PORTS.0.wrapping_add(connection as u16), PORTS.1);
-        let dialling = tcp::Connection::connect(self.now, options, (own, peer), connection.wrapping_mul(2_654_435_761));
-        let listening = tcp::Connection::listen(self.now, options, peer, connection.wrapping_mul(2_246_822_519));
+        let number = connection.wrapping_mul(2_654_435_761);
+        let dialling = tcp::Connection::connect(self.now, options(stacks[0])?, (own, peer), number);
+        let number = connection.wrapping_mul(2_246_822_519);
+        let listening = tcp::Connection::listen(self.now, options(stacks[1])?, peer, number);
         let mut ends = [dialling, listening].map(|machine| End {
             machine,
             unsent: VecDeque::new(),
@@ -182,6 +206,72 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
         self.pairs.push(Pair { nodes: [from, to], ends, is_there: false, broken: false });
         self.flush(connection, 0);
         Ok(connection)
+    }
+
+    /// The largest packet that fits both ways.
+    fn path_mtu(&self, from: Node, to: Node, flow: u32) -> Result<u64> {
+        let path = |from, to| {
+            self.network.path(from, to, flow).ok_or_else(|| {
+                Error::input("no path leads from one host of the application to another")
+                    .hint("links with `->` need others for the way back")
+            })
+        };
+        Ok(path(from, to)?.mtu.min(path(to, from)?.mtu))
+    }
+
+    /// Two programs that ask and answer over V's message passing; their number.
+    ///
+    /// # Errors
+    /// When no path leads there and back.
+    pub fn call_to(&mut self, from: Node, to: Node) -> Result<u32> {
+        let number = CALLS + u32::try_from(self.calls.len()).unwrap_or(0);
+        let mtu = self.path_mtu(from, to, number)?;
+        let packet = mtu.saturating_sub((BELOW + HEADER) as u64 + u64::from(BESIDE)).clamp(1, u64::from(PACKET));
+        self.calls.push(Calls::new(number, [from, to], packet as u32));
+        Ok(number)
+    }
+
+    /// Bytes that a message of these calls has room for.
+    pub fn room_of(&self, calls: u32) -> u64 {
+        let place = calls.wrapping_sub(CALLS) as usize;
+        self.calls.get(place).map_or(0, |calls| u64::from(calls.room()))
+    }
+
+    /// Asks; [`Happening::Answered`] comes once it is answered, and nothing else may be asked before.
+    pub fn ask(&mut self, calls: u32, bytes: u64, message: M) {
+        let (now, place) = (self.now, calls.wrapping_sub(CALLS) as usize);
+        if let Some(known) = self.calls.get_mut(place) {
+            known.ask(now, bytes as u32, message);
+            self.flush_calls(calls, Side::Initiator);
+        }
+    }
+
+    /// Answers what was asked.
+    pub fn answer(&mut self, calls: u32, bytes: u64, message: M) {
+        let (now, place) = (self.now, calls.wrapping_sub(CALLS) as usize);
+        if let Some(known) = self.calls.get_mut(place) {
+            known.answer(now, bytes as u32, message);
+            self.flush_calls(calls, Side::Responder);
+        }
+    }
+
+    /// A program, by its number, wants its host's processor for so long; [`Happening::Worked`] says when it has had it.
+    pub fn work(&mut self, (host, program): (Node, u32), kind: WorkKind, takes: Duration, token: u64) {
+        let Some(processor) = self.processors.get_mut(host.0 as usize) else { return };
+        processor.want(program, (kind, takes), token);
+        if processor.is_idle() {
+            self.set_alarm(self.now, Alarm::Processor(host.0));
+        }
+    }
+
+    /// What programs have taken of a host's processor by now, ns.
+    pub fn worked_ns(&self, host: Node) -> u64 {
+        self.processors.get(host.0 as usize).map_or(0, |processor| processor.spent_ns(self.now))
+    }
+
+    /// What copying has taken of it by now, ns.
+    pub fn copied_ns(&self, host: Node) -> u64 {
+        self.network.copied_ns(host, self.now)
     }
 
     /// Hands a message over. `bytes` is what it takes on the connection, at least 1; [`Happening::Sent`] says when the
@@ -301,6 +391,13 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
     fn ring(&mut self, alarm: Alarm) {
         match alarm {
             Alarm::Application(token) => self.happened.push_back(Happening::Timer(token)),
+            Alarm::Processor(host) => self.worked(host),
+            Alarm::Calls { calls, side } => {
+                if let Some(known) = self.calls.get_mut(calls.wrapping_sub(CALLS) as usize) {
+                    known.alarms[side] = None;
+                }
+                self.flush_calls(calls, if side == 0 { Side::Initiator } else { Side::Responder });
+            }
             Alarm::End { connection, side } => {
                 if let Some(pair) = self.pairs.get_mut(connection as usize) {
                     pair.ends[side].alarm = None;
@@ -310,8 +407,57 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
         }
     }
 
+    /// The processor of a host may have done something, or has something to do.
+    fn worked(&mut self, host: u32) {
+        let (now, copied_ns) = (self.now, self.network.copied_ns(Node(host), self.now));
+        let Some(processor) = self.processors.get_mut(host as usize) else { return };
+        if let Some(token) = processor.done(now, copied_ns) {
+            self.happened.push_back(Happening::Worked(token));
+            // What that program wants next competes with what waits.
+            return self.set_alarm(now, Alarm::Processor(host));
+        }
+        processor.begin(now, copied_ns);
+        if let Some(ends) = processor.alarm() {
+            self.set_alarm(ends, Alarm::Processor(host));
+        }
+    }
+
+    fn deliver_to_calls(&mut self, packet: &Packet<Datagram>) {
+        let (now, number) = (self.now, packet.payload.pair);
+        let Some(calls) = self.calls.get_mut(number.wrapping_sub(CALLS) as usize) else { return };
+        let side = calls.side_of(packet.to);
+        match calls.arrived(now, side, &packet.payload) {
+            Some(Came::Question(message)) => self.happened.push_back(Happening::Asked(number, message)),
+            Some(Came::Answer(message)) => self.happened.push_back(Happening::Answered(number, message)),
+            None => {}
+        }
+        self.flush_calls(number, side);
+    }
+
+    /// Sends what a side of calls has to send, and sets its timer.
+    fn flush_calls(&mut self, number: u32, side: Side) {
+        let now = self.now;
+        let Some(calls) = self.calls.get_mut(number.wrapping_sub(CALLS) as usize) else { return };
+        while let Some(packet) = calls.poll(now, side) {
+            self.network.handle(now, packet);
+        }
+        if calls.is_silent() {
+            self.happened.push_back(Happening::Broken(number));
+            return;
+        }
+        if let Some(at) = calls.deadline(now, side)
+            && calls.alarms[side.index()].is_none_or(|alarm| at < alarm)
+        {
+            calls.alarms[side.index()] = Some(at);
+            self.set_alarm(at, Alarm::Calls { calls: number, side: side.index() });
+        }
+    }
+
     fn deliver(&mut self, packet: &Packet<Datagram>) {
         let connection = packet.payload.pair;
+        if connection >= CALLS {
+            return self.deliver_to_calls(packet);
+        }
         let Some(pair) = self.pairs.get_mut(connection as usize) else { return };
         let side = usize::from(packet.to == pair.nodes[1]);
         if let Some(segment) = packet.payload.segment() {

@@ -3,7 +3,8 @@
 //! A piece of work is not set aside for another one; it takes as much longer as the interface takes of the processor meanwhile. Who
 //! copies and how long that lasts is the network's business: it says what has been spent on it.
 
-use stackline_core::network::WorkKind;
+use crate::working::Costs;
+use stackline_core::network::{Work, WorkKind};
 use stackline_core::time::{Duration, Instant};
 use std::collections::VecDeque;
 
@@ -11,11 +12,23 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub(crate) struct Processor<T> {
     first: Option<WorkKind>,
+    /// What going to another program takes, and which one ran last.
+    switch: Duration,
+    last: Option<u32>,
     /// What goes first, then what waits behind it.
-    waiting: [VecDeque<(Duration, T)>; 2],
+    waiting: [VecDeque<Wanted<T>>; 2],
     running: Option<Running<T>>,
+    /// The moment that was told last.
+    alarm: Option<Instant>,
     /// Time that ended work took, ns.
     spent_ns: u64,
+}
+
+#[derive(Debug)]
+struct Wanted<T> {
+    program: u32,
+    takes: Duration,
+    what: T,
 }
 
 #[derive(Debug)]
@@ -29,24 +42,42 @@ struct Running<T> {
 }
 
 impl<T> Processor<T> {
-    /// Idle; whoever came first goes first, but for work of that kind.
-    pub(crate) const fn new(first: Option<WorkKind>) -> Self {
-        Self { first, waiting: [VecDeque::new(), VecDeque::new()], running: None, spent_ns: 0 }
+    /// Of a host whose programs take that, at that speed; idle.
+    pub(crate) fn new(work: &Work, speed: Option<f64>) -> Self {
+        let switch = Costs::of(work, speed).map_or(Duration::ZERO, |costs| costs.switch());
+        let waiting = [VecDeque::new(), VecDeque::new()];
+        Self { first: work.first, switch, last: None, waiting, running: None, alarm: None, spent_ns: 0 }
     }
 
-    /// Asks for so much of it. `copied_ns` is what copying has taken by now.
-    pub(crate) fn want(&mut self, now: Instant, kind: WorkKind, takes: Duration, what: T, copied_ns: u64) {
+    /// A program asks for so much of it. All that ask at an instant do so before it begins with one of them.
+    pub(crate) fn want(&mut self, program: u32, (kind, takes): (WorkKind, Duration), what: T) {
         let behind = self.first.is_some_and(|first| first != kind);
-        self.waiting[usize::from(behind)].push_back((takes, what));
-        self.begin(now, copied_ns);
+        self.waiting[usize::from(behind)].push_back(Wanted { program, takes, what });
     }
 
-    /// When to call [`Processor::done`] next.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.running.as_ref().map(|running| running.ends)
+    /// Begins with what is next where it is idle. `copied_ns` is what copying has taken by now.
+    pub(crate) fn begin(&mut self, now: Instant, copied_ns: u64) {
+        if self.running.is_none()
+            && let Some(Wanted { program, takes, what }) = self.waiting.iter_mut().find_map(VecDeque::pop_front)
+        {
+            let is_another = self.last.replace(program).is_some_and(|last| last != program);
+            let takes = if is_another { takes + self.switch } else { takes };
+            self.running = Some(Running { what, began: now, takes, ends: now + takes, copied_ns });
+        }
     }
 
-    /// What has ended by now; the next piece begins.
+    /// Whether it has nothing to do, or has not begun with it.
+    pub(crate) const fn is_idle(&self) -> bool {
+        self.running.is_none()
+    }
+
+    /// When to call [`Processor::done`] next, where that was not said yet.
+    pub(crate) fn alarm(&mut self) -> Option<Instant> {
+        let ends = self.running.as_ref()?.ends;
+        (self.alarm.replace(ends) != Some(ends)).then_some(ends)
+    }
+
+    /// What has ended by now: then the next piece may begin.
     pub(crate) fn done(&mut self, now: Instant, copied_ns: u64) -> Option<T> {
         let running = self.running.as_mut().filter(|running| running.ends <= now)?;
         let copied = copied_ns.saturating_sub(running.copied_ns);
@@ -57,7 +88,6 @@ impl<T> Processor<T> {
         }
         let Running { what, takes, .. } = self.running.take()?;
         self.spent_ns += takes.0;
-        self.begin(now, copied_ns);
         Some(what)
     }
 
@@ -65,14 +95,6 @@ impl<T> Processor<T> {
     pub(crate) fn spent_ns(&self, now: Instant) -> u64 {
         let running = self.running.as_ref();
         self.spent_ns + running.map_or(0, |running| (now.0.saturating_sub(running.began.0)).min(running.takes.0))
-    }
-
-    fn begin(&mut self, now: Instant, copied_ns: u64) {
-        if self.running.is_none()
-            && let Some((takes, what)) = self.waiting.iter_mut().find_map(VecDeque::pop_front)
-        {
-            self.running = Some(Running { what, began: now, takes, ends: now + takes, copied_ns });
-        }
     }
 }
 
@@ -85,37 +107,49 @@ mod tests {
     /// What ends when, with so much copied from a moment on.
     fn run(processor: &mut Processor<char>, copying: (u64, u64)) -> Vec<(u64, char)> {
         let mut ended = Vec::new();
-        while let Some(at) = processor.deadline() {
+        processor.begin(Instant(0), 0);
+        while let Some(at) = processor.alarm() {
             let copied = if at.0 > copying.0 { copying.1 } else { 0 };
             ended.extend(processor.done(at, copied).map(|what| (at.0 / MS, what)));
+            processor.begin(at, copied);
         }
         ended
     }
 
     #[test]
     fn one_after_another() {
-        let mut processor = Processor::new(None);
-        processor.want(Instant(0), WorkKind::Operations, Duration(MS), 'a', 0);
-        processor.want(Instant(0), WorkKind::Messages, Duration(2 * MS), 'b', 0);
-        processor.want(Instant(0), WorkKind::Operations, Duration(3 * MS), 'c', 0);
+        let mut processor = Processor::new(&Work::default(), None);
+        processor.want(1, (WorkKind::Operations, Duration(MS)), 'a');
+        processor.want(1, (WorkKind::Messages, Duration(2 * MS)), 'b');
+        processor.want(1, (WorkKind::Operations, Duration(3 * MS)), 'c');
         assert_eq!(run(&mut processor, (0, 0)), [(1, 'a'), (3, 'b'), (6, 'c')]);
         assert_eq!(processor.spent_ns(Instant(9 * MS)), 6 * MS);
     }
 
     #[test]
-    fn what_goes_first_overtakes_what_waits_and_nothing_that_runs() {
-        let mut processor = Processor::new(Some(WorkKind::Messages));
+    fn what_goes_first_overtakes_what_waits() {
+        let mut processor = Processor::new(&Work { first: Some(WorkKind::Messages), ..Work::default() }, None);
         for (kind, what) in [(WorkKind::Operations, 'a'), (WorkKind::Operations, 'b'), (WorkKind::Messages, 'c')] {
-            processor.want(Instant(0), kind, Duration(MS), what, 0);
+            processor.want(1, (kind, Duration(MS)), what);
         }
-        assert_eq!(run(&mut processor, (0, 0)), [(1, 'a'), (2, 'c'), (3, 'b')]);
+        assert_eq!(run(&mut processor, (0, 0)), [(1, 'c'), (2, 'a'), (3, 'b')]);
     }
 
     #[test]
     fn copying_goes_before_programs() {
-        let mut processor = Processor::new(None);
-        processor.want(Instant(0), WorkKind::Operations, Duration(4 * MS), 'a', 0);
-        processor.want(Instant(0), WorkKind::Operations, Duration(MS), 'b', 0);
+        let mut processor = Processor::new(&Work::default(), None);
+        processor.want(1, (WorkKind::Operations, Duration(4 * MS)), 'a');
+        processor.want(1, (WorkKind::Operations, Duration(MS)), 'b');
         assert_eq!(run(&mut processor, (2 * MS, 3 * MS)), [(7, 'a'), (8, 'b')]);
+    }
+
+    #[test]
+    fn going_to_another_program_takes_time_at_its_speed() {
+        let work = Work { per_switch: Duration(2 * MS), ..Work::default() };
+        let mut processor = Processor::new(&work, Some(2.0));
+        for (program, what) in [(1, 'a'), (1, 'b'), (2, 'c'), (1, 'd')] {
+            processor.want(program, (WorkKind::Operations, Duration(MS)), what);
+        }
+        assert_eq!(run(&mut processor, (0, 0)), [(1, 'a'), (2, 'b'), (4, 'c'), (6, 'd')]);
     }
 }

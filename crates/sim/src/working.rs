@@ -19,40 +19,52 @@ pub(crate) struct Working<S> {
 
 /// What a host's programs take, at its speed.
 #[derive(Clone, Debug)]
-pub(crate) struct Costs {
+pub struct Costs {
     work: Work,
     speed: f64,
 }
 
 impl Costs {
     /// Of a host with a processor of that speed; nothing where its programs take no time.
-    pub(crate) fn of(work: &Work, speed: Option<f64>) -> Option<Self> {
+    #[must_use]
+    pub fn of(work: &Work, speed: Option<f64>) -> Option<Self> {
         let speed = speed.filter(|speed| *speed > 0.0).unwrap_or(1.0);
         (!work.is_nothing()).then(|| Self { work: work.clone(), speed })
     }
 
     /// An operation on so many bytes.
-    pub(crate) fn operation(&self, bytes: u64) -> Duration {
+    #[must_use]
+    pub fn operation(&self, bytes: u64) -> Duration {
         self.scaled(self.work.operation_ns(bytes))
     }
 
     /// So many bytes of an operation that is under way.
-    pub(crate) fn bytes(&self, bytes: u64) -> Duration {
+    #[must_use]
+    pub fn bytes(&self, bytes: u64) -> Duration {
         self.scaled(self.work.ns_per_byte * bytes as f64)
     }
 
     /// A message between a program and its transport.
-    pub(crate) fn message(&self) -> Duration {
+    #[must_use]
+    pub fn message(&self) -> Duration {
         self.scaled(self.work.per_message.0 as f64)
     }
 
+    /// Going from one program to another.
+    #[must_use]
+    pub fn switch(&self) -> Duration {
+        self.scaled(self.work.per_switch.0 as f64)
+    }
+
     /// So many ns at the speed for which costs were measured.
-    pub(crate) fn scaled(&self, ns: f64) -> Duration {
+    #[must_use]
+    pub fn scaled(&self, ns: f64) -> Duration {
         Duration((ns / self.speed + 0.5) as u64)
     }
 
     /// When a program sees what is there at `now`.
-    pub(crate) fn seen(&self, now: Instant) -> Instant {
+    #[must_use]
+    pub fn seen(&self, now: Instant) -> Instant {
         let Some(every) = self.work.polls.filter(|every| *every > Duration::ZERO) else { return now };
         Instant(now.0.div_ceil(every.0) * every.0)
     }

@@ -32,7 +32,7 @@ fn messages(link: &str, stack: &str) -> (Messages<u32, ()>, Stack) {
 #[test]
 fn messages_arrive_whole_in_order_at_the_links_rate() {
     let (mut world, stack) = messages("10 Mbit/s 10 ms", "tcp");
-    let connection = world.connect(Node(0), Node(1), &stack).unwrap();
+    let connection = world.connect(Node(0), Node(1), [&stack; 2]).unwrap();
     for number in 0..100 {
         world.send(connection, Side::Initiator, 50_000, number);
     }
@@ -52,7 +52,7 @@ fn messages_arrive_whole_in_order_at_the_links_rate() {
 #[test]
 fn who_does_not_read_stops_the_sender_and_goes_on_later() {
     let (mut world, stack) = messages("100 Mbit/s 1 ms", "tcp(send_buffer = 64 KiB, receive_buffer = 64 KiB)");
-    let connection = world.connect(Node(0), Node(1), &stack).unwrap();
+    let connection = world.connect(Node(0), Node(1), [&stack; 2]).unwrap();
     world.set_reading(connection, Side::Responder, false);
     for number in 0..20 {
         world.send(connection, Side::Initiator, 49_152, number);
@@ -73,7 +73,7 @@ fn who_does_not_read_stops_the_sender_and_goes_on_later() {
 #[test]
 fn losses_are_repaired_and_traced() {
     let (mut world, stack) = messages("10 Mbit/s 10 ms loss 2%", "tcp");
-    let connection = world.connect(Node(0), Node(1), &stack).unwrap();
+    let connection = world.connect(Node(0), Node(1), [&stack; 2]).unwrap();
     for number in 0..50 {
         world.send(connection, Side::Initiator, 49_152, number);
     }
@@ -108,5 +108,5 @@ fn timers_come_in_their_order() {
 #[test]
 fn a_stack_that_is_no_stream_is_refused() {
     let (mut world, stack) = messages("10 Mbit/s 10 ms", "udp");
-    assert!(world.connect(Node(0), Node(1), &stack).unwrap_err().message.contains("over tcp"));
+    assert!(world.connect(Node(0), Node(1), [&stack; 2]).unwrap_err().message.contains("over tcp"));
 }

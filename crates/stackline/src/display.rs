@@ -1,6 +1,8 @@
 //! `stackline display`: the structured display served, looked at, measured. What a display is, is `stackline_display`'s; sockets are
 //! `stackline_displayserver`'s.
 
+mod simulated;
+
 use crate::exit::{Error, Exit, Result};
 use crate::flags::{self, DisplayBench, DisplayCommand, DisplayServe, DisplayView, PictureFlag};
 use crate::output;
@@ -11,7 +13,7 @@ use stackline_display::symbols::Limits;
 use stackline_displayserver::address::{Address, Listener, Stream};
 use stackline_displayserver::bench::{self, Measured, Rate};
 use stackline_displayserver::client::Client;
-use stackline_displayserver::level::Level;
+use stackline_displayserver::level::{Level, Picture};
 use stackline_displayserver::server::Server;
 use stackline_displayserver::view;
 use stackline_events::Recorder;
@@ -144,23 +146,20 @@ impl Own {
 }
 
 fn bench(flags: &DisplayBench) -> Result {
+    if flags.simulated.across.is_some() {
+        return simulated::bench(flags);
+    }
     let own = if flags.to.is_none() { Some(Own::start()?) } else { None };
     let address = own.as_ref().map(|own| own.address.clone()).or_else(|| flags.to.clone());
     let address = address.ok_or_else(|| Error::input("there is no display"))?;
     let secret = flags.secret.clone().unwrap_or_default();
-    let levels: Vec<Level> = match flags.level.is_empty() {
-        true => Level::ALL.iter().map(|(_, level)| *level).collect(),
-        false => flags.level.iter().map(|level| (*level).into()).collect(),
-    };
-    let paper = [PictureFlag::Vectors, PictureFlag::Rectangles, PictureFlag::Text];
-    let pictures = if flags.picture.is_empty() { &paper[..] } else { &flags.picture };
-    let wanted = |name: &str| pictures.iter().any(|picture| picture.name() == name);
+    let (levels, pictures) = (levels(flags), pictures(flags));
     let stop = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&stop])?;
     let mut all = Vec::new();
     let target = if stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
     let bar = ProgressBar::with_draw_target(None, target);
-    for picture in bench::pictures().iter().filter(|picture| wanted(picture.name)) {
+    for picture in &pictures {
         let mut client = Client::connect(&address, secret.as_bytes())?;
         let rates = bench::rates(picture, &levels);
         let mut tell = |rate: Rate, trial: usize| {
@@ -180,9 +179,29 @@ fn bench(flags: &DisplayBench) -> Result {
         }
     }
     bar.finish_and_clear();
-    match flags.json {
-        true => output::json(&stackline_report::display::display_json(&address.to_string(), &rows(&all)), false)?,
-        false => output::print(&stackline_report::display::display(&address.to_string(), &rows(&all)))?,
+    show(&address.to_string(), &all, flags.json)
+}
+
+/// The levels that are measured.
+fn levels(flags: &DisplayBench) -> Vec<Level> {
+    match flags.level.is_empty() {
+        true => Level::ALL.iter().map(|(_, level)| *level).collect(),
+        false => flags.level.iter().map(|level| (*level).into()).collect(),
+    }
+}
+
+/// The pictures that are sent.
+fn pictures(flags: &DisplayBench) -> Vec<Picture> {
+    let paper = [PictureFlag::Vectors, PictureFlag::Rectangles, PictureFlag::Text];
+    let wanted = if flags.picture.is_empty() { &paper[..] } else { &flags.picture };
+    let is_wanted = |picture: &Picture| wanted.iter().any(|flag| flag.name() == picture.name);
+    bench::pictures().into_iter().filter(is_wanted).collect()
+}
+
+fn show(place: &str, all: &[Measured], json: bool) -> Result {
+    match json {
+        true => output::json(&stackline_report::display::display_json(place, &rows(all)), false)?,
+        false => output::print(&stackline_report::display::display(place, &rows(all)))?,
     }
     Ok(Exit::Done)
 }

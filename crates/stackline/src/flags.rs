@@ -25,7 +25,9 @@ pub(crate) use blocks::{
     BlocksMaster, BlocksServe, Replay, ViewerPath, Where,
 };
 pub(crate) use client::{Client, Language};
-pub(crate) use display::{Display, DisplayBench, DisplayCommand, DisplayServe, DisplayView, PictureFlag};
+pub(crate) use display::{
+    ClassFlag, Display, DisplayBench, DisplayCommand, DisplayServe, DisplayView, PictureFlag, ShownFlag,
+};
 pub(crate) use exchange::{Export, Import};
 pub(crate) use factors::{Factors, ResponseFlag};
 pub(crate) use manual::{Completions, Man};

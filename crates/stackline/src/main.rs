@@ -2,6 +2,7 @@
 //!
 //! stdout carries results, stderr words and progress. Exit codes: see [`exit`].
 
+mod across;
 mod advice;
 mod agent;
 mod blocks;

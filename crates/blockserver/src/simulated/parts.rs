@@ -158,7 +158,7 @@ impl<T: Tap<Datagram>> Parts<T> {
                 local += 1;
                 Ok(Way::Local(local))
             } else {
-                world.connect(from, to, &stack).map(Way::Connection)
+                world.connect(from, to, [&stack; 2]).map(Way::Connection)
             }
         };
         let (master_node, client_node) = (node(&scene.master)?, node(&scene.client)?);

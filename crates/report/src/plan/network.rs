@@ -43,6 +43,7 @@ fn work(work: &Work) -> Vec<String> {
     let per_byte = (work.ns_per_byte > 0.0).then(|| exact(work.ns_per_byte));
     said.extend(per_byte.map(|ns| format!("programs take {ns} ns for a byte")));
     said.extend(taken(work.per_message).map(|time| format!("a message takes {time}")));
+    said.extend(taken(work.per_switch).map(|time| format!("going from one program to another takes {time}")));
     said.extend(work.polls.map(|every| format!("programs look every {}", time(every))));
     let name = |first: WorkKind| WorkKind::ALL.into_iter().find(|(_, kind)| *kind == first).map(|(name, _)| name);
     said.extend(work.first.and_then(name).map(|name| format!("{name} go first")));

@@ -14,7 +14,7 @@ mod linux_tcp;
 mod ncp;
 mod packet_end;
 mod packet_pair;
-mod packet_wire;
+pub(crate) mod packet_wire;
 pub(crate) mod pair;
 mod quic;
 mod segments;

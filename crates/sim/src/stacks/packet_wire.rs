@@ -11,7 +11,7 @@ use stackline_proto::datagram::Token;
 use std::rc::Rc;
 
 /// IP and UDP headers.
-pub(super) const BELOW: usize = 28;
+pub(crate) const BELOW: usize = 28;
 /// What of a socket may wait in its host's interface, as Linux sets it out.
 const SEND_BUFFER: u64 = 212_992;
 /// Largest packet of the network layer.
@@ -24,28 +24,28 @@ const DO_NOT_FRAGMENT: u16 = 1 << 14;
 
 /// Who sends to whom.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wire {
-    pub(super) pair: u32,
+pub(crate) struct Wire {
+    pub(crate) pair: u32,
     /// Of which side what leaves is.
-    pub(super) side: Side,
-    pub(super) nodes: [Node; 2],
-    pub(super) ports: [u16; 2],
+    pub(crate) side: Side,
+    pub(crate) nodes: [Node; 2],
+    pub(crate) ports: [u16; 2],
     /// Bytes behind each packet.
-    pub(super) seal: u32,
+    pub(crate) seal: u32,
 }
 
 /// What has arrived.
 #[derive(Debug)]
-pub(super) struct Arrived<'d> {
-    pub(super) header: Header,
+pub(crate) struct Arrived<'d> {
+    pub(crate) header: Header,
     /// What follows the header of a packet without data.
-    pub(super) body: &'d [u8],
+    pub(crate) body: &'d [u8],
     /// How many bytes follow.
-    pub(super) payload: usize,
+    pub(crate) payload: usize,
 }
 
 /// Bytes of data that a packet of a pair can carry behind so many bytes of headers and what else it has to hold.
-pub(super) fn room(route: &Route, headers: u64) -> u32 {
+pub(crate) fn room(route: &Route, headers: u64) -> u32 {
     u32::try_from(route.mtu.min(LARGEST_PACKET).saturating_sub(headers)).unwrap_or(0)
 }
 
@@ -55,7 +55,7 @@ pub(super) fn credits(route: &Route) -> [Rc<SendCredit>; 2] {
 }
 
 /// Proof that packets are of one run.
-pub(super) fn token(seed: u64) -> Token {
+pub(crate) fn token(seed: u64) -> Token {
     let mut token = Token::default();
     token[..8].copy_from_slice(&seed.to_le_bytes());
     token
@@ -63,7 +63,7 @@ pub(super) fn token(seed: u64) -> Token {
 
 impl Wire {
     /// Those of the initiator and the responder of a pair.
-    pub(super) fn both(route: &Route, seal: u32) -> [Self; 2] {
+    pub(crate) fn both(route: &Route, seal: u32) -> [Self; 2] {
         let ports = PORTS.map(|first| (first + route.pair % PORT_RANGE) as u16);
         [Side::Initiator, Side::Responder].map(|side| {
             let (near, far) = (side.index(), side.other().index());
@@ -73,19 +73,19 @@ impl Wire {
     }
 
     /// A packet with so many bytes of data.
-    pub(super) fn data(&self, header: &Header, bytes: u32) -> Packet<Datagram> {
+    pub(crate) fn data(&self, header: &Header, bytes: u32) -> Packet<Datagram> {
         self.packet(header, bytes, Body::Zeros(bytes + self.seal))
     }
 
     /// The same with data that begins at that place of the stream.
-    pub(super) fn data_at(&self, header: &Header, (place, bytes): (u64, u32)) -> Packet<Datagram> {
+    pub(crate) fn data_at(&self, header: &Header, (place, bytes): (u64, u32)) -> Packet<Datagram> {
         let mut packet = self.data(header, bytes);
         packet.payload = packet.payload.at(place, bytes);
         packet
     }
 
     /// A packet without data.
-    pub(super) fn control(&self, header: &Header, mut body: Vec<u8>) -> Packet<Datagram> {
+    pub(crate) fn control(&self, header: &Header, mut body: Vec<u8>) -> Packet<Datagram> {
         let bytes = body.len() as u32;
         if body.is_empty() {
             return self.data(header, 0);
@@ -109,7 +109,7 @@ impl Wire {
     }
 
     /// What is in a packet that has arrived.
-    pub(super) fn read<'d>(&self, datagram: &'d Datagram) -> Option<Arrived<'d>> {
+    pub(crate) fn read<'d>(&self, datagram: &'d Datagram) -> Option<Arrived<'d>> {
         let header = Header::read(datagram.header().get(BELOW..)?)?;
         let payload = datagram.carried().checked_sub(self.seal as usize)?;
         let body = match datagram.body() {

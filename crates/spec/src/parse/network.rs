@@ -179,10 +179,11 @@ impl Parser<'_, '_> {
             ("operation", &mut host.work_per_operation),
             ("byte", &mut host.work_per_byte),
             ("message", &mut host.work_per_message),
+            ("switch", &mut host.work_per_switch),
         ];
         let words = "expected a time, as in `work 1 ms per operation, 2 us per byte, 1 ms per message`";
-        let per = "expected `per operation`, `per byte` or `per message`";
-        self.costs(words, per, &["operation", "byte", "message"], places)
+        let per = "expected `per operation`, `per byte`, `per message` or `per switch`";
+        self.costs(words, per, &["operation", "byte", "message", "switch"], places)
     }
 
     /// Times per something, one or several.

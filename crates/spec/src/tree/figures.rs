@@ -36,8 +36,9 @@ fn all<'v>(values: impl IntoIterator<Item = &'v mut Value>, figure: Figure, visi
 fn node(host: &mut NodeItem, visit: &mut Visit<'_>) {
     all(host.buffer_frames.iter_mut().chain(&mut host.cpu), Figure::Plain, visit);
     all(host.copy_per_packet.iter_mut().chain(&mut host.copy_per_byte), Figure::Time, visit);
-    let work = [&mut host.work_per_operation, &mut host.work_per_byte, &mut host.work_per_message, &mut host.polls];
-    all(work.into_iter().flatten(), Figure::Time, visit);
+    let work = [&mut host.work_per_operation, &mut host.work_per_byte, &mut host.work_per_message];
+    let others = [&mut host.work_per_switch, &mut host.polls];
+    all(work.into_iter().chain(others).flatten(), Figure::Time, visit);
     all(&mut host.pace, Figure::Rate, visit);
     all(&mut host.share, Figure::Percent, visit);
     if let Some((from, to, _)) = &mut host.down {

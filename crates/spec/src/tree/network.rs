@@ -44,6 +44,7 @@ pub(crate) struct NodeItem {
     pub(crate) work_per_operation: Option<Value>,
     pub(crate) work_per_byte: Option<Value>,
     pub(crate) work_per_message: Option<Value>,
+    pub(crate) work_per_switch: Option<Value>,
     pub(crate) polls: Option<Value>,
     pub(crate) priority: Option<(WorkKind, Span)>,
     pub(crate) pace: Option<Value>,

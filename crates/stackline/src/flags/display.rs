@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand, ValueEnum};
 use stackline_displayserver::address::Address;
 use stackline_displayserver::level::Level;
+use stackline_displayserver::simulated::{Class, Drawing};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ Examples:
   stackline display serve                    # prints the address of its page; open it
   stackline display bench --to 127.0.0.1:7085
   stackline display bench --level pipelined,batched --picture vectors
+  stackline display bench --across lan.stackline --class terminal --draw 'pixel = 5 us'   # in virtual time
 
 docs/DISPLAY.md describes symbols, levels, the protocol, what is bounded.";
 
@@ -25,7 +27,7 @@ pub(crate) enum DisplayCommand {
     /// Serve a display until Ctrl-C: clients draw on it, browsers look on
     Serve(DisplayServe),
     /// Measure a display with the V-System's pictures at four levels of the protocol
-    Bench(DisplayBench),
+    Bench(Box<DisplayBench>),
     /// Bring a display's page to a port: from a unix socket, as out of an emulated host
     View(DisplayView),
 }
@@ -54,6 +56,8 @@ pub(crate) struct DisplayBench {
     /// What its clients have to know
     #[arg(long, value_name = "SECRET", env = "STACKLINE_DISPLAY_SECRET", hide_env_values = true)]
     pub(crate) secret: Option<String>,
+    #[command(flatten)]
+    pub(crate) simulated: DisplaySimulated,
     /// Levels, instead of all four
     #[arg(long, value_name = "LEVEL,...", value_delimiter = ',')]
     pub(crate) level: Vec<LevelFlag>,
@@ -72,6 +76,101 @@ pub(crate) struct DisplayBench {
     /// Print JSON on stdout: every trial
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// A display in virtual time.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "In virtual time")]
+pub(crate) struct DisplaySimulated {
+    /// A specification: client and display are on hosts of its network, which say what programs take (`work`, `cpu`)
+    #[arg(long, value_name = "SPEC", conflicts_with_all = ["to", "secret", "png", "hold"])]
+    pub(crate) across: Option<PathBuf>,
+    /// One of several networks of it
+    #[arg(long, value_name = "NAME", requires = "across")]
+    pub(crate) network: Option<String>,
+    /// The client's host; the network's last without it
+    #[arg(long, value_name = "HOST", requires = "across")]
+    pub(crate) client: Option<String>,
+    /// The display's host; the network's first without it
+    #[arg(long, value_name = "HOST", requires = "across")]
+    pub(crate) display: Option<String>,
+    /// How the application is divided between the two
+    #[arg(long, value_name = "CLASS", default_value = "agent", requires = "across")]
+    pub(crate) class: ClassFlag,
+    /// What carries requests: tcp or ikp, with options
+    #[arg(long, value_name = "STACK", default_value = "tcp", requires = "across")]
+    pub(crate) over: String,
+    /// The same of the display's end, where that is another tcp
+    #[arg(long, value_name = "STACK", requires = "across")]
+    pub(crate) display_over: Option<String>,
+    /// What the display takes on a processor of `cpu 1`, as in 'request = 0.5 ms, pixel = 5 us, rectangle = 0.7 ms, letter = 0.1 ms,
+    /// added = 5 ms, added_rectangle = 5 ms, answer = 8 ms' (added: by itself to a picture that is shown); nothing without it
+    #[arg(long, value_name = "TIMES", value_parser = drawing, default_value = "", hide_default_value = true, requires = "across")]
+    pub(crate) draw: Drawing,
+    /// When a picture that is being defined is drawn
+    #[arg(long, value_name = "WHEN", default_value = "growing", requires = "across")]
+    pub(crate) shown: ShownFlag,
+    /// Bytes of requests that the client hands over at once, where it waits for no answer
+    #[arg(long, value_name = "SIZE", value_parser = super::size::size, default_value = "1KiB", requires = "across")]
+    pub(crate) gathers: u64,
+}
+
+/// `pixel = 5 us, rectangle = 0.7 ms`.
+fn drawing(text: &str) -> Result<Drawing, String> {
+    let mut drawing = Drawing::default();
+    for one in text.split(',').map(str::trim).filter(|one| !one.is_empty()) {
+        let (name, time) = one.split_once('=').ok_or_else(|| format!("`{one}` says no time, as in `pixel = 5 us`"))?;
+        let place = match name.trim() {
+            "request" => &mut drawing.request,
+            "pixel" => &mut drawing.pixel,
+            "rectangle" => &mut drawing.rectangle,
+            "letter" => &mut drawing.letter,
+            "added" => &mut drawing.added,
+            "added_rectangle" => &mut drawing.added_rectangle,
+            "answer" => &mut drawing.answer,
+            other => {
+                return Err(format!(
+                    "`{other}` takes no time: there are request, pixel, rectangle, letter, added, added_rectangle and answer"
+                ));
+            }
+        };
+        *place = super::duration(&time.replace(' ', ""))?.as_secs_f64() * 1e9;
+    }
+    Ok(drawing)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ClassFlag {
+    /// A: on the display's host, by messages
+    Local,
+    /// B: on another host, by messages over ikp
+    Messages,
+    /// C: over a transport, with an agent at the display
+    Agent,
+    /// D: through a pseudo-terminal and TELNET, with an agent at each end
+    Terminal,
+    /// E: the agent has the picture, and changes alone are sent
+    Distributed,
+}
+
+impl From<ClassFlag> for Class {
+    fn from(flag: ClassFlag) -> Self {
+        match flag {
+            ClassFlag::Local => Self::Local,
+            ClassFlag::Messages => Self::Messages,
+            ClassFlag::Agent => Self::Agent,
+            ClassFlag::Terminal => Self::Terminal,
+            ClassFlag::Distributed => Self::Distributed,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ShownFlag {
+    /// Item by item, as they come
+    Growing,
+    /// Whole, once it is complete
+    Complete,
 }
 
 #[derive(Args, Debug)]

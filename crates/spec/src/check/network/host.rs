@@ -91,6 +91,7 @@ fn work(item: &NodeItem, report: &mut Report) -> Work {
     let mut time = |value: Option<&Value>, what| value.and_then(|value| report.keep(delay(value, what)));
     let per_operation = time(item.work_per_operation.as_ref(), "the time of an operation");
     let per_message = time(item.work_per_message.as_ref(), "the time of a message");
+    let per_switch = time(item.work_per_switch.as_ref(), "the time of a switch");
     let per_byte = item.work_per_byte.as_ref().filter(|value| time(Some(*value), "the time of a byte").is_some());
     let polls = time(item.polls.as_ref(), "how often a program looks");
     if let (Some(Duration::ZERO), Some(value)) = (polls, &item.polls) {
@@ -105,6 +106,7 @@ fn work(item: &NodeItem, report: &mut Report) -> Work {
         per_operation: per_operation.unwrap_or_default(),
         ns_per_byte: per_byte.map_or(0.0, |value| number(value) * 1e9),
         per_message: per_message.unwrap_or_default(),
+        per_switch: per_switch.unwrap_or_default(),
         polls,
         first: item.priority.map(|(first, _)| first),
     }

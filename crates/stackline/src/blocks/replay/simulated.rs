@@ -4,9 +4,9 @@ use super::super::disk_time;
 use super::kept;
 use super::shown::Session;
 use super::{demand, keeps, schedule, show};
+use crate::across;
 use crate::exit::{Error, Exit, Result};
-use crate::flags::{Replay, Text};
-use crate::source::Source;
+use crate::flags::Replay;
 use stackline_blocks::limits::USUAL_BLOCK;
 use stackline_blocks::placement::Placement;
 use stackline_blocks::pyramid::Pyramid;
@@ -14,7 +14,7 @@ use stackline_blocks::set::Set;
 use stackline_blockserver::simulated::{Costs, Outcome, Scene, SimulatedServer, carry_out, tell};
 use stackline_core::distribution::Distribution;
 use stackline_core::network::Network;
-use stackline_core::plan::{Plan, Stack, World};
+use stackline_core::plan::{Stack, World};
 use stackline_core::random::Seed;
 use stackline_net::Counters;
 use std::collections::BTreeMap;
@@ -61,26 +61,7 @@ impl Roles {
 
 /// The network that is meant.
 pub(super) fn network(flags: &Replay) -> Result<Network> {
-    let text = Text { spec: flags.across.clone(), ..Text::default() };
-    let source = Source::of(&text)?;
-    let networks = source.declarations(&text)?.networks;
-    let named: Vec<Network> = networks
-        .into_iter()
-        .filter(|network| flags.network.as_ref().is_none_or(|name| *name == network.name))
-        .collect();
-    match <[Network; 1]>::try_from(named) {
-        Ok([network]) => Ok(network),
-        Err(none) if none.is_empty() => {
-            let name = flags.network.as_ref().map_or_else(String::new, |name| format!(" named {name}"));
-            Err(Error::input(format!("{} declares no network{name}", source.name))
-                .hint("`network NAME { host a, b; link a - b 100 Mbit/s 5 ms; }` declares one"))
-        }
-        Err(several) => {
-            let names: Vec<&str> = several.iter().map(|network| network.name.as_str()).collect();
-            Err(Error::input(format!("{} declares {} networks", source.name, names.len()))
-                .hint(format!("say which: --network {}", names.join(" or --network "))))
-        }
-    }
+    across::network(flags.across.as_deref(), flags.network.as_deref())
 }
 
 /// The set that is loaded: a picture, or blocks of no picture where none is viewed.
@@ -117,20 +98,14 @@ pub(super) fn stack(flags: &Replay, world: World) -> Result<Stack> {
     )
 }
 
-/// A stack as its table has it: what is not possible there is refused.
+/// `tcp` as its table has it: what is not possible there is refused.
 fn judged(over: &str, world: World) -> Result<Stack> {
-    let pair = "network pair { host a, b; link a - b 1 Gbit/s 1 ms; }\n1 from a to b rr 1*1 over ";
-    let text = format!("{pair}{over} across pair in {world};");
-    let source = Source::made("--over", text);
-    let plan: Plan = source.as_in(world).map_err(|error| {
-        error.within(&format!("--over {over}")).hint(format!("`stackline stacks tcp --in {world}` has the options"))
-    })?;
-    let stack = plan.measurements.first().and_then(|measurement| measurement.parts.first());
-    let stack = stack.map(|part| part.stack.clone());
-    stack.filter(|stack| stack.name == "tcp").ok_or_else(|| {
-        Error::input(format!("--over {over}: lists and blocks go over tcp"))
-            .hint("its options are of use: --over 'tcp(receive_buffer = 128 KiB)'")
-    })
+    let stack = across::stack(over, world)?;
+    if stack.name != "tcp" {
+        let error = Error::input(format!("--over {over}: lists and blocks go over tcp"));
+        return Err(error.hint("its options are of use: --over 'tcp(receive_buffer = 128 KiB)'"));
+    }
+    Ok(stack)
 }
 
 /// Simulates a session.

@@ -1,0 +1,212 @@
+//! The programs of a simulated display: what each has, and what it waits for.
+
+use super::script::{Action, Job};
+use stackline_core::error::{Error, Result};
+use stackline_core::time::{Duration, Instant};
+use stackline_display::machine::{ClientId, Display, Watch};
+use stackline_display::protocol::Answer;
+use stackline_display::symbols::Limits;
+use std::collections::VecDeque;
+
+/// Bytes that a pipe and a pseudo-terminal hold.
+pub(super) const PIPE: usize = 4096;
+/// See `PIPE`.
+pub(super) const PTY: usize = 1024;
+/// Bytes that the driver of a serial line keeps.
+pub(super) const TTY: usize = 1024;
+/// Bytes that the agent of the display's host keeps for the display before it reads no more.
+pub(super) const KEPT: usize = 16 << 10;
+/// The display looks after nothing else for so long when it draws.
+pub(super) const PIECE: Duration = Duration(10_000_000);
+
+/// What travels between the hosts.
+#[derive(Clone, Debug)]
+pub(super) enum Travels {
+    /// Requests that were handed over together.
+    Requests(Vec<Job>),
+    /// Bytes of answers.
+    Answers(Vec<u8>),
+}
+
+/// Bytes of requests.
+pub(super) fn bytes(jobs: &[Job]) -> usize {
+    jobs.iter().map(|job| job.bytes.len()).sum()
+}
+
+/// What the client waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waits {
+    Nothing,
+    /// Its processor, room in the pipe, or that what it handed over is taken.
+    Something,
+    /// Answers.
+    Answers,
+}
+
+/// The client.
+#[derive(Debug)]
+pub(super) struct Client {
+    pub(super) actions: VecDeque<Action>,
+    pub(super) waits: Waits,
+    pub(super) gathered: Vec<Job>,
+    /// What does not fit into the pipe.
+    pub(super) held: Option<Vec<Job>>,
+    asked: u32,
+    answered: u32,
+    rest: Vec<u8>,
+    begun: Instant,
+    /// Of each trial.
+    pub(super) taken: Vec<Duration>,
+}
+
+impl Client {
+    pub(super) fn new(actions: VecDeque<Action>) -> Self {
+        Self {
+            actions,
+            waits: Waits::Nothing,
+            gathered: Vec::new(),
+            held: None,
+            asked: 0,
+            answered: 0,
+            rest: Vec::new(),
+            begun: Instant(0),
+            taken: Vec::new(),
+        }
+    }
+
+    /// A request is made.
+    pub(super) fn gather(&mut self, job: Job) {
+        self.asked += u32::from(job.wants);
+        self.gathered.push(job);
+    }
+
+    /// Whether all is answered that was asked.
+    pub(super) const fn is_answered(&self) -> bool {
+        self.answered >= self.asked
+    }
+
+    /// Bytes of answers have come.
+    ///
+    /// # Errors
+    /// What the display refused.
+    pub(super) fn receive(&mut self, bytes: &[u8]) -> Result<()> {
+        self.rest.extend_from_slice(bytes);
+        while let Ok(Some((answer, length))) = Answer::take(&self.rest) {
+            self.rest.drain(..length);
+            match answer {
+                Answer::Welcome { .. } | Answer::Done | Answer::Synced { .. } => self.answered += 1,
+                Answer::Refused { request, .. } => {
+                    return Err(Error::measurement(format!("the simulated display refused request {request}")));
+                }
+                Answer::Credit(_) | Answer::Input { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) const fn begin(&mut self, now: Instant) {
+        self.begun = now;
+    }
+
+    pub(super) fn end(&mut self, now: Instant) {
+        self.taken.push(now.since(self.begun));
+    }
+}
+
+/// The agent of the client's host, behind a pipe.
+#[derive(Debug, Default)]
+pub(super) struct RemoteAgent {
+    pub(super) pipe: VecDeque<Vec<Job>>,
+    /// What it took of the pipe and has not handed over.
+    pub(super) out: VecDeque<Vec<Job>>,
+    pub(super) is_busy: bool,
+    /// The client waits for room.
+    pub(super) is_full: bool,
+}
+
+impl RemoteAgent {
+    pub(super) fn held(&self) -> usize {
+        self.pipe.iter().map(|jobs| bytes(jobs)).sum()
+    }
+
+    /// Takes messages out of the pipe, of so many bytes together.
+    pub(super) fn take(&mut self, most: usize) {
+        let mut taken = 0;
+        while let Some(next) = self.pipe.front()
+            && (taken == 0 || taken + bytes(next) <= most)
+        {
+            taken += bytes(next);
+            self.out.extend(self.pipe.pop_front());
+        }
+    }
+}
+
+/// The agent of the display's host.
+#[derive(Debug, Default)]
+pub(super) struct LocalAgent {
+    pub(super) came: VecDeque<Vec<Job>>,
+    pub(super) is_busy: bool,
+    /// Answers that wait for it, as they will be handed over.
+    pub(super) answers: VecDeque<Vec<u8>>,
+    pub(super) answers_now: bool,
+    /// It has told the transport to wait.
+    pub(super) is_full: bool,
+}
+
+/// The display's program.
+#[derive(Debug)]
+pub(super) struct Program {
+    display: Display,
+    id: ClientId,
+    pub(super) inbox: VecDeque<Vec<Job>>,
+    pub(super) jobs: VecDeque<Job>,
+    pub(super) is_busy: bool,
+    /// What the present job still draws, and has drawn.
+    pub(super) draws: Duration,
+    pub(super) drawn: Duration,
+    /// The display's answers to the present job, and of a message to all of it.
+    pub(super) output: Vec<u8>,
+    pub(super) reply: Vec<u8>,
+}
+
+struct Clock(u64);
+
+impl Watch for Clock {
+    fn now(&mut self) -> u64 {
+        self.0
+    }
+}
+
+impl Program {
+    pub(super) fn new() -> Self {
+        let mut display = Display::new(Limits::default(), Vec::new());
+        let id = display.connect();
+        Self {
+            display,
+            id,
+            inbox: VecDeque::new(),
+            jobs: VecDeque::new(),
+            is_busy: false,
+            draws: Duration::ZERO,
+            drawn: Duration::ZERO,
+            output: Vec::new(),
+            reply: Vec::new(),
+        }
+    }
+
+    /// Bytes of requests that wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.inbox.iter().map(|jobs| bytes(jobs)).sum()
+    }
+
+    /// Carries a request out.
+    ///
+    /// # Errors
+    /// When it is no message.
+    pub(super) fn carry_out(&mut self, now: Instant, request: &[u8]) -> Result<()> {
+        let done = self.display.receive(self.id, request, &mut Clock(now.0));
+        done.map_err(|why| Error::measurement(format!("the simulated display ends its connection: {}", why.words())))?;
+        self.output = self.display.output(self.id);
+        Ok(())
+    }
+}

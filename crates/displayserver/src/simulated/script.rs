@@ -1,0 +1,248 @@
+//! What a simulated client does, trial by trial, and what of that the display has to draw.
+
+use super::{Class, Scene, Shown};
+use crate::bench::{Rate, SIZE, SYMBOL, WINDOW};
+use crate::level::{Level, Picture};
+use stackline_display::item::{Item, Kind};
+use stackline_display::machine::FULL_SIZE;
+use stackline_display::protocol::{Request, VERSION, put};
+use std::collections::{BTreeMap, VecDeque};
+
+/// What the display takes of its processor, ns at the speed for which its host's `cpu` is 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Drawing {
+    /// A request: reading it, and keeping what it says.
+    pub request: f64,
+    /// A pixel of a line's length.
+    pub pixel: f64,
+    /// A rectangle, and whatever else is no line and no letter.
+    pub rectangle: f64,
+    /// A letter.
+    pub letter: f64,
+    /// Beyond that, a line that is added by itself to a picture that is shown.
+    pub added: f64,
+    /// The same of a rectangle.
+    pub added_rectangle: f64,
+    /// An answer to the client.
+    pub answer: f64,
+}
+
+impl Drawing {
+    /// One item, with so many letters.
+    fn item(&self, item: &Item, letters: usize) -> f64 {
+        match item.kind {
+            Some(Kind::Vector) => {
+                let (wide, high) = (f64::from(item.x1) - f64::from(item.x0), f64::from(item.y1) - f64::from(item.y0));
+                self.pixel * wide.hypot(high)
+            }
+            Some(Kind::Text) => self.letter * letters as f64,
+            _ => self.rectangle,
+        }
+    }
+
+    /// What an item by itself takes beyond being drawn.
+    const fn alone(&self, item: &Item) -> f64 {
+        if matches!(item.kind, Some(Kind::Vector)) { self.added } else { self.added_rectangle }
+    }
+}
+
+/// A request on its way to the display.
+#[derive(Clone, Debug)]
+pub(super) struct Job {
+    /// The request as it is sent.
+    pub(super) bytes: Vec<u8>,
+    /// What the display draws for it, ns.
+    pub(super) draw: f64,
+    /// Whether an answer is wanted.
+    pub(super) wants: bool,
+    /// Whether the trial is the time in which it is drawn.
+    pub(super) timed: bool,
+}
+
+/// What a client does next.
+#[derive(Clone, Debug)]
+pub(super) enum Action {
+    /// It makes a request, which goes with others.
+    Request(Job),
+    /// It hands over what it has, and waits until all is answered that an answer was wanted of.
+    Await,
+    /// It hands over what it has.
+    Hand,
+    /// A trial begins.
+    Begin,
+    /// It ends.
+    End,
+}
+
+/// All trials of a rate.
+#[derive(Debug, Default)]
+pub(super) struct Script {
+    pub(super) actions: VecDeque<Action>,
+}
+
+impl Script {
+    pub(super) fn of(scene: &Scene<'_>, picture: &Picture, rate: Rate, trials: usize) -> Self {
+        let costs = costs(&scene.drawing, picture);
+        let mut writer = Writer { scene, picture, costs, script: Self::default() };
+        writer.ask(&Request::Hello { version: VERSION, token: b"" }, 0.0);
+        writer.request(&Request::CreateWindow(WINDOW, SIZE, picture.name.as_bytes()), 0.0);
+        for _ in 0..trials {
+            writer.trial(rate);
+        }
+        writer.script
+    }
+}
+
+/// What drawing each symbol takes, and `SYMBOL` the whole.
+fn costs(drawing: &Drawing, picture: &Picture) -> BTreeMap<u32, f64> {
+    let mut costs = BTreeMap::new();
+    for (number, items) in &picture.symbols {
+        let all = items.iter().map(|item| of(drawing, &costs, item, 0)).sum();
+        costs.insert(*number, all);
+    }
+    let all = picture.items.iter().map(|(item, letters)| drawing.item(item, letters.len())).sum();
+    costs.insert(SYMBOL, all);
+    costs
+}
+
+/// What an item takes: a call what it calls.
+fn of(drawing: &Drawing, costs: &BTreeMap<u32, f64>, item: &Item, letters: usize) -> f64 {
+    if item.kind == Some(Kind::Call) {
+        return costs.get(&item.data).copied().unwrap_or(0.0);
+    }
+    drawing.item(item, letters)
+}
+
+struct Writer<'s> {
+    scene: &'s Scene<'s>,
+    picture: &'s Picture,
+    costs: BTreeMap<u32, f64>,
+    script: Script,
+}
+
+impl Writer<'_> {
+    fn job(&mut self, request: &Request<'_>, draw: f64, wants: bool, timed: bool) {
+        let mut bytes = Vec::new();
+        put(&mut bytes, request, wants);
+        let wants = wants || matches!(request, Request::Hello { .. } | Request::Sync(_));
+        self.script.actions.push_back(Action::Request(Job { bytes, draw, wants, timed }));
+    }
+
+    fn request(&mut self, request: &Request<'_>, draw: f64) {
+        self.job(request, draw, false, false);
+    }
+
+    fn ask(&mut self, request: &Request<'_>, draw: f64) {
+        let asks = !matches!(request, Request::Hello { .. } | Request::Sync(_));
+        self.job(request, draw, asks, false);
+        self.script.actions.push_back(Action::Await);
+    }
+
+    /// Nothing is there before, and the window shows it or nothing; then what is measured.
+    fn trial(&mut self, rate: Rate) {
+        let shows = |symbol| Request::DisplayView(WINDOW, symbol, (8, 8), FULL_SIZE);
+        let has_picture = rate == Rate::Display || self.scene.class == Class::Distributed;
+        self.request(&Request::DefineSymbol(SYMBOL), 0.0);
+        if has_picture {
+            self.items(|_, _| 0.0);
+        }
+        self.request(&Request::EndSymbol, 0.0);
+        let shown = if rate == Rate::Construction { 0 } else { SYMBOL };
+        self.request(&shows(shown), if has_picture && rate != Rate::Display { self.whole() } else { 0.0 });
+        self.ask(&Request::Sync(0), 0.0);
+        if rate == Rate::Display {
+            self.request(&shows(SYMBOL), 0.0);
+            let whole = self.whole();
+            self.job(&Request::Sync(1), whole, false, true);
+            return self.script.actions.push_back(Action::Await);
+        }
+        self.script.actions.push_back(Action::Begin);
+        match rate {
+            Rate::At(level) if self.scene.class == Class::Distributed => self.edited(level),
+            Rate::At(level) => self.level(level),
+            _ => return self.constructed(),
+        }
+        self.script.actions.push_back(Action::End);
+    }
+
+    /// Nothing is seen, and nothing is waited for but that all is taken.
+    fn constructed(&mut self) {
+        self.request(&Request::DefineSymbol(SYMBOL), 0.0);
+        self.items(|_, _| 0.0);
+        self.job(&Request::EndSymbol, 0.0, true, false);
+        self.script.actions.extend([Action::Hand, Action::End, Action::Await]);
+    }
+
+    fn whole(&self) -> f64 {
+        self.costs.get(&SYMBOL).copied().unwrap_or(0.0)
+    }
+
+    fn items(&mut self, draw: impl Fn(&Item, usize) -> f64) {
+        let picture = self.picture;
+        for (item, letters) in &picture.items {
+            self.request(&Request::AddItem(*item, letters), draw(item, letters.len()));
+        }
+    }
+
+    /// The whole as one symbol, which is seen or not.
+    fn defined(&mut self, seen: bool) {
+        let drawing = self.scene.drawing;
+        let growing = seen && self.scene.shown == Shown::Growing;
+        self.request(&Request::DefineSymbol(SYMBOL), 0.0);
+        self.items(|item, letters| if growing { drawing.item(item, letters) } else { 0.0 });
+        let rest = if seen && !growing { self.whole() } else { 0.0 };
+        self.ask(&Request::EndSymbol, rest);
+    }
+
+    fn level(&mut self, level: Level) {
+        let (picture, drawing) = (self.picture, self.scene.drawing);
+        match level {
+            Level::StopAndWait | Level::Pipelined => {
+                self.request(&Request::EditSymbol(SYMBOL), 0.0);
+                for (item, letters) in &picture.items {
+                    let request = Request::AddItem(*item, letters);
+                    let draw = drawing.item(item, letters.len()) + drawing.alone(item);
+                    if level == Level::StopAndWait {
+                        self.ask(&request, draw);
+                    } else {
+                        self.request(&request, draw);
+                        self.script.actions.push_back(Action::Hand);
+                    }
+                }
+                self.ask(&Request::EndSymbol, 0.0);
+            }
+            Level::Batched => self.defined(true),
+            Level::Structured => {
+                for (number, items) in &picture.symbols {
+                    self.structured(*number, items);
+                }
+            }
+        }
+    }
+
+    /// A symbol of a structure; the whole is seen.
+    fn structured(&mut self, number: u32, items: &[Item]) {
+        let is_whole = number == SYMBOL;
+        let growing = is_whole && self.scene.shown == Shown::Growing;
+        self.request(&Request::DefineSymbol(number), 0.0);
+        for item in items {
+            let draw = if growing { of(&self.scene.drawing, &self.costs, item, 0) } else { 0.0 };
+            self.request(&Request::AddItem(*item, b""), draw);
+        }
+        let rest = if is_whole && !growing { self.whole() } else { 0.0 };
+        self.ask(&Request::EndSymbol, rest);
+    }
+
+    /// An agent has the picture: an item of it changes, and it is drawn again from there.
+    fn edited(&mut self, level: Level) {
+        let Some((item, letters)) = self.picture.items.first() else { return };
+        self.request(&Request::EditSymbol(SYMBOL), 0.0);
+        let change = Request::ChangeItem(*item, letters);
+        match level {
+            Level::StopAndWait => self.ask(&change, 0.0),
+            _ => self.request(&change, 0.0),
+        }
+        let whole = self.whole();
+        self.ask(&Request::EndSymbol, whole);
+    }
+}

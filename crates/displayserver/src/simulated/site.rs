@@ -1,0 +1,608 @@
+//! Client, agents and display at work on their two hosts, until all trials are over.
+
+use super::programs::{Client, KEPT, LocalAgent, PIECE, PIPE, PTY, Program, RemoteAgent, TTY, Travels, Waits, bytes};
+use super::script::{Action, Job, Script};
+use super::{Carrier, Class, Scene};
+use stackline_core::error::{Error, Result};
+use stackline_core::network::{Link, WorkKind};
+use stackline_core::program::Side;
+use stackline_core::time::{Duration, Instant};
+use stackline_net::Node;
+use stackline_sim::Costs;
+use stackline_sim::messages::{Happening, Messages};
+use std::collections::BTreeMap;
+
+/// All is over by then, or never.
+const AT_MOST: Instant = Instant(30 * 86_400_000_000_000);
+
+/// What carries messages between the hosts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    /// Nothing: they are on one.
+    Local,
+    /// A connection of `tcp`.
+    Stream(u32),
+    /// A serial line: bits of a second, and of a character.
+    Line(f64, f64),
+    /// Calls of `ikp`: of the client or its agent, and of the display's agent back.
+    Calls(u32, u32),
+}
+
+/// What is done once a processor or a moment has come.
+#[derive(Clone, Debug)]
+enum Task {
+    /// The client has made a request.
+    Made(Job),
+    /// It has handed messages to the transport.
+    Handed(Vec<Job>),
+    /// Its host's agent looks into the pipe, or has taken what is there.
+    Look,
+    Taken,
+    /// The agent of the display's host has taken what came.
+    Came(Vec<Job>),
+    /// A serial line has brought requests, or has room for more; it has brought answers.
+    Over(Vec<Job>),
+    Room,
+    OverBack(Vec<u8>),
+    /// It hands an answer over.
+    Answers(Vec<u8>),
+    /// Answers are at the client's host, and at the client.
+    Back(Vec<u8>),
+    Seen(Vec<u8>),
+    /// The display has taken a message, has carried a request out, has drawn a piece.
+    Read,
+    Stored,
+    Drawn(Duration),
+}
+
+/// A program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Who {
+    Client,
+    RemoteAgent,
+    LocalAgent,
+    Display,
+}
+
+impl Who {
+    /// Its host: the client's or the display's.
+    const fn host(self) -> usize {
+        match self {
+            Self::Client | Self::RemoteAgent => 0,
+            Self::LocalAgent | Self::Display => 1,
+        }
+    }
+}
+
+/// Bits a second of the only link between the two hosts.
+fn line_rate(scene: &Scene<'_>) -> Result<f64> {
+    let joins = |link: &&Link| {
+        let (a, b) = (&link.ends.0, &link.ends.1);
+        (*a == scene.from && *b == scene.to) || (*a == scene.to && *b == scene.from)
+    };
+    let rate = scene.network.links.iter().find(joins).and_then(|link| link.rate.mean_bit_s());
+    rate.filter(|rate| *rate > 0.0).ok_or_else(|| {
+        Error::input(format!("no link with a rate joins {} and {}", scene.from, scene.to))
+            .hint("a serial line is a link of its own, as in `link sun - vax 9600 bit/s 0;`")
+    })
+}
+
+/// All of it.
+pub(super) struct Site<'s> {
+    scene: &'s Scene<'s>,
+    world: Messages<Travels, ()>,
+    nodes: [Node; 2],
+    costs: [Option<Costs>; 2],
+    way: Way,
+    is_there: bool,
+    client: Client,
+    remote: Option<RemoteAgent>,
+    local: Option<LocalAgent>,
+    program: Program,
+    /// When a serial line is free, both ways.
+    line_free: [Instant; 2],
+    tasks: BTreeMap<u64, Task>,
+    last_task: u64,
+}
+
+impl<'s> Site<'s> {
+    pub(super) fn new(scene: &'s Scene<'s>, nodes: [Node; 2], script: Script) -> Result<Self> {
+        let mut world = Messages::new(scene.network, scene.seed, (), false);
+        let way = match (scene.class, scene.carrier) {
+            (Class::Local, _) => Way::Local,
+            (_, Carrier::Ikp) => Way::Calls(world.call_to(nodes[0], nodes[1])?, world.call_to(nodes[1], nodes[0])?),
+            (_, Carrier::Tcp(stacks)) => Way::Stream(world.connect(nodes[0], nodes[1], stacks)?),
+            (_, Carrier::Line(bits)) => Way::Line(line_rate(scene)?, f64::from(bits)),
+        };
+        let over_ikp = matches!(scene.carrier, Carrier::Ikp);
+        let has_pipe = scene.class == Class::Terminal || (scene.class == Class::Agent && over_ikp);
+        let has_agent = !matches!(scene.class, Class::Local | Class::Messages);
+        let costs = nodes.map(|node| {
+            let host = &scene.network.hosts[node.0 as usize];
+            Costs::of(&host.work, host.interface.cpu_speed)
+        });
+        Ok(Self {
+            scene,
+            world,
+            nodes,
+            costs,
+            way,
+            is_there: !matches!(way, Way::Stream(_)),
+            client: Client::new(script.actions),
+            remote: has_pipe.then(RemoteAgent::default),
+            local: has_agent.then(LocalAgent::default),
+            program: Program::new(),
+            line_free: [Instant(0); 2],
+            tasks: BTreeMap::new(),
+            last_task: 0,
+        })
+    }
+
+    /// What each trial took.
+    pub(super) fn carry_out(mut self) -> Result<Vec<Duration>> {
+        if self.is_there {
+            self.client()?;
+        }
+        while !self.client.actions.is_empty() || self.client.waits != Waits::Nothing {
+            let Some((_, happening)) = self.world.next(AT_MOST)? else {
+                return Err(Error::measurement("the simulated display came to no end"));
+            };
+            self.happened(happening)?;
+        }
+        Ok(self.client.taken)
+    }
+
+    fn happened(&mut self, happening: Happening<Travels>) -> Result<()> {
+        match happening {
+            Happening::Connected(_) => {
+                self.is_there = true;
+                self.client()
+            }
+            Happening::Broken(_) => Err(Error::measurement("the connection to the simulated display was given up")),
+            Happening::Timer(token) | Happening::Worked(token) => match self.tasks.remove(&token) {
+                Some(task) => self.carry_on(task),
+                None => Ok(()),
+            },
+            Happening::Arrived { message: Travels::Requests(jobs), .. } => self.arrived(jobs),
+            Happening::Arrived { message: Travels::Answers(answers), .. } => self.came_back(answers),
+            Happening::Asked(calls, Travels::Requests(jobs)) => match &self.local {
+                Some(_) => self.arrived(jobs),
+                None => self.display_has(calls, jobs),
+            },
+            Happening::Asked(calls, Travels::Answers(answers)) => {
+                self.world.answer(calls, 1, Travels::Answers(Vec::new()));
+                self.came_back(answers)
+            }
+            Happening::Answered(calls, Travels::Answers(answers)) => self.answered(calls, &answers),
+            Happening::Sent { side: Side::Initiator, .. } => self.handed_over(),
+            Happening::Answered(..) | Happening::Sent { .. } | Happening::Room { .. } => Ok(()),
+        }
+    }
+
+    fn carry_on(&mut self, task: Task) -> Result<()> {
+        match task {
+            Task::Made(job) => {
+                self.client.waits = Waits::Nothing;
+                let full = bytes(&self.client.gathered) + job.bytes.len() > self.gathers();
+                if full && !self.client.gathered.is_empty() {
+                    // It goes with the next ones.
+                    self.hand();
+                    self.client.gather(job);
+                } else {
+                    self.client.gather(job);
+                }
+                self.client()
+            }
+            Task::Handed(jobs) => self.transport(jobs),
+            Task::Look => {
+                self.work(Who::RemoteAgent, WorkKind::Messages, self.message(0), Task::Taken);
+                Ok(())
+            }
+            Task::Taken => self.taken(),
+            Task::Came(jobs) => self.agent_has(jobs),
+            Task::Over(jobs) => self.arrived(jobs),
+            Task::Room => self.handed_over(),
+            Task::OverBack(answers) => self.came_back(answers),
+            Task::Answers(answers) => self.answer(answers),
+            Task::Back(answers) => {
+                let polls = if matches!(self.way, Way::Calls(..)) { None } else { self.costs[0].as_ref() };
+                let seen = polls.map_or(self.world.now(), |costs| costs.seen(self.world.now()));
+                if seen > self.world.now() {
+                    self.at(seen, Task::Seen(answers));
+                    return Ok(());
+                }
+                self.seen(&answers)
+            }
+            Task::Seen(answers) => self.seen(&answers),
+            Task::Read => self.next_job(),
+            Task::Stored => self.stored(),
+            Task::Drawn(piece) => {
+                self.program.drawn += piece;
+                self.draw()
+            }
+        }
+    }
+
+    // --- processors ---
+
+    fn at(&mut self, moment: Instant, task: Task) {
+        self.last_task += 1;
+        self.tasks.insert(self.last_task, task);
+        self.world.set_timer(moment, self.last_task);
+    }
+
+    fn work(&mut self, program: Who, kind: WorkKind, takes: Duration, task: Task) {
+        if takes == Duration::ZERO {
+            return self.at(self.world.now(), task);
+        }
+        self.last_task += 1;
+        self.tasks.insert(self.last_task, task);
+        self.world.work((self.nodes[program.host()], program as u32), kind, takes, self.last_task);
+    }
+
+    fn message(&self, host: usize) -> Duration {
+        self.costs[host].as_ref().map_or(Duration::ZERO, Costs::message)
+    }
+
+    /// What the client takes for a request of so many bytes.
+    fn operation(&self, bytes: usize) -> Duration {
+        self.costs[0].as_ref().map_or(Duration::ZERO, |costs| costs.operation(bytes as u64))
+    }
+
+    fn scaled(&self, ns: f64) -> Duration {
+        let host = &self.scene.network.hosts[self.nodes[1].0 as usize];
+        let speed = host.interface.cpu_speed.filter(|speed| *speed > 0.0).unwrap_or(1.0);
+        Duration((ns / speed + 0.5) as u64)
+    }
+
+    // --- the client ---
+
+    /// Bytes that are handed over at once.
+    fn gathers(&self) -> usize {
+        let most = match self.way {
+            Way::Calls(calls, _) => self.scene.gathers.min(self.world.room_of(calls)),
+            _ => self.scene.gathers,
+        };
+        most as usize
+    }
+
+    /// What the client does until it has to wait.
+    fn client(&mut self) -> Result<()> {
+        while self.client.waits == Waits::Nothing {
+            match self.client.actions.pop_front() {
+                None => return Ok(()),
+                Some(Action::Request(job)) => {
+                    self.client.waits = Waits::Something;
+                    self.work(Who::Client, WorkKind::Operations, self.operation(job.bytes.len()), Task::Made(job));
+                }
+                Some(Action::Hand) => self.hand(),
+                Some(Action::Await) if !self.client.gathered.is_empty() => {
+                    self.client.actions.push_front(Action::Await);
+                    self.hand();
+                }
+                Some(Action::Await) => {
+                    if !self.client.is_answered() {
+                        self.client.waits = Waits::Answers;
+                        self.client.actions.push_front(Action::Await);
+                    }
+                }
+                Some(Action::Begin) => self.client.begin(self.world.now()),
+                Some(Action::End) => self.client.end(self.world.now()),
+            }
+        }
+        Ok(())
+    }
+
+    /// The client hands over what it has.
+    fn hand(&mut self) {
+        let jobs = std::mem::take(&mut self.client.gathered);
+        if jobs.is_empty() {
+            return;
+        }
+        self.client.waits = Waits::Something;
+        if self.remote.is_none() {
+            return self.work(Who::Client, WorkKind::Messages, self.message(0), Task::Handed(jobs));
+        }
+        self.client.held = Some(jobs);
+        self.fill_pipe();
+    }
+
+    /// What the client holds goes into the pipe where it fits.
+    fn fill_pipe(&mut self) {
+        let Some(agent) = &mut self.remote else { return };
+        let Some(wanted) = self.client.held.as_ref().map(|jobs| bytes(jobs)) else { return };
+        // A writer that had to wait is woken when half of the pipe is free.
+        let pipe = if self.scene.class == Class::Terminal { PTY } else { PIPE };
+        let room = if agent.is_full { pipe / 2 } else { pipe };
+        agent.is_full = !agent.pipe.is_empty() && agent.held() + wanted > room;
+        if !agent.is_full {
+            agent.pipe.extend(self.client.held.take());
+            self.client.waits = Waits::Nothing;
+            self.look();
+        }
+    }
+
+    /// What was handed over is taken, or carried out.
+    fn handed_over(&mut self) -> Result<()> {
+        if self.remote.is_some() {
+            return self.agent_sends();
+        }
+        self.client.waits = Waits::Nothing;
+        self.client()
+    }
+
+    fn answered(&mut self, calls: u32, answers: &[u8]) -> Result<()> {
+        match self.way {
+            Way::Calls(_, back) if calls == back => {
+                if let Some(agent) = &mut self.local {
+                    agent.answers_now = false;
+                }
+                self.answers_go();
+                Ok(())
+            }
+            _ => {
+                self.client.receive(answers)?;
+                self.handed_over()
+            }
+        }
+    }
+
+    /// Answers are at the client's host.
+    fn came_back(&mut self, answers: Vec<u8>) -> Result<()> {
+        let program = if self.remote.is_some() { Who::RemoteAgent } else { Who::Client };
+        self.work(program, WorkKind::Messages, self.message(0), Task::Back(answers));
+        Ok(())
+    }
+
+    fn seen(&mut self, answers: &[u8]) -> Result<()> {
+        self.client.receive(answers)?;
+        if self.client.waits == Waits::Answers && self.client.is_answered() {
+            self.client.waits = Waits::Nothing;
+        }
+        self.client()
+    }
+
+    // --- the agent of the client's host ---
+
+    /// It finds something in the pipe: at once, or when it looks next where it has nothing to wait for.
+    fn look(&mut self) {
+        let Some(agent) = &mut self.remote else { return };
+        if agent.is_busy || agent.pipe.is_empty() {
+            return;
+        }
+        agent.is_busy = true;
+        let now = self.world.now();
+        let polls = self.costs[0].as_ref().filter(|_| matches!(self.way, Way::Calls(..)));
+        let seen = polls.map_or(now, |costs| costs.seen(now));
+        match seen > now {
+            true => self.at(seen, Task::Look),
+            false => self.work(Who::RemoteAgent, WorkKind::Messages, self.message(0), Task::Taken),
+        }
+    }
+
+    fn taken(&mut self) -> Result<()> {
+        // To a stream it hands on what was written at once; a message of V's takes all that there is.
+        let most = if let Way::Calls(calls, _) = self.way { self.world.room_of(calls) as usize } else { 0 };
+        if let Some(agent) = &mut self.remote {
+            agent.take(most);
+        }
+        self.fill_pipe();
+        self.agent_sends()?;
+        self.client()
+    }
+
+    /// It hands over what it took; then it looks again.
+    fn agent_sends(&mut self) -> Result<()> {
+        let Some(agent) = &mut self.remote else { return Ok(()) };
+        let all: Vec<Job> = agent.out.drain(..).flatten().collect();
+        if !all.is_empty() {
+            return self.transport(all);
+        }
+        agent.is_busy = false;
+        // It goes on where there is more: it looks only when there was nothing.
+        if !agent.pipe.is_empty() {
+            agent.is_busy = true;
+            self.work(Who::RemoteAgent, WorkKind::Messages, self.message(0), Task::Taken);
+        }
+        Ok(())
+    }
+
+    fn transport(&mut self, jobs: Vec<Job>) -> Result<()> {
+        let bytes = bytes(&jobs) as u64;
+        match self.way {
+            Way::Local => return self.display_has(0, jobs),
+            Way::Stream(connection) => self.world.send(connection, Side::Initiator, bytes, Travels::Requests(jobs)),
+            Way::Calls(calls, _) => self.world.ask(calls, bytes, Travels::Requests(jobs)),
+            Way::Line(bit_s, bits) => {
+                let over = self.over(0, bytes as f64 * bits / bit_s);
+                self.at(over, Task::Over(jobs));
+                // The driver keeps so much.
+                let kept = Duration::from_seconds(TTY as f64 * bits / bit_s);
+                self.at(Instant(over.0.saturating_sub(kept.0)).max(self.world.now()), Task::Room);
+            }
+        }
+        Ok(())
+    }
+
+    /// When what is put on a serial line now has crossed it.
+    fn over(&mut self, way: usize, seconds: f64) -> Instant {
+        let over = self.line_free[way].max(self.world.now()) + Duration::from_seconds(seconds);
+        self.line_free[way] = over;
+        over
+    }
+
+    // --- the agent of the display's host ---
+
+    fn arrived(&mut self, jobs: Vec<Job>) -> Result<()> {
+        if let Some(agent) = &mut self.local {
+            agent.came.push_back(jobs);
+            self.agent_takes();
+        }
+        Ok(())
+    }
+
+    fn agent_takes(&mut self) {
+        let Some(agent) = self.local.as_mut().filter(|agent| !agent.is_busy) else { return };
+        if let Some(jobs) = agent.came.pop_front() {
+            agent.is_busy = true;
+            let of_bytes = self.costs[1].as_ref().map_or(Duration::ZERO, |costs| costs.bytes(bytes(&jobs) as u64));
+            self.work(Who::LocalAgent, WorkKind::Messages, self.message(1) + of_bytes, Task::Came(jobs));
+        }
+    }
+
+    fn agent_has(&mut self, jobs: Vec<Job>) -> Result<()> {
+        self.program.inbox.push_back(jobs);
+        let full = self.program.waiting() > KEPT;
+        if let Some(agent) = &mut self.local {
+            agent.is_busy = false;
+            if full && !agent.is_full {
+                agent.is_full = true;
+                if let Way::Stream(connection) = self.way {
+                    self.world.set_reading(connection, Side::Responder, false);
+                }
+            }
+        }
+        if !full {
+            self.agent_goes_on();
+        }
+        self.agent_takes();
+        self.display();
+        Ok(())
+    }
+
+    /// The agent takes more.
+    fn agent_goes_on(&mut self) {
+        if let Way::Calls(calls, _) = self.way {
+            self.world.answer(calls, 1, Travels::Answers(Vec::new()));
+        }
+    }
+
+    /// There may be room at the agent again.
+    fn agent_has_room(&mut self) {
+        let has_room = self.program.waiting() <= KEPT;
+        let Some(agent) = self.local.as_mut().filter(|agent| agent.is_full && has_room) else { return };
+        agent.is_full = false;
+        if let Way::Stream(connection) = self.way {
+            self.world.set_reading(connection, Side::Responder, true);
+        }
+        self.agent_goes_on();
+    }
+
+    /// Answers go on their way: a terminal's as if they were typed.
+    fn answers_go(&mut self) {
+        let Some(agent) = &mut self.local else { return };
+        if agent.answers_now {
+            return;
+        }
+        if let Some(answers) = agent.answers.pop_front() {
+            agent.answers_now = true;
+            self.work(Who::LocalAgent, WorkKind::Messages, self.message(1), Task::Answers(answers));
+        }
+    }
+
+    fn answer(&mut self, answers: Vec<u8>) -> Result<()> {
+        let bytes = answers.len() as u64;
+        match self.way {
+            Way::Local => {}
+            Way::Stream(connection) => {
+                self.world.send(connection, Side::Responder, bytes, Travels::Answers(answers));
+                if let Some(agent) = &mut self.local {
+                    agent.answers_now = false;
+                }
+                self.answers_go();
+            }
+            Way::Calls(_, back) => self.world.ask(back, bytes, Travels::Answers(answers)),
+            Way::Line(bit_s, bits) => {
+                let over = self.over(1, bytes as f64 * bits / bit_s);
+                self.at(over, Task::OverBack(answers));
+                if let Some(agent) = &mut self.local {
+                    agent.answers_now = false;
+                }
+                self.answers_go();
+            }
+        }
+        Ok(())
+    }
+
+    // --- the display ---
+
+    /// A message for the display, from a client that waits until it is carried out.
+    fn display_has(&mut self, _: u32, jobs: Vec<Job>) -> Result<()> {
+        self.program.inbox.push_back(jobs);
+        self.display();
+        Ok(())
+    }
+
+    fn display(&mut self) {
+        if self.program.is_busy {
+            return;
+        }
+        let Some(jobs) = self.program.inbox.pop_front() else { return };
+        self.program.is_busy = true;
+        self.program.jobs.extend(jobs);
+        self.agent_has_room();
+        // What an agent has taken is there already.
+        let message = if self.local.is_none() { self.message(1) } else { Duration::ZERO };
+        self.work(Who::Display, WorkKind::Messages, message, Task::Read);
+    }
+
+    fn next_job(&mut self) -> Result<()> {
+        if !self.program.jobs.is_empty() {
+            let takes = self.scaled(self.scene.drawing.request);
+            self.work(Who::Display, WorkKind::Operations, takes, Task::Stored);
+            return Ok(());
+        }
+        self.program.is_busy = false;
+        if self.local.is_none() {
+            let reply = std::mem::take(&mut self.program.reply);
+            match self.way {
+                Way::Calls(calls, _) => {
+                    self.world.answer(calls, reply.len().max(1) as u64, Travels::Answers(reply));
+                }
+                _ => {
+                    self.client.receive(&reply)?;
+                    self.handed_over()?;
+                }
+            }
+        }
+        self.display();
+        Ok(())
+    }
+
+    fn stored(&mut self) -> Result<()> {
+        let now = self.world.now();
+        let Some(job) = self.program.jobs.front().cloned() else { return Ok(()) };
+        self.program.carry_out(now, &job.bytes)?;
+        let answer = if job.wants { self.scene.drawing.answer } else { 0.0 };
+        self.program.draws = self.scaled(job.draw + answer);
+        self.program.drawn = Duration::ZERO;
+        self.draw()
+    }
+
+    /// Draws the next piece; after the last one the answer goes.
+    fn draw(&mut self) -> Result<()> {
+        let left = Duration(self.program.draws.0 - self.program.drawn.0);
+        if left > Duration::ZERO {
+            let piece = left.min(PIECE);
+            self.work(Who::Display, WorkKind::Operations, piece, Task::Drawn(piece));
+            return Ok(());
+        }
+        let Some(job) = self.program.jobs.pop_front() else { return Ok(()) };
+        if job.timed {
+            self.client.taken.push(self.scaled(job.draw));
+        }
+        let output = std::mem::take(&mut self.program.output);
+        match &mut self.local {
+            None => self.program.reply.extend(output),
+            Some(agent) if self.scene.class == Class::Terminal => {
+                agent.answers.extend(output.into_iter().map(|byte| vec![byte]));
+                self.answers_go();
+            }
+            Some(agent) => {
+                agent.answers.extend((!output.is_empty()).then_some(output));
+                self.answers_go();
+            }
+        }
+        self.next_job()
+    }
+}

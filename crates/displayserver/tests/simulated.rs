@@ -1,0 +1,139 @@
+//! The display's benchmark in virtual time: what comes out is what the costs add up to.
+
+use stackline_core::network::{Host, Interface, Link, Network, Rate, Work, WorkKind};
+use stackline_core::plan::Stack;
+use stackline_core::random::Seed;
+use stackline_core::time::Duration;
+use stackline_displayserver::bench::{self, Rate as Measure};
+use stackline_displayserver::level::{Level, Picture};
+use stackline_displayserver::simulated::{Carrier, Class, Drawing, Scene, Shown, measure};
+
+const MS: u64 = 1_000_000;
+/// Of each request 0.5 ms, of a line of mean length 2.3 ms, 4 ms beyond that for one by itself, 8 ms for an answer.
+const DRAWING: Drawing =
+    Drawing { request: 5e5, pixel: 5.08e3, rectangle: 1e6, letter: 1e5, added: 4e6, added_rectangle: 4e6, answer: 8e6 };
+/// ms of a line on average: its length is 457.9 pixels.
+const LINE: f64 = 2.327;
+
+fn host(name: &str, operation: u64, message: u64) -> Host {
+    let work = Work { per_operation: Duration(operation), per_message: Duration(message), ..Work::default() };
+    Host { name: name.into(), work, ..Host::default() }
+}
+
+/// A display, and a client whose requests take 2 ms and messages 1 ms.
+fn network(rate: f64) -> Network {
+    let link = Link { ends: ("sun".into(), "vax".into()), rate: Rate::Constant(rate), ..Link::default() };
+    let hosts = vec![host("sun", 2 * MS, MS), host("vax", 2 * MS, MS)];
+    Network { name: "lan".into(), hosts, switches: Vec::new(), links: vec![link] }
+}
+
+fn scene<'n>(network: &'n Network, class: Class, carrier: Carrier<'n>) -> Scene<'n> {
+    let from = if class == Class::Local { "sun" } else { "vax" };
+    Scene {
+        network,
+        from: from.into(),
+        to: "sun".into(),
+        class,
+        carrier,
+        drawing: DRAWING,
+        shown: Shown::Growing,
+        gathers: 200,
+        seed: Seed::root(1),
+    }
+}
+
+fn picture(name: &str) -> Picture {
+    bench::pictures().into_iter().find(|picture| picture.name == name).expect("a picture of the benchmark")
+}
+
+/// ms an item.
+fn taken(scene: &Scene<'_>, of: &str, rate: Measure) -> f64 {
+    let measured = measure(scene, &picture(of), &[rate], 3).expect("it is simulated");
+    let trials = &measured[0].trials;
+    assert_eq!(trials.len(), 3, "{rate:?}");
+    1e3 * trials.len() as f64 / trials.iter().sum::<f64>()
+}
+
+fn close(got: f64, expected: f64, share: f64) {
+    assert!((got / expected - 1.0).abs() < share, "{got:.3} ms, expected {expected:.3}");
+}
+
+#[test]
+fn on_one_host_everything_adds_up() {
+    let network = network(10e6);
+    let local = scene(&network, Class::Local, Carrier::Ikp);
+    // Ten requests a message, which costs both programs.
+    let made = 2.0 + 0.5 + 0.2;
+    close(taken(&local, "vectors", Measure::Construction), made, 0.01);
+    close(taken(&local, "vectors", Measure::Display), LINE, 0.01);
+    close(taken(&local, "vectors", Measure::At(Level::Batched)), made + LINE, 0.01);
+    close(taken(&local, "vectors", Measure::At(Level::Pipelined)), 2.5 + 2.0 + LINE + 4.0, 0.01);
+    close(taken(&local, "vectors", Measure::At(Level::StopAndWait)), 2.5 + 2.0 + LINE + 12.0, 0.01);
+    // 55 items are sent, 780 drawn.
+    let structured = taken(&local, "rectangles", Measure::At(Level::Structured));
+    close(structured, 1.0 + (61.0 * 2.7 + 3.0 * 8.0) / 780.0, 0.02);
+}
+
+#[test]
+fn messages_are_answered_one_by_one_and_an_agent_lets_both_hosts_work() {
+    let network = network(10e6);
+    let batched = Measure::At(Level::Batched);
+    // 200 bytes and a reply on the wire: 0.3 ms for ten requests.
+    let by_messages = scene(&network, Class::Messages, Carrier::Ikp);
+    close(taken(&by_messages, "vectors", batched), 2.7 + LINE + 0.03, 0.02);
+    // The display's host is the slower one; it begins with the first message.
+    let tcp = Stack::plain("tcp");
+    let by_agent = scene(&network, Class::Agent, Carrier::Tcp([&tcp, &tcp]));
+    close(taken(&by_agent, "vectors", batched), 0.5 + LINE + 0.1 + 0.1, 0.03);
+    let whole = Scene { shown: Shown::Complete, ..by_agent.clone() };
+    close(taken(&whole, "vectors", batched), 2.1 + LINE, 0.03);
+    // An agent that has the picture: a change is sent, all of it is drawn again.
+    let cached = scene(&network, Class::Distributed, Carrier::Tcp([&tcp, &tcp]));
+    close(taken(&cached, "vectors", batched), LINE, 0.03);
+}
+
+#[test]
+fn a_serial_line_carries_its_characters() {
+    for (bits, a_second) in [(10, 6.0), (8, 7.5)] {
+        let network = network(1200.0);
+        let line = scene(&network, Class::Terminal, Carrier::Line(bits));
+        close(taken(&line, "vectors", Measure::At(Level::Batched)), 1e3 / a_second, 0.02);
+    }
+}
+
+#[test]
+fn a_slower_processor_and_a_faster_one() {
+    let mut network = network(10e6);
+    network.hosts[0].interface = Interface { cpu_speed: Some(0.5), ..Interface::default() };
+    let local = scene(&network, Class::Local, Carrier::Ikp);
+    close(taken(&local, "vectors", Measure::At(Level::Batched)), 2.0 * (2.7 + LINE), 0.01);
+}
+
+#[test]
+fn who_goes_first_changes_how_often_programs_change() {
+    let tcp = Stack::plain("tcp");
+    let of = |first: Option<WorkKind>| {
+        let mut network = network(10e6);
+        network.hosts[1].work = Work { per_switch: Duration(5 * MS), first, ..network.hosts[1].work.clone() };
+        let terminal = scene(&network, Class::Terminal, Carrier::Tcp([&tcp, &tcp]));
+        taken(&terminal, "vectors", Measure::At(Level::Pipelined))
+    };
+    let [alternating, in_turns] = [None, Some(WorkKind::Operations)].map(of);
+    close(alternating, 2.0 + 1.0 + 2.0 * 5.0, 0.05);
+    assert!(in_turns < 0.7 * alternating, "{in_turns} {alternating}");
+}
+
+#[test]
+fn what_does_not_go_together_is_refused() {
+    let network = network(10e6);
+    let tcp = Stack::plain("tcp");
+    let refused = |class, carrier, from: &str| {
+        let scene = Scene { from: from.into(), ..scene(&network, class, carrier) };
+        measure(&scene, &picture("vectors"), &[Measure::Display], 1).unwrap_err().message
+    };
+    assert!(refused(Class::Local, Carrier::Ikp, "vax").contains("on the display's host"));
+    assert!(refused(Class::Agent, Carrier::Ikp, "sun").contains("on the display's host"));
+    assert!(refused(Class::Messages, Carrier::Tcp([&tcp, &tcp]), "vax").contains("ikp"));
+    assert!(refused(Class::Terminal, Carrier::Ikp, "vax").contains("no messages"));
+    assert!(refused(Class::Agent, Carrier::Ikp, "pdp").contains("no host pdp"));
+}
