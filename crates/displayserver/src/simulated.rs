@@ -5,92 +5,19 @@
 //! `cpu` is 1.
 
 mod programs;
+mod scene;
 mod script;
 mod site;
 
-pub use script::Drawing;
+pub use scene::{Carrier, Class, Drawing, Scene, Shown};
 
 use crate::bench::{Measured, Rate};
 use crate::level::Picture;
 use script::Script;
 use site::Site;
 use stackline_core::error::{Error, Result};
-use stackline_core::network::Network;
-use stackline_core::plan::Stack;
-use stackline_core::random::Seed;
 use stackline_core::time::Duration;
 use stackline_net::Node;
-
-/// How an application is divided between the two hosts (2.4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
-    /// A: on the display's host; each message is answered when it is carried out.
-    Local,
-    /// B: on another host, by the same messages, over `ikp`.
-    Messages,
-    /// C: on another host, over a transport; an agent on the display's host takes what comes. Over `ikp` the remote host has an agent too,
-    /// behind a pipe.
-    Agent,
-    /// D: through a pseudo-terminal and TELNET: an agent at each end, and answers travel as if they were typed.
-    Terminal,
-    /// E: as C, and the agent has the picture: what changes is sent alone, and it is drawn again from there.
-    Distributed,
-}
-
-impl Class {
-    /// All of them, with their names.
-    pub const ALL: [(&str, Self); 5] = [
-        ("local", Self::Local),
-        ("messages", Self::Messages),
-        ("agent", Self::Agent),
-        ("terminal", Self::Terminal),
-        ("distributed", Self::Distributed),
-    ];
-}
-
-/// When a symbol that is shown and being defined is drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Shown {
-    /// Item by item, as they come.
-    #[default]
-    Growing,
-    /// Whole, once it is complete.
-    Complete,
-}
-
-/// What carries requests and answers between the hosts.
-#[derive(Clone, Copy, Debug)]
-pub enum Carrier<'n> {
-    /// `tcp`, with its options at the client's end and at the display's.
-    Tcp([&'n Stack; 2]),
-    /// V's messages.
-    Ikp,
-    /// Characters over the only link between the hosts, each of so many bits: 10 with a start and a stop bit, 8 without.
-    Line(u32),
-}
-
-/// What is simulated.
-#[derive(Clone, Debug)]
-pub struct Scene<'n> {
-    /// The network; its hosts' `work` and `cpu` are what programs take.
-    pub network: &'n Network,
-    /// The client's host.
-    pub from: String,
-    /// The display's host.
-    pub to: String,
-    /// How the application is divided.
-    pub class: Class,
-    /// What carries requests and answers.
-    pub carrier: Carrier<'n>,
-    /// What the display takes.
-    pub drawing: Drawing,
-    /// When a symbol that is being defined is drawn.
-    pub shown: Shown,
-    /// Bytes of requests that a client hands over at once, where it need not wait for an answer.
-    pub gathers: u64,
-    /// The seed.
-    pub seed: Seed,
-}
 
 /// Simulates the trials of each rate, one behind another, each rate in a world of its own.
 ///

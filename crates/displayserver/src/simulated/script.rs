@@ -1,50 +1,12 @@
 //! What a simulated client does, trial by trial, and what of that the display has to draw.
 
-use super::{Class, Scene, Shown};
+use super::scene::{Class, Drawing, Scene, Shown};
 use crate::bench::{Rate, SIZE, SYMBOL, WINDOW};
 use crate::level::{Level, Picture};
 use stackline_display::item::{Item, Kind};
 use stackline_display::machine::FULL_SIZE;
 use stackline_display::protocol::{Request, VERSION, put};
 use std::collections::{BTreeMap, VecDeque};
-
-/// What the display takes of its processor, ns at the speed for which its host's `cpu` is 1.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Drawing {
-    /// A request: reading it, and keeping what it says.
-    pub request: f64,
-    /// A pixel of a line's length.
-    pub pixel: f64,
-    /// A rectangle, and whatever else is no line and no letter.
-    pub rectangle: f64,
-    /// A letter.
-    pub letter: f64,
-    /// Beyond that, a line that is added by itself to a picture that is shown.
-    pub added: f64,
-    /// The same of a rectangle.
-    pub added_rectangle: f64,
-    /// An answer to the client.
-    pub answer: f64,
-}
-
-impl Drawing {
-    /// One item, with so many letters.
-    fn item(&self, item: &Item, letters: usize) -> f64 {
-        match item.kind {
-            Some(Kind::Vector) => {
-                let (wide, high) = (f64::from(item.x1) - f64::from(item.x0), f64::from(item.y1) - f64::from(item.y0));
-                self.pixel * wide.hypot(high)
-            }
-            Some(Kind::Text) => self.letter * letters as f64,
-            _ => self.rectangle,
-        }
-    }
-
-    /// What an item by itself takes beyond being drawn.
-    const fn alone(&self, item: &Item) -> f64 {
-        if matches!(item.kind, Some(Kind::Vector)) { self.added } else { self.added_rectangle }
-    }
-}
 
 /// A request on its way to the display.
 #[derive(Clone, Debug)]

@@ -1,8 +1,8 @@
 //! Client, agents and display at work on their two hosts, until all trials are over.
 
 use super::programs::{Client, KEPT, LocalAgent, PIECE, PIPE, PTY, Program, RemoteAgent, TTY, Travels, Waits, bytes};
+use super::scene::{Carrier, Class, Scene};
 use super::script::{Action, Job, Script};
-use super::{Carrier, Class, Scene};
 use stackline_core::error::{Error, Result};
 use stackline_core::network::{Link, WorkKind};
 use stackline_core::program::Side;
