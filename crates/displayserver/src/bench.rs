@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// The window of the benchmarks.
 pub(crate) const WINDOW: u32 = 1;
-pub(crate) const SIZE: (u16, u16) = (800, 800);
+const SIZE: (u16, u16) = (800, 800);
 /// The symbol that is drawn, beyond those of structured pictures.
 pub(crate) const SYMBOL: u32 = 100;
 /// Lines of letters.

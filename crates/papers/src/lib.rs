@@ -8,8 +8,9 @@ pub mod magic;
 mod measuring;
 mod paper;
 mod parallel;
+pub mod vsystem;
 
 pub use paper::{Compared, Comparison, Paper, Reproduction, Session, Settings};
 
 /// All papers.
-pub const PAPERS: &[Paper] = &[blast::PAPER, magic::PAPER, arpanet::PAPER];
+pub const PAPERS: &[Paper] = &[blast::PAPER, magic::PAPER, arpanet::PAPER, vsystem::PAPER];

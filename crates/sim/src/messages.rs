@@ -107,6 +107,7 @@ struct Pair<M> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Alarm {
     End { connection: u32, side: usize },
+    Read { connection: u32, side: usize },
     Calls { calls: u32, side: usize },
     Processor(u32),
     Application(u64),
@@ -345,7 +346,7 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
                 && let Some(Reverse((at, _, alarm))) = self.alarms.pop()
             {
                 self.come_to(at)?;
-                self.ring(alarm);
+                self.ring(at, alarm);
             } else {
                 self.now = self.now.max(until);
                 return Ok(None);
@@ -388,21 +389,25 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
         self.alarms.push(Reverse((at.max(self.now), self.alarms_set, alarm)));
     }
 
-    fn ring(&mut self, alarm: Alarm) {
+    /// An alarm came; one that another took the place of does nothing.
+    fn ring(&mut self, at: Instant, alarm: Alarm) {
         match alarm {
+            Alarm::Read { connection, side } => self.hand_over(connection, side),
             Alarm::Application(token) => self.happened.push_back(Happening::Timer(token)),
             Alarm::Processor(host) => self.worked(host),
             Alarm::Calls { calls, side } => {
-                if let Some(known) = self.calls.get_mut(calls.wrapping_sub(CALLS) as usize) {
+                let known = self.calls.get_mut(calls.wrapping_sub(CALLS) as usize);
+                if let Some(known) = known.filter(|known| known.alarms[side] == Some(at)) {
                     known.alarms[side] = None;
+                    self.flush_calls(calls, if side == 0 { Side::Initiator } else { Side::Responder });
                 }
-                self.flush_calls(calls, if side == 0 { Side::Initiator } else { Side::Responder });
             }
             Alarm::End { connection, side } => {
-                if let Some(pair) = self.pairs.get_mut(connection as usize) {
+                let pair = self.pairs.get_mut(connection as usize);
+                if let Some(pair) = pair.filter(|pair| pair.ends[side].alarm == Some(at)) {
                     pair.ends[side].alarm = None;
+                    self.hand_over(connection, side);
                 }
-                self.hand_over(connection, side);
             }
         }
     }
@@ -448,7 +453,7 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
         if let Some(at) = calls.deadline(now, side)
             && calls.alarms[side.index()].is_none_or(|alarm| at < alarm)
         {
-            calls.alarms[side.index()] = Some(at);
+            calls.alarms[side.index()] = Some(at.max(now));
             self.set_alarm(at, Alarm::Calls { calls: number, side: side.index() });
         }
     }
@@ -488,7 +493,7 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
                 let side = if side == 0 { Side::Initiator } else { Side::Responder };
                 self.happened.push_back(Happening::Arrived { connection, side, message });
                 // The application decides after each message whether it reads on.
-                return self.set_alarm(now, Alarm::End { connection, side: side.index() });
+                return self.set_alarm(now, Alarm::Read { connection, side: side.index() });
             }
         }
     }
@@ -557,7 +562,7 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
         if let Some(at) = deadline
             && end.alarm.is_none_or(|alarm| at < alarm)
         {
-            end.alarm = Some(at);
+            end.alarm = Some(at.max(now));
             self.set_alarm(at, Alarm::End { connection, side });
         }
     }

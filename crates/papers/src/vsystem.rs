@@ -1,0 +1,34 @@
+//! Lantz, Nowicki and Theimer 1985: which factors decide the performance of a distributed application, on a display.
+//!
+//! | module | one idea |
+//! | --- | --- |
+//! | `case` | a cell as an experiment: machines, class, picture, rate; its simulation |
+//! | `printed` | the tables, each cell with its experiment and with what it sets of the profile |
+//! | `judged` | how near simulated cells are to printed ones, table by table and all together |
+//! | `memory` | Table 5-2: display file against bitmap |
+//! | `doubts` | what the paper's own numbers contradict |
+//! | `factors` | the ranking of factors by a designed experiment, beside the paper's |
+//! | `today` | the same pictures on this machine |
+//! | `reproduce` | all of it together |
+
+mod case;
+mod doubts;
+mod factors;
+mod judged;
+mod memory;
+mod printed;
+mod reproduce;
+mod today;
+
+use crate::paper::Paper;
+
+/// Its line in the list of papers.
+pub const PAPER: Paper = Paper {
+    name: "vsystem",
+    title: "Lantz, Nowicki and Theimer 1985, a display as a distributed application: Tables 3-1 to 8-2, its factors ranked",
+    profile: case::PROFILE,
+    reproduce: reproduce::reproduce,
+    measure: Some(today::measure),
+    measured: &[today::NAME],
+    compare: None,
+};

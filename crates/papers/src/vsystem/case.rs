@@ -1,0 +1,259 @@
+//! A cell of a table as an experiment: which machines, how the application is divided, what is drawn and how; and its simulation.
+
+use stackline_core::error::{Error, Result};
+use stackline_core::network::{Network, Rate as LinkRate};
+use stackline_core::plan::{Stack, World};
+use stackline_core::random::Seed;
+use stackline_display::item::{Item, Kind};
+use stackline_displayserver::bench::{self, Rate};
+use stackline_displayserver::level::{Level, Picture};
+use stackline_displayserver::simulated::{Carrier, Class, Drawing, Scene, Shown, measure};
+use stackline_sim::CAPABILITIES;
+use stackline_spec::{Available, Context, Overrides};
+
+/// The machines, as networks of the language.
+pub(super) const PROFILE: &str = include_str!("../../data/vsystem.stackline");
+/// Trials of each rate, as printed (3.1.1).
+const TRIALS: usize = 10;
+/// Letters of a request of the text benchmark, so that it fills a packet; and requests: characters that come without end.
+const LETTERS: usize = 176;
+const REQUESTS: usize = 60;
+
+/// What the display takes of a SUN of 10 MHz, ns.
+const DRAWING: Drawing = Drawing {
+    request: 0.53e6,
+    // The paper's own figure (section 3.2).
+    pixel: 5.0e3,
+    rectangle: 0.76e6,
+    letter: 0.112e6,
+    added: 8.2e6,
+    added_rectangle: 12.2e6,
+    answer: 8.0e6,
+};
+
+/// Programs of one time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Version {
+    /// Tables 3-1, 4-3, 5-1, 6-1, 6-2 and 8-1.
+    Latest,
+    /// Tables 4-1 and 4-2, and 3-2, which repeats a row of 4-1.
+    Early,
+    /// Table 4-4.
+    Vax785,
+    /// Table 8-2.
+    Serial,
+}
+
+impl Version {
+    pub(super) const ALL: [(Self, &'static str); 4] = [
+        (Self::Latest, "3-1, 4-3, 5-1, 6-1, 6-2, 8-1"),
+        (Self::Early, "3-2, 4-1, 4-2"),
+        (Self::Vax785, "4-4"),
+        (Self::Serial, "8-2"),
+    ];
+}
+
+/// How client and display are joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Joined {
+    Local,
+    SunIkp,
+    VaxIkp,
+    Pup,
+    Ethernet,
+    Arpanet,
+    Serial,
+}
+
+/// What is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Drawn {
+    Vectors,
+    Rectangles,
+    Text,
+}
+
+/// An experiment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Case {
+    /// A network of the profile.
+    pub(super) network: &'static str,
+    pub(super) joined: Joined,
+    /// Speed of the workstation, and of the remote host.
+    pub(super) cpu: [f64; 2],
+    pub(super) version: Version,
+    pub(super) drawn: Drawn,
+    pub(super) rate: Rate,
+    /// bit/s of the only link, where that is not the profile's.
+    pub(super) bit_s: Option<f64>,
+    /// Whether messages go before operations at the remote host, or the other way round, where that is not the profile's.
+    pub(super) priority: Priority,
+}
+
+/// Who goes first at the remote host (Table 6-1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Priority {
+    /// As the profile says.
+    Profile,
+    Nobody,
+    Telser,
+}
+
+impl Case {
+    pub(super) const fn new(network: &'static str, joined: Joined, drawn: Drawn, rate: Rate) -> Self {
+        let (cpu, version) = ([1.0, 1.0], Version::Latest);
+        Self { network, joined, cpu, version, drawn, rate, bit_s: None, priority: Priority::Profile }
+    }
+
+    /// Items a second, or characters.
+    pub(super) fn simulated(&self, machines: &Machines) -> Result<f64> {
+        let network = machines.network(self)?;
+        let picture = picture(self.drawn);
+        let [client, display] = machines.stacks(self);
+        let carrier = match self.joined {
+            Joined::SunIkp | Joined::VaxIkp => Carrier::Ikp,
+            Joined::Serial => Carrier::Line(10),
+            Joined::Local | Joined::Pup | Joined::Ethernet | Joined::Arpanet => Carrier::Tcp([client, display]),
+        };
+        let from = if self.joined == Joined::Local { 0 } else { 1 };
+        let scene = Scene {
+            network: &network,
+            from: network.hosts[from].name.clone(),
+            to: network.hosts[0].name.clone(),
+            class: self.class(),
+            carrier,
+            drawing: self.drawing(),
+            shown: self.shown(),
+            gathers: self.gathers(),
+            seed: Seed::root(1),
+        };
+        let measured = measure(&scene, &picture, &[self.rate], TRIALS)?;
+        let trials = measured.first().map(|one| one.trials.as_slice()).unwrap_or_default();
+        if trials.is_empty() {
+            return Err(Error::measurement(format!("nothing came of {self:?}")));
+        }
+        // Trials follow each other without a break: what counts is how many items all of them drew.
+        Ok(trials.len() as f64 / trials.iter().map(|rate| 1.0 / rate).sum::<f64>())
+    }
+
+    const fn class(&self) -> Class {
+        match self.joined {
+            Joined::Local => Class::Local,
+            Joined::SunIkp => Class::Messages,
+            Joined::VaxIkp => Class::Agent,
+            Joined::Pup | Joined::Ethernet | Joined::Arpanet | Joined::Serial => Class::Terminal,
+        }
+    }
+
+    /// Earlier programs drew a picture once it was complete; characters are drawn as they come.
+    fn shown(&self) -> Shown {
+        let early = matches!(self.version, Version::Early | Version::Serial) && self.drawn != Drawn::Text;
+        if early { Shown::Complete } else { Shown::Growing }
+    }
+
+    fn drawing(&self) -> Drawing {
+        match self.version {
+            Version::Serial => Drawing { rectangle: 1.25e6, ..DRAWING },
+            _ => DRAWING,
+        }
+    }
+
+    /// Messages of V have 1024 bytes, packets of PUP and IP 200, across the ARPANET 100 (section 6.2).
+    const fn gathers(&self) -> u64 {
+        match self.joined {
+            Joined::Local | Joined::SunIkp | Joined::VaxIkp => 1024,
+            Joined::Arpanet => 100,
+            Joined::Pup | Joined::Ethernet | Joined::Serial => 200,
+        }
+    }
+}
+
+/// The rate of a picture that is sent at a level.
+pub(super) const fn at(level: Level) -> Rate {
+    Rate::At(level)
+}
+
+fn picture(drawn: Drawn) -> Picture {
+    let name = match drawn {
+        Drawn::Vectors => "vectors",
+        Drawn::Rectangles => "rectangles",
+        Drawn::Text => "text",
+    };
+    let found = bench::pictures().into_iter().find(|picture| picture.name == name);
+    let Some(mut picture) = found else { return bench::pictures()[0].clone() };
+    if drawn == Drawn::Text {
+        let letters: Vec<u8> = (0..LETTERS).map(|at| b' ' + 1 + (at % 94) as u8).collect();
+        let line = |number: usize| Item::drawn(Kind::Text, number as u32 + 1, (0, 16 * (number % 50) as i16), (0, 0));
+        picture.items = (0..REQUESTS).map(|number| (line(number), letters.clone())).collect();
+        picture.letters = LETTERS * REQUESTS;
+    }
+    picture
+}
+
+/// The machines and stacks of all cases.
+pub(super) struct Machines {
+    networks: Vec<Network>,
+    /// Of a VAX by 200 bytes a packet and by 100, and of a workstation.
+    stacks: [Stack; 3],
+}
+
+impl Machines {
+    pub(super) fn read() -> Result<Self> {
+        let stacks = [
+            "tcp(mss = 212, nodelay, quickack = off, delayed_ack = 170 ms, send_buffer = 2 KiB, first_window = 100)",
+            "tcp(mss = 112, nodelay, quickack = off, delayed_ack = 170 ms, send_buffer = 2 KiB, first_window = 100)",
+            "tcp(mss = 212, quickack = off, delayed_ack = 170 ms)",
+        ];
+        let [vax, arpanet, sun] = stacks.map(stack);
+        Ok(Self { networks: declared(PROFILE)?, stacks: [vax?, arpanet?, sun?] })
+    }
+
+    /// The network of a case, at its speeds.
+    fn network(&self, case: &Case) -> Result<Network> {
+        let found = self.networks.iter().find(|network| network.name == case.network);
+        let none = || Error::measurement(format!("the profile has no network {}", case.network));
+        let mut network = found.cloned().ok_or_else(none)?;
+        for (host, cpu) in network.hosts.iter_mut().zip(case.cpu) {
+            host.interface.cpu_speed = Some(cpu);
+        }
+        if let (Some(bit_s), Some(link)) = (case.bit_s, network.links.first_mut()) {
+            link.rate = LinkRate::Constant(bit_s);
+        }
+        if let Some(host) = network.hosts.get_mut(1).filter(|_| case.priority != Priority::Profile) {
+            use stackline_core::network::WorkKind;
+            host.work.first = match case.priority {
+                Priority::Telser => Some(WorkKind::Messages),
+                Priority::Nobody | Priority::Profile => None,
+            };
+        }
+        Ok(network)
+    }
+
+    const fn stacks(&self, case: &Case) -> [&Stack; 2] {
+        let [vax, arpanet, sun] = &self.stacks;
+        if matches!(case.joined, Joined::Arpanet) { [arpanet, sun] } else { [vax, sun] }
+    }
+}
+
+fn declared(text: &str) -> Result<Vec<Network>> {
+    let none = |_: &str| Err("a profile names no files".to_owned());
+    let context = Context { worlds: &[], read_file: &none, cores: &[] };
+    let overrides = Overrides { declarations_only: true, ..Overrides::default() };
+    let plan = stackline_spec::check(text, &context, &overrides).plan;
+    Ok(plan.ok_or_else(|| Error::measurement("the host profiles of the paper are not right"))?.networks)
+}
+
+/// A stack as the simulated world has it.
+fn stack(over: &str) -> Result<Stack> {
+    let text = format!(
+        "network pair {{ host a, b; link a - b 1 Gbit/s 1 ms; }}\n1 from a to b rr 1*1 over {over} across pair in {};",
+        World::Simulated
+    );
+    let none = |_: &str| Err("a stack names no files".to_owned());
+    let stacks = stackline_sim::catalogue();
+    let worlds = [Available { can: CAPABILITIES, stacks: &stacks }];
+    let context = Context { worlds: &worlds, read_file: &none, cores: &[] };
+    let plan = stackline_spec::check(&text, &context, &Overrides::default()).plan;
+    let part = plan.and_then(|plan| plan.measurements.into_iter().next()).and_then(|one| one.parts.into_iter().next());
+    part.map(|part| part.stack).ok_or_else(|| Error::measurement(format!("the simulated world has no {over}")))
+}

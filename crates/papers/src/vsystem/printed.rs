@@ -1,0 +1,358 @@
+//! The tables of the paper: each cell as printed, the experiment that it is, and what it sets where it sets something of the profile.
+
+use super::case::{Case, Drawn, Joined, Priority, Version, at};
+use stackline_displayserver::bench::Rate;
+use stackline_displayserver::level::Level;
+
+/// A cell.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cell {
+    /// Its row and column, as printed.
+    pub(super) row: &'static str,
+    pub(super) column: &'static str,
+    pub(super) printed: f64,
+    pub(super) case: Case,
+    /// What the profile has of it: such a cell is no prediction.
+    pub(super) sets: Option<&'static str>,
+}
+
+/// A table.
+pub(super) struct Table {
+    pub(super) name: &'static str,
+    pub(super) title: &'static str,
+    pub(super) version: Version,
+    pub(super) cells: Vec<Cell>,
+}
+
+/// A network of the profile, and how client and display are joined there.
+type Machine = (&'static str, Joined);
+
+const INCREMENTAL: Rate = at(Level::Pipelined);
+const BATCH: Rate = at(Level::Batched);
+const STOP_AND_WAIT: Rate = at(Level::StopAndWait);
+const STRUCTURED: Rate = at(Level::Structured);
+
+const LOCAL: Machine = ("local", Joined::Local);
+const SUN_IKP: Machine = ("sun_ikp", Joined::SunIkp);
+const VAX_IKP: Machine = ("vax_ikp", Joined::VaxIkp);
+const PUP: Machine = ("pup", Joined::Pup);
+const E_IP: Machine = ("e_ip", Joined::Ethernet);
+const E3_IP: Machine = ("e3_ip", Joined::Ethernet);
+const A_IP: Machine = ("a_ip", Joined::Arpanet);
+const VAX_IKP_EARLY: Machine = ("vax_ikp_early", Joined::VaxIkp);
+const PUP_EARLY: Machine = ("pup_early", Joined::Pup);
+const E_IP_EARLY: Machine = ("e_ip_early", Joined::Ethernet);
+const A_IP_EARLY: Machine = ("a_ip_early", Joined::Arpanet);
+
+/// The speeds of a VAX-11/780 and 785, of which a 750's is 1.
+const VAX_780: f64 = 1.6;
+const VAX_785: f64 = 2.4;
+/// Of a SUN of 8 MHz.
+const SUN_8: f64 = 0.8;
+
+/// Columns and what is printed in a row; a table's cells of that row.
+struct Row {
+    row: &'static str,
+    drawn: Drawn,
+    rate: Rate,
+    cpu: [f64; 2],
+    version: Version,
+}
+
+impl Row {
+    const fn of(row: &'static str, drawn: Drawn, rate: Rate) -> Self {
+        Self { row, drawn, rate, cpu: [1.0, 1.0], version: Version::Latest }
+    }
+
+    const fn cpu(self, workstation: f64, remote: f64) -> Self {
+        Self { cpu: [workstation, remote], ..self }
+    }
+
+    const fn version(self, version: Version) -> Self {
+        Self { version, ..self }
+    }
+
+    fn cells<const N: usize>(&self, of: [(&'static str, Machine, f64, Option<&'static str>); N]) -> Vec<Cell> {
+        let cell = |(column, (network, joined), printed, sets)| {
+            let case =
+                Case { cpu: self.cpu, version: self.version, ..Case::new(network, joined, self.drawn, self.rate) };
+            Cell { row: self.row, column, printed, case, sets }
+        };
+        of.into_iter().map(cell).collect()
+    }
+}
+
+/// All tables of rates, in their order.
+pub(super) fn tables() -> Vec<Table> {
+    vec![
+        vectors(),
+        text(),
+        workstations(),
+        remote_hosts(),
+        against_local(),
+        across(),
+        levels(),
+        priorities(),
+        implementations(),
+        bandwidths(),
+        serial_lines(),
+    ]
+}
+
+fn table(name: &'static str, title: &'static str, version: Version, rows: Vec<Vec<Cell>>) -> Table {
+    Table { name, title, version, cells: rows.into_iter().flatten().collect() }
+}
+
+fn vectors() -> Table {
+    let row = |name, rate| Row::of(name, Drawn::Vectors, rate);
+    let rows = vec![
+        row("display", Rate::Display).cells([("Local", LOCAL, 430.0, None)]),
+        row("construction", Rate::Construction).cells([
+            ("Local", LOCAL, 440.0, Some("an operation of a SUN")),
+            ("IKP", VAX_IKP, 380.0, Some("an operation of a VAX")),
+            ("PUP", PUP, 200.0, None),
+            ("E-IP", E_IP, 220.0, Some("a byte of a pseudo-terminal")),
+            ("A-IP", A_IP, 130.0, None),
+        ]),
+        row("batch", BATCH).cells([
+            ("Local", LOCAL, 220.0, None),
+            ("IKP", VAX_IKP, 350.0, Some("a request of the display")),
+            ("PUP", PUP, 200.0, None),
+            ("E-IP", E_IP, 220.0, None),
+            ("A-IP", A_IP, 120.0, None),
+        ]),
+        row("incremental", INCREMENTAL).cells([
+            ("Local", LOCAL, 62.0, Some("a line by itself, and a message")),
+            ("IKP", VAX_IKP, 81.0, None),
+            ("PUP", PUP, 58.0, Some("a message of Telser")),
+            ("E-IP", E_IP, 87.0, None),
+            ("A-IP", A_IP, 39.0, Some("the ARPANET's rate")),
+        ]),
+    ];
+    table("Table 3-1", "vectors a second, 10 MHz and VAX-11/750", Version::Latest, rows)
+}
+
+fn text() -> Table {
+    let row = Row::of("text", Drawn::Text, BATCH).cpu(1.0, VAX_780).version(Version::Early);
+    let cells = row.cells([
+        ("Local", LOCAL, 7700.0, Some("a letter")),
+        ("IKP", VAX_IKP_EARLY, 4300.0, Some("a byte at the workstation, IKP")),
+        ("PUP", PUP_EARLY, 1600.0, None),
+        ("E-IP", E_IP_EARLY, 4300.0, Some("a byte at the workstation")),
+        ("A-IP", A_IP_EARLY, 1900.0, Some("a byte at the workstation, A-IP")),
+    ]);
+    table("Table 3-2", "characters a second, 10 MHz and VAX-11/780", Version::Early, vec![cells])
+}
+
+fn workstations() -> Table {
+    let early = |row, drawn, workstation| Row::of(row, drawn, BATCH).cpu(workstation, VAX_780).version(Version::Early);
+    let rows = vec![
+        early("10 MHz, batch", Drawn::Vectors, 1.0).cells([
+            ("Local", LOCAL, 210.0, None),
+            ("IKP", SUN_IKP, 190.0, None),
+            ("PUP", PUP_EARLY, 130.0, None),
+            ("E-IP", E_IP_EARLY, 110.0, None),
+            ("A-IP", A_IP_EARLY, 92.0, None),
+        ]),
+        early("8 MHz, batch", Drawn::Vectors, SUN_8).cells([
+            ("Local", LOCAL, 180.0, None),
+            // Both ends are SUNs.
+            ("IKP", SUN_IKP, 150.0, None),
+            ("PUP", PUP_EARLY, 110.0, None),
+            ("E-IP", E_IP_EARLY, 99.0, None),
+            ("A-IP", A_IP_EARLY, 88.0, None),
+        ]),
+        early("10 MHz, text", Drawn::Text, 1.0).cells([
+            ("Local", LOCAL, 7700.0, Some("a letter")),
+            ("IKP", VAX_IKP_EARLY, 4300.0, Some("a byte at the workstation, IKP")),
+            ("PUP", PUP_EARLY, 1600.0, None),
+            ("E-IP", E_IP_EARLY, 4300.0, Some("a byte at the workstation")),
+            ("A-IP", A_IP_EARLY, 1900.0, Some("a byte at the workstation, A-IP")),
+        ]),
+        early("8 MHz, text", Drawn::Text, SUN_8).cells([
+            ("Local", LOCAL, 6700.0, None),
+            ("IKP", VAX_IKP_EARLY, 3200.0, None),
+            ("PUP", PUP_EARLY, 1400.0, None),
+            ("E-IP", E_IP_EARLY, 3600.0, None),
+            ("A-IP", A_IP_EARLY, 1800.0, None),
+        ]),
+    ];
+    let mut table = table("Table 4-1", "the workstation's speed; vectors or characters a second", Version::Early, rows);
+    for cell in &mut table.cells {
+        // A program on another SUN is on one of the workstation's speed.
+        if cell.case.joined == Joined::SunIkp {
+            cell.case.cpu[1] = cell.case.cpu[0];
+        }
+    }
+    table
+}
+
+fn remote_hosts() -> Table {
+    let early = |row, drawn, rate, remote| Row::of(row, drawn, rate).cpu(1.0, remote).version(Version::Early);
+    let rows = vec![
+        early("780, construction", Drawn::Vectors, Rate::Construction, VAX_780).cells([
+            ("IKP", VAX_IKP_EARLY, 510.0, None),
+            ("PUP", PUP_EARLY, 210.0, None),
+            ("E-IP", E_IP_EARLY, 170.0, Some("a VAX-11/780's speed")),
+        ]),
+        early("750, construction", Drawn::Vectors, Rate::Construction, 1.0).cells([
+            ("IKP", VAX_IKP_EARLY, 340.0, Some("an operation of a VAX")),
+            ("PUP", PUP_EARLY, 130.0, Some("a byte of a pseudo-terminal, PUP")),
+            ("E-IP", E_IP_EARLY, 110.0, Some("a byte of a pseudo-terminal")),
+        ]),
+        early("780, text", Drawn::Text, BATCH, VAX_780).cells([
+            ("IKP", VAX_IKP_EARLY, 4300.0, Some("a byte at the workstation, IKP")),
+            ("PUP", PUP_EARLY, 1600.0, None),
+            ("E-IP", E_IP_EARLY, 4300.0, Some("a byte at the workstation")),
+        ]),
+        early("750, text", Drawn::Text, BATCH, 1.0).cells([
+            ("IKP", VAX_IKP_EARLY, 4100.0, None),
+            ("PUP", PUP_EARLY, 1400.0, None),
+            ("E-IP", E_IP_EARLY, 2300.0, None),
+        ]),
+    ];
+    table("Table 4-2", "the remote host's speed; vectors or characters a second", Version::Early, rows)
+}
+
+fn against_local() -> Table {
+    let row = |name, rate| Row::of(name, Drawn::Vectors, rate).cpu(1.0, VAX_780);
+    let rows = vec![
+        row("batch", BATCH).cells([("Local", LOCAL, 220.0, None), ("E-IP", E_IP, 380.0, None)]),
+        row("incremental", INCREMENTAL)
+            .cells([("Local", LOCAL, 62.0, Some("a line by itself, and a message")), ("E-IP", E_IP, 92.0, None)]),
+    ];
+    table("Table 4-3", "a SUN and a VAX-11/780; vectors a second", Version::Latest, rows)
+}
+
+fn across() -> Table {
+    const EARLIER: Machine = ("e_ip_785", Joined::Ethernet);
+    let row = |name, rate, remote| Row::of(name, Drawn::Vectors, rate).cpu(1.0, remote).version(Version::Vax785);
+    let rows = vec![
+        row("785, construction", Rate::Construction, VAX_785).cells([("A-IP", A_IP, 160.0, None)]),
+        row("750, construction", Rate::Construction, 1.0).cells([(
+            "E-IP",
+            EARLIER,
+            130.0,
+            Some("a byte of a pseudo-terminal"),
+        )]),
+        row("785, batch", BATCH, VAX_785).cells([("A-IP", A_IP, 140.0, None)]),
+        row("750, batch", BATCH, 1.0).cells([("E-IP", EARLIER, 125.0, None)]),
+    ];
+    table("Table 4-4", "a VAX-11/785 across the ARPANET and a 750 nearby; vectors a second", Version::Vax785, rows)
+}
+
+pub(super) fn levels() -> Table {
+    let row = |name, rate| Row::of(name, Drawn::Rectangles, rate);
+    let rows = vec![
+        row("incremental", STOP_AND_WAIT).cells([
+            ("Local", LOCAL, 41.0, Some("an answer")),
+            ("E-IP", E_IP, 5.0, Some("a delayed acknowledgement")),
+            ("A-IP", A_IP, 2.0, None),
+        ]),
+        row("pipelined incremental", INCREMENTAL).cells([
+            ("Local", LOCAL, 61.0, None),
+            ("E-IP", E_IP, 66.0, Some("a rectangle by itself")),
+            ("A-IP", A_IP, 36.0, None),
+        ]),
+        row("batch unstructured", BATCH).cells([
+            ("Local", LOCAL, 310.0, None),
+            ("E-IP", E_IP, 180.0, None),
+            ("A-IP", A_IP, 81.0, None),
+        ]),
+        row("batch structured", STRUCTURED).cells([
+            ("Local", LOCAL, 1070.0, Some("a rectangle")),
+            ("E-IP", E_IP, 670.0, None),
+            ("A-IP", A_IP, 370.0, None),
+        ]),
+    ];
+    table("Table 5-1", "levels of the protocol; rectangles a second", Version::Latest, rows)
+}
+
+fn priorities() -> Table {
+    let printed =
+        [("batch", BATCH, [170.0, 160.0, 190.0, 200.0]), ("incremental", INCREMENTAL, [47.0, 48.0, 58.0, 58.0])];
+    let columns = [
+        ("Normal", Priority::Nobody),
+        ("Telser", Priority::Telser),
+        // Both go before everything else, and of the two the application first: as the profile has it.
+        ("Telser & Application", Priority::Profile),
+        ("Application", Priority::Profile),
+    ];
+    let mut cells = Vec::new();
+    for (row, rate, values) in printed {
+        for ((column, priority), value) in columns.into_iter().zip(values) {
+            let case = Case { priority, ..Case::new("pup", Joined::Pup, Drawn::Vectors, rate) };
+            let sets = match (row, column) {
+                ("incremental", "Normal") => Some("a switch between programs"),
+                ("incremental", "Application") => Some("a message of Telser"),
+                _ => None,
+            };
+            cells.push(Cell { row, column, printed: value, case, sets });
+        }
+    }
+    table("Table 6-1", "who goes first at the VAX; vectors a second by PUP", Version::Latest, vec![cells])
+}
+
+fn implementations() -> Table {
+    let row = |name, rate| Row::of(name, Drawn::Vectors, rate);
+    let rows = vec![
+        row("construction", Rate::Construction)
+            .cells([("SUN IKP", SUN_IKP, 380.0, None), ("VAX IKP", VAX_IKP, 380.0, Some("an operation of a VAX"))]),
+        row("batch", BATCH)
+            .cells([("SUN IKP", SUN_IKP, 190.0, None), ("VAX IKP", VAX_IKP, 350.0, Some("a request of the display"))]),
+        row("incremental", STOP_AND_WAIT)
+            .cells([("SUN IKP", SUN_IKP, 29.0, None), ("VAX IKP", VAX_IKP, 4.6, Some("how often the V-server looks"))]),
+        row("pipelined incremental", INCREMENTAL)
+            .cells([("SUN IKP", SUN_IKP, 44.0, Some("a packet of IKP")), ("VAX IKP", VAX_IKP, 81.0, None)]),
+    ];
+    table("Table 6-2", "IKP in a kernel and in a process; vectors a second", Version::Latest, rows)
+}
+
+fn bandwidths() -> Table {
+    let row = |name, rate| Row::of(name, Drawn::Vectors, rate);
+    let rows = vec![
+        row("construction", Rate::Construction).cells([
+            ("E3-IP", E3_IP, 220.0, None),
+            ("E10-IP", E_IP, 230.0, None),
+            ("A-IP", A_IP, 130.0, None),
+        ]),
+        row("batch", BATCH).cells([
+            ("E3-IP", E3_IP, 210.0, None),
+            ("E10-IP", E_IP, 220.0, None),
+            ("A-IP", A_IP, 120.0, None),
+        ]),
+    ];
+    table("Table 8-1", "the network's bandwidth; vectors a second", Version::Latest, rows)
+}
+
+fn serial_lines() -> Table {
+    const LINE: Machine = ("serial", Joined::Serial);
+    const ETHERNET: Machine = ("e_ip_serial", Joined::Ethernet);
+    let rates = [1200.0, 2400.0, 4800.0, 9600.0];
+    let columns = ["1200", "2400", "4800", "9600", "10M"];
+    let printed = [
+        ("construction", Drawn::Vectors, Rate::Construction, [7.4, 14.0, 26.0, 54.0, 166.0]),
+        ("batch", Drawn::Vectors, BATCH, [6.2, 12.0, 23.0, 46.0, 131.0]),
+        ("structure", Drawn::Rectangles, STRUCTURED, [84.0, 142.0, 230.0, 320.0, 380.0]),
+    ];
+    let mut cells = Vec::new();
+    for (row, drawn, rate, values) in printed {
+        for (at, (column, value)) in columns.into_iter().zip(values).enumerate() {
+            let (network, joined) = if at < rates.len() { LINE } else { ETHERNET };
+            let case = Case {
+                version: Version::Serial,
+                bit_s: rates.get(at).copied(),
+                ..Case::new(network, joined, drawn, rate)
+            };
+            let sets = match (row, column) {
+                ("construction", "1200") => Some("what a terminal's driver keeps"),
+                ("construction", "10M") => Some("a byte of a pseudo-terminal"),
+                ("batch", "1200") => Some("start and stop bits"),
+                ("structure", "9600") => Some("a rectangle"),
+                _ => None,
+            };
+            cells.push(Cell { row, column, printed: value, case, sets });
+        }
+    }
+    table("Table 8-2", "serial lines, bit/s; items a second", Version::Serial, vec![cells])
+}

@@ -1,0 +1,113 @@
+//! The paper made again, table by table.
+
+use super::judged::{self, Judged};
+use super::{doubts, factors, memory, printed, today};
+use crate::paper::{Part, Reproduction, Settings};
+use stackline_core::error::Result;
+use stackline_report::paper::Paper;
+use stackline_report::sheet::Sheet;
+use std::cell::OnceCell;
+
+/// All tables that are wanted.
+pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
+    // Experiments that several tables have are made once.
+    let all = OnceCell::new();
+    let judged = || -> Result<&Vec<Judged>> {
+        if all.get().is_none() {
+            let wanted = |table: &printed::Table| settings.wants(table.name) || settings.wants("Judgement");
+            let _ = all.set(judged::simulate(printed::tables().into_iter().filter(wanted).collect())?);
+        }
+        Ok(all.get_or_init(Vec::new))
+    };
+    let table = |name: &'static str| {
+        move || -> Result<Vec<Sheet>> {
+            Ok(judged()?.iter().filter(|judged| judged.table.name == name).map(Judged::sheet).collect())
+        }
+    };
+    let gains = || Ok(vec![judged::gains(&judged::simulate(vec![printed::levels()])?)]);
+    let parts: [Part<'_>; 17] = [
+        (&["Table 3-1"], &table("Table 3-1")),
+        (&["Table 3-2"], &table("Table 3-2")),
+        (&["Table 4-1"], &table("Table 4-1")),
+        (&["Table 4-2"], &table("Table 4-2")),
+        (&["Table 4-3"], &table("Table 4-3")),
+        (&["Table 4-4"], &table("Table 4-4")),
+        (&["Table 5-1"], &table("Table 5-1")),
+        (&["5.1 to 5.3"], &gains),
+        (&["Table 5-2"], &|| Ok(vec![memory::sheet()])),
+        (&["Table 6-1"], &table("Table 6-1")),
+        (&["Table 6-2"], &table("Table 6-2")),
+        (&["Table 8-1"], &table("Table 8-1")),
+        (&["Table 8-2"], &table("Table 8-2")),
+        (&["Judgement"], &|| Ok(vec![judged::summary(judged()?)])),
+        (&["Factors"], &|| factors::sheet().map(|sheet| vec![sheet])),
+        (&["Contradictions"], &|| Ok(vec![doubts::sheet()])),
+        (&[today::NAME], &|| Ok(vec![today::sheet(settings.measured.as_ref())])),
+    ];
+    let sheets = settings.sheets(&parts)?;
+    let tables = Paper {
+        name: "vsystem".into(),
+        title: "Lantz, Nowicki and Theimer 1985: an empirical study of distributed application performance".into(),
+        notes: vec![
+            "Client, agents and display run in virtual time on hosts whose processors take what the profile says (`--profile`); the display \
+             takes 0.53 ms a request, 5 us a pixel of a line, 0.76 ms a rectangle, 8.2 and 12.2 ms more for a line and a rectangle by \
+             themselves, 8 ms an answer. Nothing is drawn by chance."
+                .into(),
+            "PUP goes over the simulated TCP in its packets and with its costs: what is modelled of it is Telser's work, not its protocol.".into(),
+        ],
+        exhibits: Vec::new(),
+        sheets,
+    };
+    Ok(Reproduction { charts: Vec::new(), tables })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stackline_report::sheet::{Cell, Sheet};
+
+    fn made(only: &str) -> Vec<Sheet> {
+        let settings =
+            Settings { seed: 1, transfers: 1, precision: 0.1, measured: None, only: Some(only), progress: &|_, _| {} };
+        reproduce(&settings).unwrap().tables.sheets
+    }
+
+    fn number(cell: &Cell) -> f64 {
+        if let Cell::Number(value, _) = cell { *value } else { f64::NAN }
+    }
+
+    #[test]
+    fn every_printed_cell_is_there_and_one_in_three_sets_the_profile() {
+        let tables = printed::tables();
+        assert_eq!(tables.iter().map(|table| table.cells.len()).sum::<usize>(), 110);
+        let summary = made("Judgement").remove(0);
+        for row in &summary.rows {
+            assert!(3.0 * number(&row[2]) <= 1.06 * number(&row[1]), "{row:?}");
+        }
+        let all = summary.rows.last().unwrap();
+        assert!(number(&all[5]) >= 80.0, "{all:?}");
+        assert!(number(&all[7]) / number(&all[6]) > 0.85, "{all:?}");
+    }
+
+    #[test]
+    fn a_serial_line_is_as_printed_and_a_remote_host_beats_a_local_program() {
+        let sheet = made("Table 8-2").remove(0);
+        let within = sheet.rows.iter().filter(|row| number(&row[4]).abs() <= 10.0).count();
+        assert!(within >= 13, "{within} of 15");
+        let sheet = made("Table 4-3").remove(0);
+        assert!(number(&sheet.rows[1][3]) > 1.3 * number(&sheet.rows[0][3]), "{:?}", sheet.rows);
+    }
+
+    #[test]
+    fn of_two_processors_the_busier_one_gives_most_and_bandwidth_nothing() {
+        let sheet = made("Factors").remove(0);
+        let names: Vec<String> = sheet
+            .rows
+            .iter()
+            .map(|row| if let Cell::Text(name) = &row[0] { name.clone() } else { String::new() })
+            .collect();
+        let place = |name: &str| names.iter().position(|own| own.starts_with(name));
+        assert!(place("workstation") < place("remote") && place("remote") < place("transport"), "{names:?}");
+        assert_eq!(place("bandwidth"), Some(4));
+    }
+}
