@@ -1,12 +1,16 @@
 //! Where a display listens, and connections there: a TCP port, or a unix socket by its path.
 
+use crate::raw::Raw;
 use stackline_core::error::{Error, Result};
 use std::fmt;
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Where a display is.
@@ -16,14 +20,19 @@ pub enum Address {
     Tcp(String),
     /// A path.
     Unix(PathBuf),
+    /// The other end of this program's terminal.
+    Terminal,
 }
 
 impl Address {
-    /// `unix:PATH`, or `HOST:PORT`.
+    /// `unix:PATH`, `HOST:PORT`, or `tty`.
     ///
     /// # Errors
     /// What was expected.
     pub fn of(text: &str) -> std::result::Result<Self, String> {
+        if text == "tty" {
+            return Ok(Self::Terminal);
+        }
         if let Some(path) = text.strip_prefix("unix:") {
             return if path.is_empty() { Err("a path behind `unix:`".into()) } else { Ok(Self::Unix(path.into())) };
         }
@@ -42,12 +51,25 @@ impl Address {
         let stream = match self {
             Self::Tcp(address) => tcp(address).map(Stream::Tcp),
             Self::Unix(path) => UnixStream::connect(path).map(Stream::Unix),
+            Self::Terminal => return terminal(),
         };
         stream.map_err(|error| {
             Error::environment(format!("no display answers at {self}: {error}"))
                 .hint("`stackline display serve` serves one; `--to` says where it is")
         })
     }
+}
+
+/// This program's terminal, taking every byte as it is.
+fn terminal() -> Result<Stream> {
+    let raw = Raw::of(io::stdin().as_fd()).ok_or_else(|| {
+        Error::input("standard input is no terminal")
+            .hint("`stackline display terminal -- PROGRAM` serves programs on terminals")
+    })?;
+    let clone = |fd: BorrowedFd<'_>| fd.try_clone_to_owned().map(File::from);
+    let ends = clone(io::stdin().as_fd()).and_then(|input| Ok((input, clone(io::stdout().as_fd())?)));
+    let (input, output) = ends.map_err(|error| Error::environment(format!("the terminal cannot be had: {error}")))?;
+    Ok(Stream::Terminal(input, output, Some(Arc::new(raw))))
 }
 
 fn tcp(address: &str) -> io::Result<TcpStream> {
@@ -70,6 +92,7 @@ impl fmt::Display for Address {
         match self {
             Self::Tcp(address) => f.write_str(address),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::Terminal => f.write_str("tty"),
         }
     }
 }
@@ -81,6 +104,8 @@ pub enum Stream {
     Tcp(TcpStream),
     /// On this machine.
     Unix(UnixStream),
+    /// A terminal: where it is read and written, and how it was before.
+    Terminal(File, File, Option<Arc<Raw>>),
 }
 
 impl Stream {
@@ -92,6 +117,9 @@ impl Stream {
         match self {
             Self::Tcp(stream) => stream.try_clone().map(Self::Tcp),
             Self::Unix(stream) => stream.try_clone().map(Self::Unix),
+            Self::Terminal(input, output, raw) => {
+                Ok(Self::Terminal(input.try_clone()?, output.try_clone()?, raw.clone()))
+            }
         }
     }
 
@@ -103,6 +131,7 @@ impl Stream {
         match self {
             Self::Tcp(stream) => stream.set_write_timeout(Some(patience)),
             Self::Unix(stream) => stream.set_write_timeout(Some(patience)),
+            Self::Terminal(..) => Ok(()),
         }
     }
 
@@ -114,6 +143,7 @@ impl Stream {
         match self {
             Self::Tcp(stream) => stream.set_read_timeout(patience),
             Self::Unix(stream) => stream.set_read_timeout(patience),
+            Self::Terminal(..) => Ok(()),
         }
     }
 
@@ -122,6 +152,7 @@ impl Stream {
         let _ = match self {
             Self::Tcp(stream) => stream.shutdown(std::net::Shutdown::Both),
             Self::Unix(stream) => stream.shutdown(std::net::Shutdown::Both),
+            Self::Terminal(..) => Ok(()),
         };
     }
 }
@@ -131,6 +162,7 @@ impl Read for Stream {
         match self {
             Self::Tcp(stream) => stream.read(into),
             Self::Unix(stream) => stream.read(into),
+            Self::Terminal(input, ..) => input.read(into),
         }
     }
 }
@@ -140,6 +172,7 @@ impl Write for Stream {
         match self {
             Self::Tcp(stream) => stream.write(bytes),
             Self::Unix(stream) => stream.write(bytes),
+            Self::Terminal(_, output, _) => output.write(bytes),
         }
     }
 
@@ -168,6 +201,9 @@ impl Listener {
                 .hint("another program may have it: choose another address")
         };
         match address {
+            Address::Terminal => {
+                Err(Error::input("nobody connects to this program's terminal").hint("listen at HOST:PORT or unix:PATH"))
+            }
             Address::Tcp(address) => TcpListener::bind(address.as_str()).map(Self::Tcp).map_err(failed),
             Address::Unix(path) => {
                 remove_left_behind(path);

@@ -4,19 +4,23 @@
 //! | module | one idea |
 //! | --- | --- |
 //! | [`address`] | where a display listens: a port or a unix socket |
+//! | [`raw`] | a terminal that takes bytes as they are |
 //! | [`server`] | clients' bytes to the machine and back |
 //! | [`view`] | the page and the WebSocket by which browsers look on |
 //! | [`client`] | a connection to a display: requests, credit, answers |
 //! | [`level`] | the four levels at which a picture is sent |
 //! | [`bench`] | the paper's benchmarks at these levels |
+//! | [`terminal`] | programs on pseudo-terminals over TELNET, and the other end |
 //! | [`simulated`] | the same in virtual time, on hosts with processors, in five classes of application |
 
 pub mod address;
 pub mod bench;
 pub mod client;
 pub mod level;
+pub mod raw;
 pub mod server;
 pub mod simulated;
+pub mod terminal;
 pub mod view;
 
 /// A secret for an address that is opened in a browser: 128 bits in hexadecimal digits.

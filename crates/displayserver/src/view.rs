@@ -55,7 +55,7 @@ pub fn show(server: &Server, at: &Address, token: &str) -> Result<String> {
     let listener = Listener::at(at)?;
     let address = match listener.address() {
         Address::Tcp(address) => format!("http://{address}/?{token}"),
-        unix @ Address::Unix(_) => format!("{unix}?{token}"),
+        other => format!("{other}?{token}"),
     };
     let (server, token, count) = (server.clone(), token.to_owned(), Arc::new(AtomicUsize::new(0)));
     thread::spawn(move || {

@@ -12,6 +12,7 @@
 //! | [`imp`] | the ARPANET of 1973: an IMP, its lines, messages and routing |
 //! | [`ncp`] | one end of a connection between hosts of the ARPANET: links, allocations |
 //! | [`tcp`] | one end of a TCP connection, as Linux has it |
+//! | [`telnet`] | one end of a TELNET connection: data, commands, options |
 
 #![no_std]
 
@@ -24,3 +25,4 @@ pub mod ikp;
 pub mod imp;
 pub mod ncp;
 pub mod tcp;
+pub mod telnet;

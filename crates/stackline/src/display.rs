@@ -4,7 +4,9 @@
 mod simulated;
 
 use crate::exit::{Error, Exit, Result};
-use crate::flags::{self, DisplayBench, DisplayCommand, DisplayServe, DisplayView, PictureFlag};
+use crate::flags::{
+    self, DisplayBench, DisplayCommand, DisplayServe, DisplayTelnet, DisplayTerminal, DisplayView, PictureFlag,
+};
 use crate::output;
 use crate::run::listen_for_ctrl_c;
 use indicatif::{ProgressBar, ProgressDrawTarget};
@@ -15,6 +17,7 @@ use stackline_displayserver::bench::{self, Measured, Rate};
 use stackline_displayserver::client::Client;
 use stackline_displayserver::level::{Level, Picture};
 use stackline_displayserver::server::Server;
+use stackline_displayserver::terminal;
 use stackline_displayserver::view;
 use stackline_events::Recorder;
 use std::io::{IsTerminal, Read, Write, stderr};
@@ -41,6 +44,8 @@ fn carry_out(flags: &flags::Display) -> Result {
         DisplayCommand::Serve(flags) => serve(flags),
         DisplayCommand::Bench(flags) => bench(flags),
         DisplayCommand::View(flags) => bring(flags),
+        DisplayCommand::Terminal(flags) => terminals(flags),
+        DisplayCommand::Telnet(flags) => telnet(flags),
     }
 }
 
@@ -67,6 +72,32 @@ fn serve(flags: &DisplayServe) -> Result {
     wait(&stop);
     // Sockets of unix go with whoever made them.
     flags.listen.iter().chain([&flags.view]).for_each(forget);
+    Ok(Exit::Done)
+}
+
+/// Serves a program on terminals until somebody wants the end.
+fn terminals(flags: &DisplayTerminal) -> Result {
+    let listener = Listener::at(&flags.listen)?;
+    if !listener.is_local() && !flags.anybody {
+        let message = format!("anybody who reaches {} would run {}", listener.address(), flags.program[0]);
+        return Err(Error::input(message).hint("listen at 127.0.0.1 or unix:PATH, or allow it: --anybody"));
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    listen_for_ctrl_c([&stop])?;
+    output::print(&format!("terminals: {}\n", listener.address()))?;
+    let program = flags.program.clone();
+    thread::spawn(move || terminal::serve(&listener, &program, |why| output::say(&why)));
+    wait(&stop);
+    forget(&flags.listen);
+    Ok(Exit::Done)
+}
+
+/// The other end of a terminal.
+fn telnet(flags: &DisplayTelnet) -> Result {
+    match &flags.to {
+        Some(display) => terminal::attach(&flags.terminal, display, flags.typed)?,
+        None => terminal::talk(&flags.terminal)?,
+    }
     Ok(Exit::Done)
 }
 
@@ -159,15 +190,21 @@ fn bench(flags: &DisplayBench) -> Result {
     let mut all = Vec::new();
     let target = if stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
     let bar = ProgressBar::with_draw_target(None, target);
+    let mut only = None;
     for picture in &pictures {
-        let mut client = Client::connect(&address, secret.as_bytes())?;
+        // A picture each has a connection, but a terminal is one.
+        let client = match only.take().filter(|_| address == Address::Terminal) {
+            Some(client) => client,
+            None => Client::connect(&address, secret.as_bytes())?,
+        };
+        let client = only.insert(client);
         let rates = bench::rates(picture, &levels);
         let mut tell = |rate: Rate, trial: usize| {
             bar.set_message(format!("{}, {}, trial {} of {}", picture.name, rate.name(), trial + 1, flags.trials));
             bar.tick();
             !stop.load(Ordering::Relaxed)
         };
-        all.extend(bench::measure(&mut client, picture, &rates, usize::from(flags.trials), &mut tell)?);
+        all.extend(bench::measure(client, picture, &rates, usize::from(flags.trials), &mut tell)?);
         if let (Some(own), Some(directory)) = (&own, &flags.png) {
             keep(own, picture.name, directory)?;
         }
@@ -179,6 +216,11 @@ fn bench(flags: &DisplayBench) -> Result {
         }
     }
     bar.finish_and_clear();
+    if address == Address::Terminal {
+        // Standard output is the display's.
+        output::say(&stackline_report::display::display(&address.to_string(), &rows(&all)));
+        return Ok(Exit::Done);
+    }
     show(&address.to_string(), &all, flags.json)
 }
 

@@ -30,6 +30,36 @@ pub(crate) enum DisplayCommand {
     Bench(Box<DisplayBench>),
     /// Bring a display's page to a port: from a unix socket, as out of an emulated host
     View(DisplayView),
+    /// Serve a program on a pseudo-terminal by TELNET, to each who connects
+    Terminal(DisplayTerminal),
+    /// Connect to a terminal by TELNET, for a display or a person
+    Telnet(DisplayTelnet),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DisplayTerminal {
+    /// Where terminals are served: HOST:PORT, or unix:PATH
+    #[arg(long, value_name = "ADDRESS", value_parser = Address::of, default_value = "127.0.0.1:7023")]
+    pub(crate) listen: Address,
+    /// Listen beyond this machine: whoever connects runs the program
+    #[arg(long)]
+    pub(crate) anybody: bool,
+    /// The program and its arguments; `stackline display bench --to tty` draws on a terminal
+    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) program: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DisplayTelnet {
+    /// Where the terminal is served
+    #[arg(value_name = "ADDRESS", value_parser = Address::of, default_value = "127.0.0.1:7023")]
+    pub(crate) terminal: Address,
+    /// The display that gets what its program says; a person at this terminal without it
+    #[arg(long, value_name = "ADDRESS", value_parser = Address::of)]
+    pub(crate) to: Option<Address>,
+    /// Answers of the display travel as if they were typed, a byte a message
+    #[arg(long, requires = "to")]
+    pub(crate) typed: bool,
 }
 
 #[derive(Args, Debug)]
@@ -50,7 +80,8 @@ pub(crate) struct DisplayServe {
 
 #[derive(Args, Debug)]
 pub(crate) struct DisplayBench {
-    /// The display; one of its own where none is given
+    /// The display, or `tty` for one at the other end of this terminal (results go to standard error then); one of its own
+    /// where none is given
     #[arg(long, value_name = "ADDRESS", value_parser = Address::of)]
     pub(crate) to: Option<Address>,
     /// What its clients have to know

@@ -135,3 +135,26 @@ fn in_virtual_time_it_takes_what_the_hosts_say() {
     let draws = bench(&["--network", "lan", "--draw", "circle = 1 ms"]);
     assert!(draws.status.code() == Some(2) && draws.err.contains("circle"), "{}", draws.err);
 }
+
+#[test]
+fn a_program_draws_through_its_terminal() {
+    let place = Place::new();
+    let display = Served::start(&place, &["--listen", "127.0.0.1:0"]);
+    let program = env!("CARGO_BIN_EXE_stackline");
+    let bench = ["--", program, "display", "bench", "--to", "tty", "--trials", "1", "--picture", "rectangles"];
+    let mut command = Command::new(program);
+    command.args(["display", "terminal", "--listen", "127.0.0.1:0"]).args(bench).current_dir(place.path("."));
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut first = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    let terminal = first.split_once(": ").unwrap().1.trim();
+    place.stackline(&["display", "telnet", terminal, "--to", &display.clients, "--typed"]).succeeds();
+    child.kill().unwrap();
+    let said = child.wait_with_output().unwrap();
+    let table = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert!(table.contains("structured") && table.contains("rectangles/s"), "{table}");
+    let open = ["display", "terminal", "--listen", "0.0.0.0:0", "--", "sh"];
+    place.stackline(&open).fails(2, &["would run sh"]).hints("--anybody");
+    place.stackline(&["display", "bench", "--to", "tty"]).fails(2, &["no terminal"]).hints("display terminal");
+    place.stackline(&["display", "telnet", "127.0.0.1:1"]).fails(3, &["no terminal is served"]);
+}

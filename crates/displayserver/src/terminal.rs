@@ -1,0 +1,226 @@
+//! Terminals over TELNET: a program on a pseudo-terminal for whoever connects (`Telnetd` of the paper), and the other end, which brings a
+//! display what such a program says (its user TELNET), or a person.
+
+use crate::address::{Address, Listener, Stream};
+use crate::raw::Raw;
+use pty_process::blocking::{Command, Pty, open};
+use stackline_core::error::{Error, Result};
+use stackline_proto::telnet::{Command as Said, Role, Telnet, TelnetOption, Whose};
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// Bytes that are read at once.
+const PIECE: usize = 4096;
+/// How long the other end may take to answer what is asked of options, and bytes that may be typed before.
+const ANSWERS: Duration = Duration::from_secs(1);
+const AHEAD: usize = 1024;
+/// What the key that interrupts sends to a terminal.
+const INTERRUPT: u8 = 3;
+
+/// Serves terminals for ever: each connection gets the program on one of its own. What it says on its standard error goes to ours.
+pub fn serve(listener: &Listener, program: &[String], say: fn(&str)) {
+    while let Ok(stream) = listener.accept() {
+        let program = program.to_vec();
+        let spawned = thread::Builder::new().spawn(move || {
+            if let Err(error) = one(stream, &program) {
+                say(&error.to_string());
+            }
+        });
+        if spawned.is_err() {
+            say("no thread can be started for a terminal");
+        }
+    }
+}
+
+/// One terminal, until its program or its connection ends.
+fn one(mut stream: Stream, program: &[String]) -> Result<()> {
+    let failed = |error: &dyn std::fmt::Display| Error::environment(format!("no terminal can be made: {error}"));
+    let mut telnet = Telnet::new(Role::Server);
+    let typed_ahead = agree(&mut telnet, &mut stream).map_err(|error| failed(&error))?;
+    let (pty, pts) = open().map_err(|error| failed(&error))?;
+    let Some((name, arguments)) = program.split_first() else { return Ok(()) };
+    let command = Command::new(name).args(arguments).stderr(Stdio::inherit());
+    let mut child = command.spawn(pts).map_err(|error| {
+        Error::environment(format!("{name} cannot be started on a terminal: {error}")).hint("is it in PATH?")
+    })?;
+    let (pty, telnet) = (Arc::new(pty), Arc::new(Mutex::new(telnet)));
+    let mut out = stream.again().map_err(|error| failed(&error))?;
+    (&*pty).write_all(&typed_ahead).map_err(|error| failed(&error))?;
+    let (keys, keyed, answers) = (Arc::clone(&pty), Arc::clone(&telnet), out.again());
+    let typed = thread::spawn(move || {
+        if let Ok(answers) = answers {
+            type_in(stream, &keys, &keyed, answers);
+        }
+    });
+    let mut piece = [0; PIECE];
+    // A terminal whose program is gone says so as an error.
+    while let Ok(count) = (&*pty).read(&mut piece) {
+        if count == 0 {
+            break;
+        }
+        lock(&telnet).send(&piece[..count]);
+        if !flush(&telnet, &mut out) {
+            break;
+        }
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+    out.end();
+    let _ = typed.join();
+    Ok(())
+}
+
+/// Agrees on options before the program says anything: what the other end asked before its answer came is settled then. What was typed
+/// meanwhile. Who does not answer is no TELNET, and gets its terminal all the same.
+fn agree(telnet: &mut Telnet, stream: &mut Stream) -> io::Result<Vec<u8>> {
+    telnet.ask(TelnetOption::Echo, Whose::Own, true);
+    telnet.ask(TelnetOption::SuppressGoAhead, Whose::Own, true);
+    let (mut piece, mut data) = ([0; PIECE], Vec::new());
+    stream.write_all(&telnet.output())?;
+    stream.read_within(Some(ANSWERS))?;
+    while telnet.is_asked(TelnetOption::SuppressGoAhead, Whose::Own) {
+        let count = match stream.read(&mut piece) {
+            Ok(count) => count,
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => break,
+            Err(error) => return Err(error),
+        };
+        if count == 0 || data.len() > AHEAD {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        telnet.receive(&piece[..count], &mut data);
+        stream.write_all(&telnet.output())?;
+    }
+    stream.read_within(None)?;
+    Ok(data)
+}
+
+/// What comes over the connection is typed into the terminal.
+fn type_in(mut stream: Stream, pty: &Pty, telnet: &Mutex<Telnet>, mut answers: Stream) {
+    let (mut piece, mut data) = ([0; PIECE], Vec::new());
+    while let Ok(count) = stream.read(&mut piece) {
+        if count == 0 {
+            break;
+        }
+        let commands = lock(telnet).receive(&piece[..count], &mut data);
+        for command in commands {
+            match command {
+                Said::Interrupt => data.push(INTERRUPT),
+                Said::AreYouThere => lock(telnet).send(b"\r\n[yes]\r\n"),
+                _ => {}
+            }
+        }
+        let wrote = { pty }.write_all(&data).is_ok();
+        data.clear();
+        if !flush(telnet, &mut answers) || !wrote {
+            break;
+        }
+    }
+}
+
+/// Sends what there is to send.
+fn flush(telnet: &Mutex<Telnet>, out: &mut Stream) -> bool {
+    let bytes = lock(telnet).output();
+    bytes.is_empty() || out.write_all(&bytes).is_ok()
+}
+
+fn lock(telnet: &Mutex<Telnet>) -> MutexGuard<'_, Telnet> {
+    telnet.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Brings a display what the program of a terminal says, and it the display's answers: one byte a message where they are typed. Returns when
+/// either ends.
+///
+/// # Errors
+/// When one of them is not there. The program itself says who it is.
+pub fn attach(terminal: &Address, display: &Address, typed: bool) -> Result<()> {
+    let lost = |error: io::Error| Error::measurement(format!("the terminal is lost: {error}"));
+    let mut from = terminal.connect().map_err(|error| unserved(terminal, &error))?;
+    let mut to = display.connect()?;
+    let mut telnet = Telnet::new(Role::User);
+    telnet.ask(TelnetOption::Binary, Whose::Own, true);
+    telnet.ask(TelnetOption::Binary, Whose::Other, true);
+    let telnet = Arc::new(Mutex::new(telnet));
+    let (mut keys, mut answers) = (from.again().map_err(lost)?, to.again().map_err(lost)?);
+    flush(&telnet, &mut keys);
+    let typing = Arc::clone(&telnet);
+    let mut typist = keys.again().map_err(lost)?;
+    thread::spawn(move || {
+        let mut piece = [0; PIECE];
+        while let Ok(count) = answers.read(&mut piece) {
+            let all = &piece[..count];
+            let sent = all.chunks(if typed { 1 } else { PIECE }).all(|bytes| {
+                lock(&typing).send(bytes);
+                flush(&typing, &mut typist)
+            });
+            if count == 0 || !sent {
+                break;
+            }
+        }
+        typist.end();
+    });
+    let (mut piece, mut data) = ([0; PIECE], Vec::new());
+    loop {
+        let count = from.read(&mut piece).map_err(lost)?;
+        lock(&telnet).receive(&piece[..count], &mut data);
+        if !flush(&telnet, &mut keys) || count == 0 {
+            break;
+        }
+        if to.write_all(&data).is_err() {
+            return Err(Error::measurement("the display ended the connection").hint("what it refused, it says itself"));
+        }
+        data.clear();
+    }
+    to.end();
+    Ok(())
+}
+
+fn unserved(terminal: &Address, error: &Error) -> Error {
+    let cause = error.message.rsplit(": ").next().unwrap_or_default();
+    Error::environment(format!("no terminal is served at {terminal}: {cause}"))
+        .hint("`stackline display terminal -- PROGRAM` serves one")
+}
+
+/// A person at the other end: what is typed here goes there, character by character where the program echoes.
+///
+/// # Errors
+/// When no terminal is served there.
+pub fn talk(terminal: &Address) -> Result<()> {
+    let lost = |error: io::Error| Error::measurement(format!("the terminal is lost: {error}"));
+    let mut from = terminal.connect().map_err(|error| unserved(terminal, &error))?;
+    let telnet = Arc::new(Mutex::new(Telnet::new(Role::User)));
+    let (mut keys, mut typist) = (from.again().map_err(lost)?, from.again().map_err(lost)?);
+    let typing = Arc::clone(&telnet);
+    thread::spawn(move || {
+        let mut piece = [0; PIECE];
+        let mut input = io::stdin().lock();
+        while let Ok(count) = input.read(&mut piece) {
+            if count == 0 {
+                break;
+            }
+            lock(&typing).send(&piece[..count]);
+            if !flush(&typing, &mut typist) {
+                break;
+            }
+        }
+        // What was typed last may still be answered: the program ends the connection.
+    });
+    let mut raw = None;
+    let (mut piece, mut data) = ([0; PIECE], Vec::new());
+    loop {
+        let count = from.read(&mut piece).map_err(lost)?;
+        lock(&telnet).receive(&piece[..count], &mut data);
+        if raw.is_none() && lock(&telnet).is_by_character() {
+            raw = Raw::of(io::stdin().as_fd());
+        }
+        let mut out = io::stdout().lock();
+        let shown = out.write_all(&data).and_then(|()| out.flush());
+        data.clear();
+        if !flush(&telnet, &mut keys) || count == 0 || shown.is_err() {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,450 @@
+//! One end of a TELNET connection (RFC 854): data with its commands taken out, options by RFC 1143's method, which cannot loop.
+//!
+//! ```text
+//! ask(option, side, on)   an option is wanted on or off; the other end may refuse
+//! send(data)              data of the terminal or the program
+//! receive(bytes, data)    what came: its data, and the commands in it
+//! output()                what is to be sent, taken away
+//! ```
+//! It knows no terminal and no program. Of options there are binary transmission (RFC 856), echo (RFC 857) and no go-aheads (RFC 858); all
+//! others are refused, and what a subnegotiation says is skipped.
+
+use alloc::vec::Vec;
+
+const IAC: u8 = 255;
+const DONT: u8 = 254;
+const DO: u8 = 253;
+const WONT: u8 = 252;
+const WILL: u8 = 251;
+const SB: u8 = 250;
+const SE: u8 = 240;
+
+/// Which end it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Of the person, or of the display.
+    User,
+    /// Of the program.
+    Server,
+}
+
+/// An option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TelnetOption {
+    /// Eight bits, and no ends of lines (RFC 856).
+    Binary,
+    /// What comes is sent back (RFC 857).
+    Echo,
+    /// Nobody says whose turn it is (RFC 858).
+    SuppressGoAhead,
+}
+
+impl TelnetOption {
+    /// All that are known.
+    pub const ALL: [Self; 3] = [Self::Binary, Self::Echo, Self::SuppressGoAhead];
+
+    const fn code(self) -> u8 {
+        match self {
+            Self::Binary => 0,
+            Self::Echo => 1,
+            Self::SuppressGoAhead => 3,
+        }
+    }
+
+    const fn place(self) -> usize {
+        self as usize
+    }
+
+    fn of(code: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|option| option.code() == code)
+    }
+}
+
+/// Whose option it is: this end's or the other's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// WILL and WONT of this end.
+    Own,
+    /// WILL and WONT of the other.
+    Other,
+}
+
+/// A command that came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Interrupt the program.
+    Interrupt,
+    /// Stop what is being printed.
+    AbortOutput,
+    /// Is anybody there?
+    AreYouThere,
+    /// The last character goes.
+    EraseCharacter,
+    /// The last line goes.
+    EraseLine,
+    /// The break key.
+    Break,
+    /// It is this end's turn.
+    GoAhead,
+    /// The mark of a synch: what came before it may be dropped.
+    Mark,
+}
+
+impl Command {
+    const ALL: [(u8, Self); 8] = [
+        (249, Self::GoAhead),
+        (248, Self::EraseLine),
+        (247, Self::EraseCharacter),
+        (246, Self::AreYouThere),
+        (245, Self::AbortOutput),
+        (244, Self::Interrupt),
+        (243, Self::Break),
+        (242, Self::Mark),
+    ];
+}
+
+/// Where an option is (RFC 1143, section 7): on or off, or asked for, and whether the opposite is wanted after the answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Off,
+    On,
+    WantOff {
+        then_on: bool,
+    },
+    WantOn {
+        then_off: bool,
+    },
+}
+
+/// What is being read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Reading {
+    #[default]
+    Data,
+    /// A carriage return came.
+    Return,
+    /// A command begins.
+    Command,
+    /// WILL, WONT, DO or DONT: its option is next.
+    Option(u8),
+    /// A subnegotiation is skipped; whether an IAC in it came.
+    Skipped(bool),
+}
+
+/// One end.
+#[derive(Clone, Debug)]
+pub struct Telnet {
+    role: Role,
+    own: [State; 3],
+    other: [State; 3],
+    reading: Reading,
+    /// The last byte that was sent was a carriage return whose second half is not known.
+    returns: bool,
+    out: Vec<u8>,
+}
+
+impl Telnet {
+    /// Nothing is agreed.
+    #[must_use]
+    pub const fn new(role: Role) -> Self {
+        Self {
+            role,
+            own: [State::Off; 3],
+            other: [State::Off; 3],
+            reading: Reading::Data,
+            returns: false,
+            out: Vec::new(),
+        }
+    }
+
+    /// Whether an option is in force.
+    #[must_use]
+    pub fn is_on(&self, option: TelnetOption, whose: Whose) -> bool {
+        let state = self.state(option, whose);
+        // One that is being given up holds until the other end says so.
+        matches!(state, State::On | State::WantOff { .. })
+    }
+
+    /// Whether the other end has not answered what was asked of an option.
+    #[must_use]
+    pub fn is_asked(&self, option: TelnetOption, whose: Whose) -> bool {
+        matches!(self.state(option, whose), State::WantOn { .. } | State::WantOff { .. })
+    }
+
+    /// Whether characters go one by one, and come back from the other end: else a line is gathered.
+    #[must_use]
+    pub fn is_by_character(&self) -> bool {
+        self.is_on(TelnetOption::Echo, Whose::Other) && self.is_on(TelnetOption::SuppressGoAhead, Whose::Other)
+    }
+
+    /// An option is wanted on or off.
+    pub fn ask(&mut self, option: TelnetOption, whose: Whose, on: bool) {
+        let state = self.state(option, whose);
+        let next = match (state, on) {
+            (State::Off, true) => {
+                self.say(option, whose, true);
+                State::WantOn { then_off: false }
+            }
+            (State::On, false) => {
+                self.say(option, whose, false);
+                State::WantOff { then_on: false }
+            }
+            (State::WantOn { .. }, _) => State::WantOn { then_off: !on },
+            (State::WantOff { .. }, _) => State::WantOff { then_on: on },
+            (same, _) => same,
+        };
+        self.set(option, whose, next);
+    }
+
+    /// Data on its way.
+    pub fn send(&mut self, data: &[u8]) {
+        let binary = self.is_on(TelnetOption::Binary, Whose::Own);
+        for byte in data {
+            if core::mem::take(&mut self.returns) && *byte != b'\n' {
+                self.out.push(0);
+            }
+            match byte {
+                255 => self.out.extend([IAC, IAC]),
+                b'\r' if !binary => {
+                    self.out.push(b'\r');
+                    self.returns = true;
+                }
+                b'\n' if !binary && self.out.last() != Some(&b'\r') => self.out.extend(*b"\r\n"),
+                other => self.out.push(*other),
+            }
+        }
+    }
+
+    /// A command on its way.
+    pub fn command(&mut self, command: Command) {
+        if let Some((code, _)) = Command::ALL.into_iter().find(|(_, known)| *known == command) {
+            self.out.extend([IAC, code]);
+        }
+    }
+
+    /// What is to be sent. A carriage return at the end of data is one by itself then.
+    pub fn output(&mut self) -> Vec<u8> {
+        if core::mem::take(&mut self.returns) {
+            self.out.push(0);
+        }
+        core::mem::take(&mut self.out)
+    }
+
+    /// What came: its data goes behind `data`, its commands are returned.
+    pub fn receive(&mut self, bytes: &[u8], data: &mut Vec<u8>) -> Vec<Command> {
+        let mut commands = Vec::new();
+        for byte in bytes {
+            self.reading = match (self.reading, *byte) {
+                (Reading::Data, IAC) => Reading::Command,
+                (Reading::Data, b'\r') if !self.is_on(TelnetOption::Binary, Whose::Other) => Reading::Return,
+                (Reading::Data, other) => {
+                    data.push(other);
+                    Reading::Data
+                }
+                (Reading::Return, next) => self.after_return(next, data),
+                (Reading::Command, IAC) => {
+                    data.push(IAC);
+                    Reading::Data
+                }
+                (Reading::Command, SB) => Reading::Skipped(false),
+                (Reading::Command, verb @ WILL..=DONT) => Reading::Option(verb),
+                (Reading::Command, code) => {
+                    commands.extend(Command::ALL.into_iter().find(|(known, _)| *known == code).map(|(_, known)| known));
+                    Reading::Data
+                }
+                (Reading::Option(verb), code) => {
+                    self.told(verb, code);
+                    Reading::Data
+                }
+                (Reading::Skipped(true), SE) => Reading::Data,
+                (Reading::Skipped(false), IAC) => Reading::Skipped(true),
+                (Reading::Skipped(_), _) => Reading::Skipped(false),
+            };
+        }
+        commands
+    }
+
+    /// Behind a carriage return: the end of a line, or the return alone.
+    fn after_return(&mut self, next: u8, data: &mut Vec<u8>) -> Reading {
+        match (next, self.role) {
+            (b'\n', Role::Server) => data.push(b'\n'),
+            (b'\n', Role::User) => data.extend(*b"\r\n"),
+            (0, _) => data.push(b'\r'),
+            (IAC, _) => {
+                data.push(b'\r');
+                return Reading::Command;
+            }
+            (b'\r', _) => {
+                data.push(b'\r');
+                return Reading::Return;
+            }
+            (other, _) => data.extend([b'\r', other]),
+        }
+        Reading::Data
+    }
+
+    /// The other end speaks of an option.
+    fn told(&mut self, verb: u8, code: u8) {
+        let whose = if matches!(verb, WILL | WONT) { Whose::Other } else { Whose::Own };
+        let on = matches!(verb, WILL | DO);
+        let Some(option) = TelnetOption::of(code) else {
+            if on {
+                self.out.extend([IAC, if whose == Whose::Other { DONT } else { WONT }, code]);
+            }
+            return;
+        };
+        let next = match (self.state(option, whose), on) {
+            (State::Off, true) => {
+                let agrees = self.agrees(option, whose);
+                self.say(option, whose, agrees);
+                if agrees { State::On } else { State::Off }
+            }
+            (State::On, false) => {
+                self.say(option, whose, false);
+                State::Off
+            }
+            // The answer to what was asked; then the opposite, where that is wanted by now.
+            (State::WantOn { then_off: true }, true) => {
+                self.say(option, whose, false);
+                State::WantOff { then_on: false }
+            }
+            (State::WantOn { .. }, true) => State::On,
+            (State::WantOn { .. }, false) => State::Off,
+            (State::WantOff { then_on: true }, false) => {
+                self.say(option, whose, true);
+                State::WantOn { then_off: false }
+            }
+            // WILL in answer to DONT is a mistake of the other end's; it is on where that is wanted by now.
+            (State::WantOff { then_on }, true) if then_on => State::On,
+            (State::WantOff { .. }, _) => State::Off,
+            (same, _) => same,
+        };
+        self.set(option, whose, next);
+    }
+
+    /// Whether this end lets an option come on: only servers echo.
+    const fn agrees(&self, option: TelnetOption, whose: Whose) -> bool {
+        match (option, whose, self.role) {
+            (TelnetOption::Echo, Whose::Own, role) => matches!(role, Role::Server),
+            (TelnetOption::Echo, Whose::Other, role) => matches!(role, Role::User),
+            _ => true,
+        }
+    }
+
+    fn say(&mut self, option: TelnetOption, whose: Whose, on: bool) {
+        let verb = match (whose, on) {
+            (Whose::Own, true) => WILL,
+            (Whose::Own, false) => WONT,
+            (Whose::Other, true) => DO,
+            (Whose::Other, false) => DONT,
+        };
+        self.out.extend([IAC, verb, option.code()]);
+    }
+
+    const fn state(&self, option: TelnetOption, whose: Whose) -> State {
+        match whose {
+            Whose::Own => self.own[option.place()],
+            Whose::Other => self.other[option.place()],
+        }
+    }
+
+    const fn set(&mut self, option: TelnetOption, whose: Whose, state: State) {
+        match whose {
+            Whose::Own => self.own[option.place()] = state,
+            Whose::Other => self.other[option.place()] = state,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Lets both ends speak until neither has anything to say; how often they spoke.
+    fn settle(user: &mut Telnet, server: &mut Telnet) -> usize {
+        let (mut turns, mut data) = (0, Vec::new());
+        loop {
+            let (there, back) = (user.output(), server.output());
+            if there.is_empty() && back.is_empty() {
+                assert!(data.is_empty());
+                return turns;
+            }
+            turns += 1;
+            server.receive(&there, &mut data);
+            user.receive(&back, &mut data);
+        }
+    }
+
+    #[test]
+    fn a_program_that_echoes_is_agreed_with_in_a_turn_each() {
+        let (mut user, mut server) = (Telnet::new(Role::User), Telnet::new(Role::Server));
+        server.ask(TelnetOption::Echo, Whose::Own, true);
+        server.ask(TelnetOption::SuppressGoAhead, Whose::Own, true);
+        assert_eq!(server.clone().output(), [255, 251, 1, 255, 251, 3]);
+        assert_eq!(settle(&mut user, &mut server), 2);
+        assert!(user.is_by_character() && server.is_on(TelnetOption::Echo, Whose::Own));
+        server.ask(TelnetOption::Echo, Whose::Own, false);
+        settle(&mut user, &mut server);
+        assert!(!user.is_by_character());
+    }
+
+    #[test]
+    fn what_is_not_known_is_refused_once() {
+        let mut user = Telnet::new(Role::User);
+        let mut data = Vec::new();
+        // WILL and DO of 24 (terminal type), then WONT and DONT, which say what holds.
+        user.receive(&[255, 251, 24, 255, 253, 24, 255, 252, 24, 255, 254, 24, 255, 253, 1], &mut data);
+        assert_eq!(user.output(), [255, 254, 24, 255, 252, 24, 255, 252, 1]);
+    }
+
+    #[test]
+    fn ends_of_lines_are_a_networks_terminal() {
+        let mut user = Telnet::new(Role::User);
+        user.send(b"a\nb\r\nc\rd");
+        user.send(b"\r");
+        assert_eq!(user.output(), b"a\r\nb\r\nc\r\0d\r\0");
+        let mut server = Telnet::new(Role::Server);
+        let mut data = Vec::new();
+        let commands = server.receive(b"a\r\nb\r\0c\xff\xf4\xff\xff\xff\xfa\x18\x01\xff\xf0d", &mut data);
+        assert_eq!((data, commands), (b"a\nb\rc\xffd".to_vec(), alloc::vec![Command::Interrupt]));
+    }
+
+    proptest! {
+        #[test]
+        fn binary_data_arrives_as_it_is_in_any_pieces(data: Vec<u8>, size in 1..9_usize) {
+            let (mut user, mut server) = (Telnet::new(Role::User), Telnet::new(Role::Server));
+            user.ask(TelnetOption::Binary, Whose::Own, true);
+            settle(&mut user, &mut server);
+            data.chunks(size).for_each(|piece| user.send(piece));
+            let mut came = Vec::new();
+            for piece in user.output().chunks(size) {
+                server.receive(piece, &mut came);
+            }
+            prop_assert_eq!(came, data);
+        }
+
+        #[test]
+        fn no_wishes_make_two_ends_talk_for_ever(wishes in prop::collection::vec((any::<bool>(), 0..3_usize, any::<bool>(), any::<bool>()), 0..40)) {
+            let (mut user, mut server) = (Telnet::new(Role::User), Telnet::new(Role::Server));
+            for (is_user, option, own, on) in &wishes {
+                let end = if *is_user { &mut user } else { &mut server };
+                end.ask(TelnetOption::ALL[*option], if *own { Whose::Own } else { Whose::Other }, *on);
+            }
+            prop_assert!(settle(&mut user, &mut server) <= 8);
+            for option in TelnetOption::ALL {
+                prop_assert_eq!(user.is_on(option, Whose::Own), server.is_on(option, Whose::Other));
+                prop_assert_eq!(user.is_on(option, Whose::Other), server.is_on(option, Whose::Own));
+            }
+        }
+
+        #[test]
+        fn a_stranger_gets_no_more_than_it_sends(bytes: Vec<u8>) {
+            let mut server = Telnet::new(Role::Server);
+            let mut data = Vec::new();
+            server.receive(&bytes, &mut data);
+            prop_assert!(server.output().len() <= bytes.len() && data.len() <= bytes.len());
+        }
+    }
+}
