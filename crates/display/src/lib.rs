@@ -10,10 +10,12 @@
 //! | [`draw`] | a symbol with all that it calls, as pixels |
 //! | [`hit`] | which items are at a place |
 //! | [`machine`] | clients, windows, batches, credit, answers, input: bytes in, bytes out, time an argument |
+//! | [`agent`] | between a client and its display: has the picture, and gives it again to a display that was started again |
 //! | [`scenes`] | the pictures of the paper's benchmarks |
 //!
 //! Nothing here reads a socket or a clock.
 
+pub mod agent;
 pub mod draw;
 pub mod font;
 pub mod hit;

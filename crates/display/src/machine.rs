@@ -248,6 +248,43 @@ impl Display {
         self.clients.get(&client).map_or(0, |known| known.symbols.memory())
     }
 
+    /// Requests by which another display comes to have what a client has here, and how many those are: its symbols and windows, then what
+    /// is half defined or half a batch.
+    #[must_use]
+    pub fn picture(&self, client: ClientId) -> (Vec<u8>, u32) {
+        let mut picture = Picture::default();
+        let Some(known) = self.clients.get(&client) else { return (picture.bytes, 0) };
+        for number in known.symbols.numbers() {
+            if let Some(symbol) = known.symbols.get(number) {
+                picture.defined(number, symbol);
+                picture.put(&Request::EndSymbol);
+            }
+        }
+        for (number, window) in &known.windows {
+            let (width, height) = window.pixels.size();
+            let size = (width as u16, height as u16);
+            picture.put(&Request::CreateWindow(*number, size, window.title.as_bytes()));
+            if let Some(View { symbol, place }) = window.view {
+                let at = (place.at.0 as i16, place.at.1 as i16);
+                picture.put(&Request::DisplayView(*number, symbol, at, place.scale as u16));
+            }
+        }
+        match &known.open {
+            Some(Open::Defined(number, symbol)) => picture.defined(*number, symbol),
+            Some(Open::Edited(number)) => picture.put(&Request::EditSymbol(*number)),
+            None => {}
+        }
+        if let Some(batch) = &known.batch {
+            picture.put(&Request::BeginBatch);
+            let mut used = 0;
+            while let Some(Ok(Some((request, _, length)))) = batch.get(used..).map(protocol::take) {
+                picture.put(&request);
+                used += length;
+            }
+        }
+        (picture.bytes, picture.requests)
+    }
+
     /// A key or the pointer in a window: its client learns so, with what is there.
     pub fn input(&mut self, client: ClientId, window: u32, input: Input) {
         let Some(known) = self.clients.get_mut(&client) else { return };
@@ -262,6 +299,27 @@ impl Display {
         let dropped = std::mem::take(&mut known.dropped);
         known.events += 1;
         Answer::Input { window, input, dropped, hits }.put(&mut known.out);
+    }
+}
+
+/// Requests that make a picture.
+#[derive(Default)]
+struct Picture {
+    bytes: Vec<u8>,
+    requests: u32,
+}
+
+impl Picture {
+    fn put(&mut self, request: &Request<'_>) {
+        protocol::put(&mut self.bytes, request, false);
+        self.requests += 1;
+    }
+
+    fn defined(&mut self, number: u32, symbol: &Symbol) {
+        self.put(&Request::DefineSymbol(number));
+        for item in symbol.items().iter().filter(|item| item.kind.is_some()) {
+            self.put(&Request::AddItem(*item, symbol.bytes_of(item)));
+        }
     }
 }
 

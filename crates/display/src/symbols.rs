@@ -281,6 +281,14 @@ impl Symbols {
         self.all.get(&symbol)
     }
 
+    /// Their numbers, ascending.
+    #[must_use]
+    pub fn numbers(&self) -> Vec<u32> {
+        let mut numbers: Vec<u32> = self.all.keys().copied().collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
     /// How many there are.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | [`address`] | where a display listens: a port or a unix socket |
 //! | [`raw`] | a terminal that takes bytes as they are |
+//! | [`agent`] | an agent between clients and a display, which outlives the display |
 //! | [`server`] | clients' bytes to the machine and back |
 //! | [`view`] | the page and the WebSocket by which browsers look on |
 //! | [`client`] | a connection to a display: requests, credit, answers |
@@ -14,6 +15,7 @@
 //! | [`simulated`] | the same in virtual time, on hosts with processors, in five classes of application |
 
 pub mod address;
+pub mod agent;
 pub mod bench;
 pub mod client;
 pub mod level;

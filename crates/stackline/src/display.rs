@@ -5,7 +5,8 @@ mod simulated;
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags::{
-    self, DisplayBench, DisplayCommand, DisplayServe, DisplayTelnet, DisplayTerminal, DisplayView, PictureFlag,
+    self, DisplayAgent, DisplayBench, DisplayCommand, DisplayServe, DisplayTelnet, DisplayTerminal, DisplayView,
+    PictureFlag,
 };
 use crate::output;
 use crate::run::listen_for_ctrl_c;
@@ -13,6 +14,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget};
 use stackline_display::pixels;
 use stackline_display::symbols::Limits;
 use stackline_displayserver::address::{Address, Listener, Stream};
+use stackline_displayserver::agent as agents;
 use stackline_displayserver::bench::{self, Measured, Rate};
 use stackline_displayserver::client::Client;
 use stackline_displayserver::level::{Level, Picture};
@@ -44,6 +46,7 @@ fn carry_out(flags: &flags::Display) -> Result {
         DisplayCommand::Serve(flags) => serve(flags),
         DisplayCommand::Bench(flags) => bench(flags),
         DisplayCommand::View(flags) => bring(flags),
+        DisplayCommand::Agent(flags) => agent(flags),
         DisplayCommand::Terminal(flags) => terminals(flags),
         DisplayCommand::Telnet(flags) => telnet(flags),
     }
@@ -72,6 +75,23 @@ fn serve(flags: &DisplayServe) -> Result {
     wait(&stop);
     // Sockets of unix go with whoever made them.
     flags.listen.iter().chain([&flags.view]).for_each(forget);
+    Ok(Exit::Done)
+}
+
+/// Stands between clients and a display until somebody wants the end.
+fn agent(flags: &DisplayAgent) -> Result {
+    if flags.to == Address::Terminal {
+        return Err(Error::input("a display behind a terminal cannot be connected to again")
+            .hint("--to HOST:PORT or unix:PATH"));
+    }
+    let listener = Listener::at(&flags.listen)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    listen_for_ctrl_c([&stop])?;
+    output::print(&format!("clients: {}\n", listener.address()))?;
+    let (display, patience) = (flags.to.clone(), flags.patience);
+    thread::spawn(move || agents::serve(&listener, &display, patience, |why| output::say(&why)));
+    wait(&stop);
+    forget(&flags.listen);
     Ok(Exit::Done)
 }
 

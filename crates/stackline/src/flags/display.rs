@@ -30,10 +30,25 @@ pub(crate) enum DisplayCommand {
     Bench(Box<DisplayBench>),
     /// Bring a display's page to a port: from a unix socket, as out of an emulated host
     View(DisplayView),
+    /// Stand between clients and a display: where it is started again, their pictures are given to it again
+    Agent(DisplayAgent),
     /// Serve a program on a pseudo-terminal by TELNET, to each who connects
     Terminal(DisplayTerminal),
     /// Connect to a terminal by TELNET, for a display or a person
     Telnet(DisplayTelnet),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DisplayAgent {
+    /// Where clients connect: HOST:PORT, or unix:PATH. The secret they know is the display's
+    #[arg(long, value_name = "ADDRESS", value_parser = Address::of, default_value = "127.0.0.1:7086")]
+    pub(crate) listen: Address,
+    /// The display
+    #[arg(long, value_name = "ADDRESS", value_parser = Address::of, default_value = "127.0.0.1:7085")]
+    pub(crate) to: Address,
+    /// How long a display that is lost is waited for
+    #[arg(long, value_name = "TIME", value_parser = super::duration, default_value = "60s")]
+    pub(crate) patience: Duration,
 }
 
 #[derive(Args, Debug)]

@@ -158,3 +158,29 @@ fn a_program_draws_through_its_terminal() {
     place.stackline(&["display", "bench", "--to", "tty"]).fails(2, &["no terminal"]).hints("display terminal");
     place.stackline(&["display", "telnet", "127.0.0.1:1"]).fails(3, &["no terminal is served"]);
 }
+
+#[test]
+fn an_agent_gives_a_display_that_is_started_again_its_pictures() {
+    let place = Place::new();
+    let first = Served::start(&place, &["--listen", "unix:display"]);
+    let program = env!("CARGO_BIN_EXE_stackline");
+    let mut command = Command::new(program);
+    command.args(["display", "agent", "--listen", "unix:agent", "--to", "unix:display"]).current_dir(place.path("."));
+    let mut agent = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(agent.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let mut bench = Command::new(program);
+    bench.args(["display", "bench", "--to", "unix:agent", "--trials", "12", "--json"]).current_dir(place.path("."));
+    let bench = bench.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    drop(first);
+    let _second = Served::start(&place, &["--listen", "unix:display"]);
+    let done = bench.wait_with_output().unwrap();
+    agent.kill().unwrap();
+    agent.wait().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let rates: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert!(rate(&rates, "text", "display") > 0.0);
+    let behind = ["display", "agent", "--to", "tty"];
+    place.stackline(&behind).fails(2, &["behind a terminal"]).hints("--to HOST:PORT");
+}

@@ -1,0 +1,156 @@
+//! The display's agent on sockets: clients connect to it, it connects to the display for each, and again where that was lost.
+
+use crate::address::{Address, Listener, Stream};
+use stackline_display::agent::Agent;
+use stackline_display::machine::Ends;
+use stackline_display::symbols::Limits;
+use std::io::{Read, Write};
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Clients at once.
+const MOST_CLIENTS: usize = 64;
+/// Bytes that are read at once.
+const PIECE: usize = 16 << 10;
+/// How often it is looked whether the display is there again.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// What the threads of a client share.
+struct Shared {
+    agent: Agent,
+    /// To the display, while there is one.
+    display: Option<Sender<Vec<u8>>>,
+    /// The client is gone.
+    is_over: bool,
+}
+
+/// Serves clients for ever: a display that is lost is waited for so long.
+pub fn serve(listener: &Listener, display: &Address, patience: Duration, say: fn(&str)) {
+    let clients = Arc::new(());
+    while let Ok(client) = listener.accept() {
+        if Arc::strong_count(&clients) > MOST_CLIENTS {
+            client.end();
+            continue;
+        }
+        let (display, counted) = (display.clone(), Arc::clone(&clients));
+        thread::spawn(move || {
+            if let Err(why) = one(client, &display, patience) {
+                say(&why);
+            }
+            drop(counted);
+        });
+    }
+}
+
+fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One client, until it goes or its display stays away.
+fn one(client: Stream, display: &Address, patience: Duration) -> Result<(), String> {
+    let lost = |error: std::io::Error| format!("a client is lost: {error}");
+    let shared = Shared { agent: Agent::new(Limits::default()), display: None, is_over: false };
+    let shared = Arc::new(Mutex::new(shared));
+    let (reader, mut back) = (client.again().map_err(lost)?, client.again().map_err(lost)?);
+    let taken = Arc::clone(&shared);
+    let reading = thread::spawn(move || take(reader, &taken));
+    let done = keep(&shared, display, &mut back, patience);
+    client.end();
+    let took = reading.join().unwrap_or(Ok(()));
+    done.and(took.map_err(|why| why.words()))
+}
+
+/// Takes what the client sends.
+fn take(mut client: Stream, shared: &Mutex<Shared>) -> Result<(), Ends> {
+    let mut piece = vec![0; PIECE];
+    let mut ended = Ok(());
+    while let Ok(count) = client.read(&mut piece) {
+        if count == 0 {
+            break;
+        }
+        let mut shared = lock(shared);
+        match shared.agent.from_client(&piece[..count]) {
+            Ok(bytes) => {
+                // Where it is lost, the picture that is given again has it.
+                let _ = shared.display.as_ref().map(|display| display.send(bytes));
+            }
+            Err(why) => {
+                ended = Err(why);
+                break;
+            }
+        }
+    }
+    let mut shared = lock(shared);
+    (shared.is_over, shared.display) = (true, None);
+    client.end();
+    ended
+}
+
+/// Keeps the display: connects, gives it the picture, brings the client its answers; again where it is lost.
+fn keep(shared: &Arc<Mutex<Shared>>, display: &Address, client: &mut Stream, patience: Duration) -> Result<(), String> {
+    let mut since = Instant::now();
+    loop {
+        let stream = loop {
+            if lock(shared).is_over {
+                return Ok(());
+            }
+            match display.connect() {
+                Ok(stream) => break stream,
+                Err(error) if since.elapsed() >= patience => {
+                    return Err(format!("{}; it was waited for {} s", error.message, patience.as_secs()));
+                }
+                Err(_) => thread::sleep(AGAIN),
+            }
+        };
+        let begun = Instant::now();
+        answers(shared, stream, client)?;
+        lock(shared).display = None;
+        // A display that takes nobody is not asked again and again without a pause.
+        if begun.elapsed() < AGAIN {
+            thread::sleep(AGAIN);
+        } else {
+            since = Instant::now();
+        }
+        if since.elapsed() >= patience {
+            return Err(format!("the display at {display} ends every connection"));
+        }
+    }
+}
+
+/// One connection to the display, until it ends.
+fn answers(shared: &Arc<Mutex<Shared>>, mut stream: Stream, client: &mut Stream) -> Result<(), String> {
+    let (Ok(mut out), Ok(ended)) = (stream.again(), stream.again()) else { return Ok(()) };
+    let (to, from) = mpsc::channel::<Vec<u8>>();
+    thread::spawn(move || {
+        while let Ok(bytes) = from.recv() {
+            if out.write_all(&bytes).is_err() {
+                break;
+            }
+        }
+        // The client is gone, or the display.
+        ended.end();
+    });
+    {
+        let mut shared = lock(shared);
+        if shared.is_over {
+            return Ok(());
+        }
+        let picture = shared.agent.again();
+        let _ = to.send(picture);
+        shared.display = Some(to);
+    }
+    let mut piece = vec![0; PIECE];
+    while let Ok(count) = stream.read(&mut piece) {
+        if count == 0 {
+            break;
+        }
+        let back = lock(shared).agent.from_display(&piece[..count]);
+        let back = back.map_err(|why| format!("what answers is no display: {}", why.words()))?;
+        if client.write_all(&back).is_err() {
+            break;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,123 @@
+//! An agent between client and display: the display is lost in the middle of a picture, and the client notices nothing.
+#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
+
+use stackline_display::machine::FULL_SIZE;
+use stackline_display::protocol::Request;
+use stackline_display::symbols::Limits;
+use stackline_displayserver::address::{Address, Listener, Stream};
+use stackline_displayserver::agent;
+use stackline_displayserver::bench::pictures;
+use stackline_displayserver::client::Client;
+use stackline_displayserver::level::{Level, send};
+use stackline_displayserver::server::Server;
+use std::io::{Read, Write};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+fn listen() -> (Listener, Address) {
+    let listener = Listener::at(&Address::Tcp("127.0.0.1:0".into())).unwrap();
+    let address = listener.address();
+    (listener, address)
+}
+
+fn pass(mut from: Stream, mut to: Stream) {
+    let mut piece = [0; 4096];
+    while let Ok(count) = from.read(&mut piece) {
+        if count == 0 || to.write_all(&piece[..count]).is_err() {
+            break;
+        }
+    }
+    from.end();
+    to.end();
+}
+
+/// A display that can be cut off: to its clients it is one that was started again, as it forgets who is gone.
+struct Breakable {
+    server: Server,
+    address: Address,
+    open: Arc<Mutex<Vec<Stream>>>,
+}
+
+impl Breakable {
+    fn new() -> Self {
+        let server = Server::new(Limits::default(), b"secret".to_vec());
+        let (own, behind) = listen();
+        server.listen(own, |_| {});
+        let (listener, address) = listen();
+        let open = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&open);
+        thread::spawn(move || {
+            while let Ok(client) = listener.accept() {
+                let display = behind.connect().unwrap();
+                kept.lock().unwrap().push(client.again().unwrap());
+                let (answers, back) = (display.again().unwrap(), client.again().unwrap());
+                thread::spawn(move || pass(client, display));
+                thread::spawn(move || pass(answers, back));
+            }
+        });
+        Self { server, address, open }
+    }
+
+    fn cut(&self) {
+        self.open.lock().unwrap().drain(..).for_each(|stream| stream.end());
+    }
+
+    fn drawn(&self) -> Vec<u8> {
+        self.server.last(|client, display| display.draw(client, 1).unwrap().pixels().bytes().to_vec()).unwrap()
+    }
+}
+
+fn through(display: &Address, patience: Duration) -> Address {
+    let (listener, address) = listen();
+    let display = display.clone();
+    thread::spawn(move || agent::serve(&listener, &display, patience, |_| {}));
+    address
+}
+
+#[test]
+fn pictures_come_through_cuts_as_they_were_drawn() {
+    let display = Breakable::new();
+    let address = through(&display.address, Duration::from_secs(20));
+    for picture in pictures().iter().filter(|picture| picture.name != "short") {
+        for (_, level) in Level::ALL {
+            if level == Level::Structured && picture.symbols.is_empty() {
+                continue;
+            }
+            let draw = |address: &Address, cuts: bool| {
+                let mut client = Client::connect(address, b"secret").unwrap();
+                client.send(&Request::CreateWindow(1, (800, 800), b"test")).unwrap();
+                client.send(&Request::DisplayView(1, 100, (8, 8), FULL_SIZE)).unwrap();
+                client.send(&Request::DefineSymbol(100)).unwrap();
+                client.ask(&Request::EndSymbol).unwrap();
+                let cutter = cuts.then(|| {
+                    display.cut();
+                    let open = Arc::clone(&display.open);
+                    thread::spawn(move || {
+                        for _ in 0..3 {
+                            thread::sleep(Duration::from_millis(7));
+                            open.lock().unwrap().drain(..).for_each(|stream| stream.end());
+                        }
+                    })
+                });
+                send(&mut client, level, picture, 100).unwrap();
+                let _ = cutter.map(|cutter| cutter.join().unwrap());
+                client.sync(9).unwrap();
+                display.drawn()
+            };
+            let (whole, cut) = (draw(&display.address, false), draw(&address, true));
+            assert!(whole == cut, "{} at level {}", picture.name, level.name());
+        }
+    }
+}
+
+#[test]
+fn a_display_that_stays_away_is_given_up_and_a_wrong_secret_is_told() {
+    let (listener, gone) = listen();
+    drop(listener);
+    let address = through(&gone, Duration::from_millis(300));
+    assert!(Client::connect(&address, b"secret").is_err());
+    let display = Breakable::new();
+    let address = through(&display.address, Duration::from_millis(300));
+    assert!(Client::connect(&address, b"wrong").is_err());
+}
