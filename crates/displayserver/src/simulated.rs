@@ -59,7 +59,7 @@ fn nodes(scene: &Scene<'_>) -> Result<[Node; 2]> {
         _ if from == to => refused("the application is on the display's host", "that is class `local`"),
         (Class::Messages, Carrier::Ikp) | (Class::Agent, _) => Ok([from, to]),
         (Class::Messages, _) => {
-            refused("messages between V's hosts go over `ikp`", "say `ikp`, or choose another class")
+            refused("messages between V's hosts go over `ikp`", "`--over ikp`, or choose another class")
         }
         (_, Carrier::Ikp) => refused("this class has no messages", "`agent` and `messages` go over `ikp`"),
         (Class::Terminal | Class::Distributed, _) => Ok([from, to]),

@@ -4,6 +4,8 @@
 use crate::address::{Address, Listener, Stream};
 use crate::raw::Raw;
 use pty_process::blocking::{Command, Pty, open};
+use rustix::process::{Signal, kill_process_group};
+use rustix::termios::{LocalModes, SpecialCodeIndex, tcgetattr, tcgetpgrp};
 use stackline_core::error::{Error, Result};
 use stackline_proto::telnet::{Command as Said, Role, Telnet, TelnetOption, Whose};
 use std::io::{self, Read, Write};
@@ -18,8 +20,6 @@ const PIECE: usize = 4096;
 /// How long the other end may take to answer what is asked of options, and bytes that may be typed before.
 const ANSWERS: Duration = Duration::from_secs(1);
 const AHEAD: usize = 1024;
-/// What the key that interrupts sends to a terminal.
-const INTERRUPT: u8 = 3;
 
 /// Serves terminals for ever: each connection gets the program on one of its own. What it says on its standard error goes to ours.
 pub fn serve(listener: &Listener, program: &[String], say: fn(&str)) {
@@ -36,11 +36,15 @@ pub fn serve(listener: &Listener, program: &[String], say: fn(&str)) {
     }
 }
 
+/// What was typed, and the commands in it with their places.
+type Typed = (Vec<u8>, Vec<(usize, Said)>);
+
 /// One terminal, until its program or its connection ends.
 fn one(mut stream: Stream, program: &[String]) -> Result<()> {
     let failed = |error: &dyn std::fmt::Display| Error::environment(format!("no terminal can be made: {error}"));
     let mut telnet = Telnet::new(Role::Server);
-    let typed_ahead = agree(&mut telnet, &mut stream).map_err(|error| failed(&error))?;
+    // Who goes before there is a terminal wanted none.
+    let Ok((typed_ahead, commands)) = agree(&mut telnet, &mut stream) else { return Ok(()) };
     let (pty, pts) = open().map_err(|error| failed(&error))?;
     let Some((name, arguments)) = program.split_first() else { return Ok(()) };
     let command = Command::new(name).args(arguments).stderr(Stdio::inherit());
@@ -49,7 +53,7 @@ fn one(mut stream: Stream, program: &[String]) -> Result<()> {
     })?;
     let (pty, telnet) = (Arc::new(pty), Arc::new(Mutex::new(telnet)));
     let mut out = stream.again().map_err(|error| failed(&error))?;
-    (&*pty).write_all(&typed_ahead).map_err(|error| failed(&error))?;
+    press(&pty, &telnet, &typed_ahead, commands);
     let (keys, keyed, answers) = (Arc::clone(&pty), Arc::clone(&telnet), out.again());
     let typed = thread::spawn(move || {
         if let Ok(answers) = answers {
@@ -76,7 +80,8 @@ fn one(mut stream: Stream, program: &[String]) -> Result<()> {
 
 /// Agrees on options before the program says anything: what the other end asked before its answer came is settled then. What was typed
 /// meanwhile. Who does not answer is no TELNET, and gets its terminal all the same.
-fn agree(telnet: &mut Telnet, stream: &mut Stream) -> io::Result<Vec<u8>> {
+fn agree(telnet: &mut Telnet, stream: &mut Stream) -> io::Result<Typed> {
+    let mut commands = Vec::new();
     telnet.ask(TelnetOption::Echo, Whose::Own, true);
     telnet.ask(TelnetOption::SuppressGoAhead, Whose::Own, true);
     let (mut piece, mut data) = ([0; PIECE], Vec::new());
@@ -91,11 +96,11 @@ fn agree(telnet: &mut Telnet, stream: &mut Stream) -> io::Result<Vec<u8>> {
         if count == 0 || data.len() > AHEAD {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        telnet.receive(&piece[..count], &mut data);
+        commands.extend(telnet.receive(&piece[..count], &mut data));
         stream.write_all(&telnet.output())?;
     }
     stream.read_within(None)?;
-    Ok(data)
+    Ok((data, commands))
 }
 
 /// What comes over the connection is typed into the terminal.
@@ -106,19 +111,49 @@ fn type_in(mut stream: Stream, pty: &Pty, telnet: &Mutex<Telnet>, mut answers: S
             break;
         }
         let commands = lock(telnet).receive(&piece[..count], &mut data);
-        for command in commands {
-            match command {
-                Said::Interrupt => data.push(INTERRUPT),
-                Said::AreYouThere => lock(telnet).send(b"\r\n[yes]\r\n"),
-                _ => {}
-            }
-        }
-        let wrote = { pty }.write_all(&data).is_ok();
+        let wrote = press(pty, telnet, &data, commands);
         data.clear();
         if !flush(telnet, &mut answers) || !wrote {
             break;
         }
     }
+}
+
+/// Interrupts the program that the terminal is for, whatever it makes of its bytes.
+fn interrupt(pty: &Pty) {
+    if let Ok(group) = tcgetpgrp(pty) {
+        let _ = kill_process_group(group, Signal::INT);
+    }
+}
+
+/// Types what was typed, with the keys that its commands are. False where the terminal is gone.
+fn press(mut pty: &Pty, telnet: &Mutex<Telnet>, data: &[u8], commands: Vec<(usize, Said)>) -> bool {
+    let (mut typed, mut wrote) = (0, true);
+    for (place, command) in commands {
+        wrote &= pty.write_all(&data[typed..place]).is_ok();
+        typed = place;
+        let key = match command {
+            Said::EraseCharacter => key(pty, SpecialCodeIndex::VERASE),
+            Said::EraseLine => key(pty, SpecialCodeIndex::VKILL),
+            Said::Interrupt => {
+                interrupt(pty);
+                None
+            }
+            Said::AreYouThere => {
+                lock(telnet).send(b"\r\n[yes]\r\n");
+                None
+            }
+            _ => None,
+        };
+        wrote &= key.is_none_or(|key| pty.write_all(&[key]).is_ok());
+    }
+    wrote && pty.write_all(&data[typed..]).is_ok()
+}
+
+/// The key that a terminal which gathers lines has for that; none where its program takes bytes as they are.
+fn key(pty: &Pty, code: SpecialCodeIndex) -> Option<u8> {
+    let attributes = tcgetattr(pty).ok()?;
+    attributes.local_modes.contains(LocalModes::ICANON).then(|| attributes.special_codes[code])
 }
 
 /// Sends what there is to send.

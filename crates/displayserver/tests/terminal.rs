@@ -46,14 +46,25 @@ fn a_person_without_options_gets_a_terminal_with_ends_of_lines() {
 
 #[test]
 fn an_interrupt_reaches_the_program_and_somebody_is_there() {
-    let mut stream =
-        connect(&terminals(&["sh", "-c", "trap 'echo caught; exit' INT; echo ready; while :; do sleep 0.05; done"]));
+    let mut stream = connect(&terminals(&[
+        "sh",
+        "-c",
+        "stty raw; trap 'echo caught; exit' INT; echo ready; while :; do sleep 0.05; done",
+    ]));
     stream.write_all(&[255, 253, 1, 255, 253, 3]).unwrap();
     until(&mut stream, b"ready");
     stream.write_all(&[255, 246]).unwrap();
     until(&mut stream, b"[yes]");
     stream.write_all(&[255, 244]).unwrap();
     until(&mut stream, b"caught");
+}
+
+#[test]
+fn keys_of_the_terminal_erase_what_was_typed() {
+    let mut stream = connect(&terminals(&["sh", "-c", "read a; echo got $a"]));
+    stream.write_all(&[255, 253, 1, 255, 253, 3]).unwrap();
+    stream.write_all(b"wrong\xff\xf8rigt\xff\xf7ht\r\n").unwrap();
+    until(&mut stream, b"got right");
 }
 
 #[test]

@@ -210,7 +210,10 @@ impl Telnet {
                     self.out.push(b'\r');
                     self.returns = true;
                 }
-                b'\n' if !binary && self.out.last() != Some(&b'\r') => self.out.extend(*b"\r\n"),
+                // What a person ends a line with; a program's line feed keeps its column.
+                b'\n' if !binary && self.role == Role::User && self.out.last() != Some(&b'\r') => {
+                    self.out.extend(*b"\r\n");
+                }
                 other => self.out.push(*other),
             }
         }
@@ -231,8 +234,8 @@ impl Telnet {
         core::mem::take(&mut self.out)
     }
 
-    /// What came: its data goes behind `data`, its commands are returned.
-    pub fn receive(&mut self, bytes: &[u8], data: &mut Vec<u8>) -> Vec<Command> {
+    /// What came: its data goes behind `data`, its commands are returned, each with the length that `data` had where it stood.
+    pub fn receive(&mut self, bytes: &[u8], data: &mut Vec<u8>) -> Vec<(usize, Command)> {
         let mut commands = Vec::new();
         for byte in bytes {
             self.reading = match (self.reading, *byte) {
@@ -250,7 +253,8 @@ impl Telnet {
                 (Reading::Command, SB) => Reading::Skipped(false),
                 (Reading::Command, verb @ WILL..=DONT) => Reading::Option(verb),
                 (Reading::Command, code) => {
-                    commands.extend(Command::ALL.into_iter().find(|(known, _)| *known == code).map(|(_, known)| known));
+                    let known = Command::ALL.into_iter().find(|(known, _)| *known == code);
+                    commands.extend(known.map(|(_, known)| (data.len(), known)));
                     Reading::Data
                 }
                 (Reading::Option(verb), code) => {
@@ -405,10 +409,13 @@ mod tests {
         user.send(b"a\nb\r\nc\rd");
         user.send(b"\r");
         assert_eq!(user.output(), b"a\r\nb\r\nc\r\0d\r\0");
+        let mut program = Telnet::new(Role::Server);
+        program.send(b"a\nb\r\nc\rd");
+        assert_eq!(program.output(), b"a\nb\r\nc\r\0d");
         let mut server = Telnet::new(Role::Server);
         let mut data = Vec::new();
         let commands = server.receive(b"a\r\nb\r\0c\xff\xf4\xff\xff\xff\xfa\x18\x01\xff\xf0d", &mut data);
-        assert_eq!((data, commands), (b"a\nb\rc\xffd".to_vec(), alloc::vec![Command::Interrupt]));
+        assert_eq!((data, commands), (b"a\nb\rc\xffd".to_vec(), alloc::vec![(5, Command::Interrupt)]));
     }
 
     proptest! {

@@ -110,3 +110,30 @@ fn a_stack_that_is_no_stream_is_refused() {
     let (mut world, stack) = messages("10 Mbit/s 10 ms", "udp");
     assert!(world.connect(Node(0), Node(1), [&stack; 2]).unwrap_err().message.contains("over tcp"));
 }
+
+/// Packets of 2000 messages of 100 bytes to a reader that takes one a millisecond.
+fn packets_of_a_slow_reader(options: &str) -> u64 {
+    let (mut world, stack) = messages("10 Mbit/s 1 ms", &format!("tcp(receive_buffer = 4 KiB, nodelay{options})"));
+    let connection = world.connect(Node(0), Node(1), [&stack; 2]).expect("a path leads there");
+    (0..2000).for_each(|number| world.send(connection, Side::Initiator, 100, number));
+    let mut came = 0;
+    while let Some((at, happening)) = world.next(Instant(60 * SECOND)).expect("time goes on") {
+        match happening {
+            Happening::Arrived { .. } => {
+                came += 1;
+                world.set_reading(connection, Side::Responder, false);
+                world.set_timer(Instant(at.0 + SECOND / 1000), 0);
+            }
+            Happening::Timer(_) => world.set_reading(connection, Side::Responder, true),
+            _ => {}
+        }
+    }
+    assert_eq!(came, 2000);
+    world.counters()[0].packets
+}
+
+#[test]
+fn silly_windows_make_small_segments_of_a_slow_readers_stream() {
+    let (usual, silly) = (packets_of_a_slow_reader(""), packets_of_a_slow_reader(", silly_windows"));
+    assert!(silly > 5 * usual, "{usual} {silly}");
+}

@@ -137,3 +137,16 @@ fn recovery_by_duplicates_repairs_everything_later() {
     ));
     assert_eq!(both.message, "tcp is either recovery = reno or congestion = bbr, not both");
 }
+
+#[test]
+fn a_fixed_timeout_waits_as_long_as_it_says_however_often() {
+    let lossy = "network wan { host a, b; link a - b 10 Mbit/s 5 ms loss packets 5, 6, 7; }\n";
+    let of = |timeout: &str| {
+        let text = format!("{lossy}1 from a to b rr 100*3 over tcp(fixed_timeout = {timeout}) across wan;");
+        run(&text).records.remove(0).calls.sum as f64 / 1e9
+    };
+    // What is lost is a call, and it again: twice or three times the timeout, no longer each time.
+    let (short, long) = (of("0.25 s"), of("4 s"));
+    let lost = (long - short) / 3.75;
+    assert!((lost - lost.round()).abs() < 0.01 && lost.round() >= 2.0, "{short} {long}");
+}

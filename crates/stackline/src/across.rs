@@ -39,6 +39,6 @@ pub(crate) fn stack(over: &str, world: World) -> Result<Stack> {
         error.within(&format!("--over {over}")).hint(format!("`stackline stacks tcp --in {world}` has the options"))
     })?;
     let stack = plan.measurements.first().and_then(|measurement| measurement.parts.first());
-    let none = || Error::input(format!("--over {over} names no stack")).hint("as in --over 'tcp(nodelay = on)'");
+    let none = || Error::input(format!("--over {over} names no stack")).hint("as in --over 'tcp(nodelay)'");
     stack.map(|part| part.stack.clone()).ok_or_else(none)
 }

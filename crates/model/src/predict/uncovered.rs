@@ -77,8 +77,10 @@ fn older(s: &Situation<'_>) -> Result<(), String> {
     let times = [("least_timeout", LEAST_TIMEOUT_S), ("first_timeout", FIRST_TIMEOUT_S), ("timer_tick", 0.0)];
     let word = words.into_iter().find(|(name, usual)| stack.word(name).is_some_and(|word| word != *usual));
     let time = times.into_iter().find(|(name, usual)| stack.seconds(name).is_some_and(|time| time != *usual));
+    let time = time.map(|(name, _)| name).or(stack.seconds("fixed_timeout").map(|_| "fixed_timeout"));
+    let word = word.map(|(name, _)| name).or(stack.flag("silly_windows").then_some("silly_windows"));
     let first = stack.number("first_window").is_some_and(|segments| segments != INITIAL_SEGMENTS);
-    let name = word.map(|(name, _)| name).or(time.map(|(name, _)| name)).or(first.then_some("first_window"));
+    let name = word.or(time).or(first.then_some("first_window"));
     name.map_or(Ok(()), |name| Err(format!("the forms are of Linux's TCP, and `{name}` makes it another")))
 }
 

@@ -41,6 +41,11 @@ pub struct Options {
     pub least_timeout: Duration,
     /// Before a round trip was measured, and of a SYN.
     pub first_timeout: Duration,
+    /// Retransmission timeouts are always so long, whatever round trips take and however often they come in a row, as before they
+    /// followed the round trip (Lantz, Nowicki and Theimer 1985, section 7.2).
+    pub fixed_timeout: Option<Duration>,
+    /// Windows are offered and used however small they are, as before RFC 813 (1985, section 7.3): each read opens one.
+    pub silly_windows: bool,
     /// Retransmission timeouts are counted in ticks of a timer that runs anyhow (4.3BSD: 500 ms), rounded up, and end at one of
     /// them; zero: they are exact.
     pub timer_tick: Duration,
@@ -69,6 +74,8 @@ impl Default for Options {
             delayed_ack: Duration(40_000_000),
             least_timeout: Duration(200_000_000),
             first_timeout: Duration(1_000_000_000),
+            fixed_timeout: None,
+            silly_windows: false,
             timer_tick: Duration::ZERO,
             timer_phase: Duration::ZERO,
             first_window: INITIAL_WINDOW,
@@ -84,6 +91,7 @@ impl Options {
         Timeouts {
             least: self.least_timeout,
             first: self.first_timeout,
+            fixed: self.fixed_timeout,
             tick: self.timer_tick,
             phase: self.timer_phase,
             classic: self.timer_tick > Duration::ZERO || self.recovery == Recovery::Reno,

@@ -56,6 +56,8 @@ pub(super) struct Receiver {
     pub(super) gathers: bool,
     /// Some acknowledgements leave at once though a delay would do, the next so many.
     hastens: bool,
+    /// Windows are offered however small they are.
+    silly: bool,
     quick: u32,
     /// The application answers, so acknowledgements ride with its data.
     interactive: bool,
@@ -93,6 +95,7 @@ impl Receiver {
             patience: options.delayed_ack,
             gathers: true,
             hastens: options.quickack,
+            silly: options.silly_windows,
             quick: 0,
             interactive: false,
             last_data: None,
@@ -264,7 +267,7 @@ impl Receiver {
 
     /// The window that would be advertised now.
     pub(super) fn window(&self) -> u64 {
-        self.tuning.offer(self.waiting() + self.beyond_bytes, self.largest)
+        self.tuning.offer(self.waiting() + self.beyond_bytes, self.largest, self.silly)
     }
 
     /// Whether the advertised window is zero.
@@ -306,6 +309,9 @@ impl Receiver {
             && (self.next - self.acknowledged > u64::from(self.segment)
                 || (self.hastens && self.small && drained && !self.interactive));
         let left = self.edge().saturating_sub(self.next);
+        if self.silly && self.window() > left {
+            self.now = true;
+        }
         if !self.now && !self.ended() && left * 2 <= self.tuning.clamp {
             let window = self.window();
             self.now = window > 0 && window >= left * 2;

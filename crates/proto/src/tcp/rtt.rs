@@ -17,6 +17,8 @@ pub(super) struct Timeouts {
     pub(super) least: Duration,
     /// Before there is a sample.
     pub(super) first: Duration,
+    /// They are all so long.
+    pub(super) fixed: Option<Duration>,
     /// Between two ticks of the timer that counts them; zero: they are exact.
     pub(super) tick: Duration,
     /// When the first tick was.
@@ -28,6 +30,9 @@ pub(super) struct Timeouts {
 impl Timeouts {
     /// The first time-out after so many in a row: of a SYN, too.
     pub(super) fn first(&self, backoff: u32) -> Duration {
+        if let Some(fixed) = self.fixed {
+            return fixed;
+        }
         let doubled = self.first.0.saturating_mul(1 << backoff.min(16));
         Duration(if self.classic { doubled.min(LONGEST_CLASSIC) } else { doubled })
     }
@@ -135,6 +140,9 @@ impl Rtt {
     /// The time-out after so many in a row.
     pub(super) fn timeout(&self, backoff: u32) -> Duration {
         let rules = &self.rules;
+        if let Some(fixed) = rules.fixed {
+            return Duration(rules.whole(fixed.0));
+        }
         let first = match self.smoothed {
             0 => rules.first.0,
             smoothed if rules.classic => (smoothed + 4 * self.deviation).max(rules.least.0),
@@ -167,7 +175,7 @@ mod tests {
 
     fn bsd() -> Rtt {
         let [least, first, tick, phase] = [1000, 3000, 500, 100].map(|ms| Duration(ms * MS));
-        Rtt::new(Timeouts { least, first, tick, phase, classic: true })
+        Rtt::new(Timeouts { least, first, fixed: None, tick, phase, classic: true })
     }
 
     #[test]

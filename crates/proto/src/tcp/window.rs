@@ -98,10 +98,10 @@ impl Tuning {
         self.clamp = self.clamp.max((window + 2 * rise + beyond).min(LARGEST));
     }
 
-    /// The window to offer with so many bytes in the buffer: none rather than a silly one.
-    pub(super) fn offer(&self, held: u64, segment: u32) -> u64 {
+    /// The window to offer with so many bytes in the buffer: none rather than a silly one, unless those are wanted.
+    pub(super) fn offer(&self, held: u64, segment: u32, silly: bool) -> u64 {
         let free = self.clamp.saturating_sub(held);
-        if free < (self.clamp / 16).min(u64::from(segment)) { 0 } else { free.min(self.threshold) }
+        if !silly && free < (self.clamp / 16).min(u64::from(segment)) { 0 } else { free.min(self.threshold) }
     }
 }
 
@@ -133,7 +133,8 @@ mod tests {
         let mut tuning = Tuning::new(Some(10_000), 1448);
         tuning.echo(1, Duration(100));
         tuning.took(Instant(1000), 100_000, 0, 0);
-        assert_eq!((tuning.clamp, tuning.offer(0, 1448), tuning.offer(9_600, 1448)), (10_000, 10_000, 0));
+        assert_eq!((tuning.clamp, tuning.offer(0, 1448, false), tuning.offer(9_600, 1448, false)), (10_000, 10_000, 0));
+        assert_eq!(tuning.offer(9_600, 1448, true), 400);
     }
 
     #[test]

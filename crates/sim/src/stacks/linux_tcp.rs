@@ -86,6 +86,18 @@ pub(super) const TABLE: StackTable = StackTable {
             "retransmission timeout of a SYN, and before a round trip was measured",
         ),
         OptionTable::new(
+            "fixed_timeout",
+            OptionKind::Time,
+            "none: retransmission timeouts follow the round trip",
+            "every retransmission timeout is so long, as before they followed the round trip (1985)",
+        ),
+        OptionTable::new(
+            "silly_windows",
+            OptionKind::Flag,
+            "off: none is offered rather than a small one (RFC 813)",
+            "windows are offered and used however small they are, at each read (1982)",
+        ),
+        OptionTable::new(
             "timer_tick",
             OptionKind::Time,
             "0 s: retransmission timeouts are exact",
@@ -138,6 +150,8 @@ pub(super) fn options(stack: &Stack, mtu: u32, ecn: bool) -> Options {
         least_timeout: time("least_timeout", usual.least_timeout),
         first_timeout: time("first_timeout", usual.first_timeout),
         timer_tick: time("timer_tick", usual.timer_tick),
+        fixed_timeout: stack.seconds("fixed_timeout").map(Duration::from_seconds),
+        silly_windows: stack.flag("silly_windows"),
         timer_phase: usual.timer_phase,
         first_window: stack.number("first_window").map_or(usual.first_window, |segments| segments as u32),
         quickack: stack.word("quickack") != Some("off"),
@@ -305,6 +319,8 @@ fn unusual(options: &Options) -> impl Iterator<Item = (&'static str, String)> {
         ("quickack", (!options.quickack).then(|| "off".to_string())),
         ("least_timeout", time(options.least_timeout, usual.least_timeout)),
         ("first_timeout", time(options.first_timeout, usual.first_timeout)),
+        ("fixed_timeout", options.fixed_timeout.and_then(|fixed| time(fixed, Duration::ZERO))),
+        ("silly_windows", options.silly_windows.then(|| "on".to_string())),
         ("timer_tick", time(options.timer_tick, usual.timer_tick)),
     ]
     .into_iter()

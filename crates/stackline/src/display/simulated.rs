@@ -23,15 +23,19 @@ pub(super) fn bench(flags: &DisplayBench) -> Result {
         .hint("two lines of 56 kbit/s stand for it: `link near - middle 56 kbit/s 10 ms;`"));
     }
     let class = Class::from(own.class);
-    let stacks = stacks(&own.over, own.display_over.as_deref())?;
+    if own.class == ClassFlag::Local && own.over.is_some() {
+        return Err(Error::input("a local application has no transport between its hosts").hint("leave --over out"));
+    }
+    let over = own.over.as_deref().unwrap_or(if own.class == ClassFlag::Messages { "ikp" } else { "tcp" });
+    let stacks = stacks(over, own.display_over.as_deref())?;
     let carrier = match &stacks {
         Some([client, display]) if client.name == "tcp" && display.name == "tcp" => Carrier::Tcp([client, display]),
         Some([client, _]) if client.name == "ikp" && own.display_over.is_none() => Carrier::Ikp,
         Some(_) => {
-            return Err(Error::input(format!("--over {}: requests go over tcp, ikp or a serial line", own.over))
-                .hint("as in --over 'tcp(nodelay = on)', --over ikp, --over tty, --over 'tty(bits = 8)'"));
+            return Err(Error::input(format!("--over {over}: requests go over tcp, ikp or a serial line"))
+                .hint("as in --over 'tcp(nodelay)', --over ikp, --over tty, --over 'tty(bits = 8)'"));
         }
-        None => Carrier::Line(bits(&own.over)?),
+        None => Carrier::Line(bits(over)?),
     };
     let to = named(&network, own.display.as_deref(), false)?;
     let from = match (&own.client, own.class) {
@@ -54,7 +58,11 @@ pub(super) fn bench(flags: &DisplayBench) -> Result {
     for picture in &pictures(flags) {
         all.extend(measure(&scene, picture, &bench::rates(picture, &levels(flags)), usize::from(flags.trials))?);
     }
-    let place = format!("{} from {} over {}, simulated", scene.to, scene.from, own.over);
+    if all.is_empty() {
+        return Err(Error::input("nothing of it takes any time, so there is no rate")
+            .hint("say what hosts take, as in `host vax { work 2 ms per operation; }`, and the display: --draw 'pixel = 5 us'"));
+    }
+    let place = format!("{} from {} over {over}, simulated", scene.to, scene.from);
     show(if class == Class::Local { "the same host, simulated" } else { &place }, &all, flags.json)
 }
 

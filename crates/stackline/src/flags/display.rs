@@ -143,9 +143,9 @@ pub(crate) struct DisplaySimulated {
     /// How the application is divided between the two
     #[arg(long, value_name = "CLASS", default_value = "agent", requires = "across")]
     pub(crate) class: ClassFlag,
-    /// What carries requests: tcp or ikp, with options
-    #[arg(long, value_name = "STACK", default_value = "tcp", requires = "across")]
-    pub(crate) over: String,
+    /// What carries requests: tcp with its options, ikp, or tty for a serial line; ikp for class messages, else tcp, without it
+    #[arg(long, value_name = "STACK", requires = "across")]
+    pub(crate) over: Option<String>,
     /// The same of the display's end, where that is another tcp
     #[arg(long, value_name = "STACK", requires = "across")]
     pub(crate) display_over: Option<String>,

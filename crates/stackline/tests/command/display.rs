@@ -114,7 +114,8 @@ fn in_virtual_time_it_takes_what_the_hosts_say() {
     place.write(
         "lan.stackline",
         "network lan { host sun { work 1 ms per message; } host vax { work 4 ms per operation; } link sun - vax 10 Mbit/s 0; }\n\
-         network serial { host sun; host vax; link sun - vax 1200 bit/s 0; }\n",
+         network serial { host sun; host vax; link sun - vax 1200 bit/s 0; }\n\
+         network free { host sun; host vax; link sun - vax unlimited 0; }\n",
     );
     let bench = |words: &[&str]| {
         let own = ["display", "bench", "--across", "lan.stackline", "--picture", "vectors", "--trials", "2", "--json"];
@@ -130,7 +131,15 @@ fn in_virtual_time_it_takes_what_the_hosts_say() {
     assert!((5.9..6.1).contains(&batched), "{batched}");
     bench(&[]).fails(2, &["networks"]).hints("--network lan");
     bench(&["--network", "lan", "--over", "tty(bits = 99)"]).fails(2, &["serial line"]).hints("bits = 8");
-    bench(&["--network", "lan", "--over", "udp"]).fails(2, &["tcp, ikp or a serial line"]);
+    bench(&["--network", "lan", "--over", "udp"]).fails(2, &["tcp, ikp or a serial line"]).hints("tcp(nodelay)");
+    bench(&["--network", "lan", "--over", "tcp(nodelay)", "--level", "batched"]).succeeds();
+    bench(&["--network", "lan", "--class", "local", "--over", "ikp"])
+        .fails(2, &["no transport"])
+        .hints("leave --over out");
+    bench(&["--network", "free", "--class", "local"])
+        .fails(2, &["nothing of it takes any time"])
+        .hints("per operation");
+    bench(&["--network", "lan", "--class", "messages", "--level", "batched"]).succeeds();
     bench(&["--network", "lan", "--client", "pdp"]).fails(2, &["no host pdp"]).hints("sun, vax");
     let draws = bench(&["--network", "lan", "--draw", "circle = 1 ms"]);
     assert!(draws.status.code() == Some(2) && draws.err.contains("circle"), "{}", draws.err);
