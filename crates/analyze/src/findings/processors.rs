@@ -40,6 +40,7 @@ pub(crate) fn at_their_limit(measurement: &Measurement<'_>) -> Vec<Processor> {
     let mut found = Vec::new();
     if let Some(network) = measurement.network {
         found.extend(network.hosts.iter().filter_map(|host| copying(measurement, host)));
+        found.extend(network.hosts.iter().filter_map(|host| working(measurement, host)));
         found.extend(super::imps::processor(measurement, network));
     }
     for part in &measurement.parts {
@@ -110,6 +111,31 @@ fn copying(measurement: &Measurement<'_>, host: &Host) -> Option<Processor> {
                 ))
             },
             Advice::of("fewer copies: hand over larger units, or a stack that copies less"),
+        ],
+        confidence: 0.95,
+    })
+}
+
+/// A simulated host whose programs take its processor's time, as it was seen now and then.
+fn working(measurement: &Measurement<'_>, host: &Host) -> Option<Processor> {
+    let (busy, rows) = cores(measurement, &host.name).filter(|_| !host.work.is_nothing())?;
+    let least = if measurement.has_calls_or_connects() { MOST_OF_A_CALL } else { FULL };
+    (busy >= least).then(|| Processor {
+        share: busy,
+        host: host.name.clone(),
+        sentence: format!(
+            "the processor of {}{} works {} of the time, on programs and packets",
+            host.name,
+            if busy >= FULL { " is at its limit: it" } else { "" },
+            percent(busy)
+        ),
+        evidence: measurement.log.evidence(format!("the processor of {} was busy {}", host.name, percent(busy)), &rows),
+        tries: vec![
+            Advice {
+                change: Some(Change::Processor(host.name.clone())),
+                ..Advice::of(format!("a faster processor at {} (`cpu 2`)", host.name))
+            },
+            Advice::of("fewer operations and messages: several units in one, calls that do more"),
         ],
         confidence: 0.95,
     })

@@ -225,3 +225,18 @@ fn of_events_that_are_too_many_whole_runs_are_read_and_a_note_says_so() {
         records["findings"].as_array().unwrap().iter().flat_map(|finding| finding["evidence"].as_array().unwrap());
     assert!(named.clone().count() > 0 && named.clone().all(|evidence| evidence["events"] == serde_json::json!([])));
 }
+
+#[test]
+fn a_processor_whose_programs_are_slow_is_named_and_a_faster_one_simulated() {
+    let place = Place::new();
+    place.write(
+        "slow.stackline",
+        "network n { host a; host b { work 2 ms per operation; } link a - b 10 Mbit/s 1 ms; }\n\
+         1 from a to b bulk_put 1000*1000 across n in simulated;\n",
+    );
+    place.stackline(&["run", "--trace", "slow.stackline"]).succeeds();
+    let told = place.stackline(&["diagnose", "last"]).succeeds().out.clone();
+    let first = told.lines().take(8).collect::<Vec<_>>().join(" ");
+    assert!(first.contains("1. the processor of b is at its limit"), "{told}");
+    assert!(told.contains("at twice its speed: 2.0") || told.contains("at twice its speed: 1.9"), "{told}");
+}
