@@ -1,5 +1,6 @@
 //! Where a display listens, and connections there: a TCP port, or a unix socket by its path.
 
+use crate::message_stream::Messages;
 use crate::raw::Raw;
 use stackline_core::error::{Error, Result};
 use std::fmt;
@@ -22,10 +23,12 @@ pub enum Address {
     Unix(PathBuf),
     /// The other end of this program's terminal.
     Terminal,
+    /// A host and a port, by V's messages.
+    Messages(String),
 }
 
 impl Address {
-    /// `unix:PATH`, `HOST:PORT`, or `tty`.
+    /// `unix:PATH`, `HOST:PORT`, `ikp:HOST:PORT`, or `tty`.
     ///
     /// # Errors
     /// What was expected.
@@ -36,10 +39,27 @@ impl Address {
         if let Some(path) = text.strip_prefix("unix:") {
             return if path.is_empty() { Err("a path behind `unix:`".into()) } else { Ok(Self::Unix(path.into())) };
         }
+        if let Some(place) = text.strip_prefix("ikp:") {
+            let Self::Tcp(place) = Self::of(place).map_err(|_| "HOST:PORT behind `ikp:`")? else {
+                return Err("HOST:PORT behind `ikp:`".into());
+            };
+            return Ok(Self::Messages(place));
+        }
         let port = text.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?)));
         match port.filter(|(host, _)| !host.is_empty()) {
             Some(_) => Ok(Self::Tcp(text.to_owned())),
             None => Err("HOST:PORT, as in 127.0.0.1:7085, or unix:PATH".into()),
+        }
+    }
+
+    /// Whether only this machine's programs reach what listens there.
+    #[must_use]
+    pub fn is_loopback(&self) -> bool {
+        match self {
+            Self::Unix(_) | Self::Terminal => true,
+            Self::Tcp(place) | Self::Messages(place) => {
+                place.to_socket_addrs().is_ok_and(|mut all| all.all(|address| address.ip().is_loopback()))
+            }
         }
     }
 
@@ -52,6 +72,7 @@ impl Address {
             Self::Tcp(address) => tcp(address).map(Stream::Tcp),
             Self::Unix(path) => UnixStream::connect(path).map(Stream::Unix),
             Self::Terminal => return terminal(),
+            Self::Messages(place) => Messages::connect(place).map(|client| Stream::Messages(Box::new(client))),
         };
         stream.map_err(|error| {
             Error::environment(format!("no display answers at {self}: {error}"))
@@ -93,6 +114,7 @@ impl fmt::Display for Address {
             Self::Tcp(address) => f.write_str(address),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
             Self::Terminal => f.write_str("tty"),
+            Self::Messages(place) => write!(f, "ikp:{place}"),
         }
     }
 }
@@ -106,6 +128,8 @@ pub enum Stream {
     Unix(UnixStream),
     /// A terminal: where it is read and written, and how it was before.
     Terminal(File, File, Option<Arc<Raw>>),
+    /// By V's messages.
+    Messages(Box<Messages>),
 }
 
 impl Stream {
@@ -120,6 +144,8 @@ impl Stream {
             Self::Terminal(input, output, raw) => {
                 Ok(Self::Terminal(input.try_clone()?, output.try_clone()?, raw.clone()))
             }
+            // Who sends is blocked until the reply: nobody reads meanwhile.
+            Self::Messages(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 
@@ -131,7 +157,7 @@ impl Stream {
         match self {
             Self::Tcp(stream) => stream.set_write_timeout(Some(patience)),
             Self::Unix(stream) => stream.set_write_timeout(Some(patience)),
-            Self::Terminal(..) => Ok(()),
+            Self::Terminal(..) | Self::Messages(_) => Ok(()),
         }
     }
 
@@ -144,6 +170,10 @@ impl Stream {
             Self::Tcp(stream) => stream.set_read_timeout(patience),
             Self::Unix(stream) => stream.set_read_timeout(patience),
             Self::Terminal(..) => Ok(()),
+            Self::Messages(messages) => {
+                messages.patience.set(patience);
+                Ok(())
+            }
         }
     }
 
@@ -152,7 +182,7 @@ impl Stream {
         let _ = match self {
             Self::Tcp(stream) => stream.shutdown(std::net::Shutdown::Both),
             Self::Unix(stream) => stream.shutdown(std::net::Shutdown::Both),
-            Self::Terminal(..) => Ok(()),
+            Self::Terminal(..) | Self::Messages(_) => Ok(()),
         };
     }
 }
@@ -163,6 +193,7 @@ impl Read for Stream {
             Self::Tcp(stream) => stream.read(into),
             Self::Unix(stream) => stream.read(into),
             Self::Terminal(input, ..) => input.read(into),
+            Self::Messages(messages) => messages.read(into),
         }
     }
 }
@@ -173,6 +204,7 @@ impl Write for Stream {
             Self::Tcp(stream) => stream.write(bytes),
             Self::Unix(stream) => stream.write(bytes),
             Self::Terminal(_, output, _) => output.write(bytes),
+            Self::Messages(messages) => messages.write(bytes),
         }
     }
 
@@ -201,6 +233,9 @@ impl Listener {
                 .hint("another program may have it: choose another address")
         };
         match address {
+            Address::Messages(_) => Err(Error::input("V's messages have no connections to listen for").hint(
+                "`display serve --listen ikp:HOST:PORT` serves a display by them; others listen at HOST:PORT or unix:PATH",
+            )),
             Address::Terminal => {
                 Err(Error::input("nobody connects to this program's terminal").hint("listen at HOST:PORT or unix:PATH"))
             }

@@ -109,24 +109,41 @@ impl Server {
         self.inner.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A client has come: its number and its display; nothing where there are as many as may be.
+    pub(crate) fn enter(&self) -> Option<(ClientId, Arc<Mutex<Display>>)> {
+        let mut clients = self.clients();
+        if clients.displays.len() >= MOST_CLIENTS {
+            return None;
+        }
+        let mut display = Display::new(self.inner.limits, self.inner.token.clone()).after(clients.last);
+        let id = display.connect();
+        clients.last = id.0;
+        let display = Arc::new(Mutex::new(display));
+        clients.displays.insert(id, Arc::clone(&display));
+        Some((id, display))
+    }
+
+    /// A client has gone, and all it had.
+    pub(crate) fn leave(&self, id: ClientId) {
+        let mut clients = self.clients();
+        clients.displays.remove(&id);
+        clients.wakers.remove(&id);
+    }
+
+    /// What tells the time of requests, and records their steps.
+    pub(crate) fn watch(&self) -> impl Watch {
+        Events { begun: self.inner.begun, is_on: stackline_events::recorder::on() }
+    }
+
     /// Serves a client to its end; why it was sent away, where it was.
     fn client(&self, mut stream: Stream) -> Option<String> {
         let writer = stream.again().and_then(|writer| writer.write_within(PATIENCE).map(|()| writer)).ok()?;
         let writer = Mutex::new(writer);
         let (waker, woken) = sync_channel(1);
-        let (id, display) = {
-            let mut clients = self.clients();
-            if clients.displays.len() >= MOST_CLIENTS {
-                return Some(format!("a client was sent away: there are {MOST_CLIENTS} already"));
-            }
-            let mut display = Display::new(self.inner.limits, self.inner.token.clone()).after(clients.last);
-            let id = display.connect();
-            clients.last = id.0;
-            let display = Arc::new(Mutex::new(display));
-            clients.displays.insert(id, Arc::clone(&display));
-            clients.wakers.insert(id, waker);
-            (id, display)
+        let Some((id, display)) = self.enter() else {
+            return Some(format!("a client was sent away: there are {MOST_CLIENTS} already"));
         };
+        self.clients().wakers.insert(id, waker);
         let served = &Served { id, display: &display, writer: &writer, begun: self.inner.begun };
         let why = thread::scope(|scope| {
             // Writes input that came; it ends when its waker goes.
@@ -139,9 +156,7 @@ impl Server {
             });
             let why = served.serve(&mut stream);
             stream.end();
-            let mut clients = self.clients();
-            clients.displays.remove(&id);
-            clients.wakers.remove(&id);
+            self.leave(id);
             why
         });
         why.map(|why| format!("a client was sent away: {why}"))
@@ -151,13 +166,12 @@ impl Server {
     pub fn input(&self, client: ClientId, window: u32, input: Input) {
         let (display, waker) = {
             let clients = self.clients();
-            let found = clients.displays.get(&client).cloned().zip(clients.wakers.get(&client).cloned());
-            let Some(found) = found else { return };
-            found
+            let Some(display) = clients.displays.get(&client).cloned() else { return };
+            (display, clients.wakers.get(&client).cloned())
         };
         display.lock().unwrap_or_else(PoisonError::into_inner).input(client, window, input);
         // One that is woken already writes this too.
-        let _ = waker.try_send(());
+        let _ = waker.map(|waker| waker.try_send(()));
     }
 
     /// The display of each client.

@@ -18,6 +18,7 @@ use stackline_displayserver::agent as agents;
 use stackline_displayserver::bench::{self, Measured, Rate};
 use stackline_displayserver::client::Client;
 use stackline_displayserver::level::{Level, Picture};
+use stackline_displayserver::messages;
 use stackline_displayserver::server::Server;
 use stackline_displayserver::terminal;
 use stackline_displayserver::view;
@@ -57,12 +58,15 @@ fn serve(flags: &DisplayServe) -> Result {
     let limits = Limits { bytes: usize::try_from(flags.memory).unwrap_or(usize::MAX), ..Limits::default() };
     let secret = flags.secret.clone().unwrap_or_default();
     let server = Server::new(limits, secret.clone().into_bytes());
-    let listeners = flags.listen.iter().map(Listener::at).collect::<Result<Vec<Listener>>>()?;
-    if let Some(open) = listeners.iter().find(|listener| secret.is_empty() && !listener.is_local()) {
-        let message = format!("anybody could draw at {}", open.address());
-        return Err(
-            Error::input(message).hint("give clients a secret, `--secret`, or listen at 127.0.0.1 or unix:PATH")
-        );
+    let (by_messages, streams): (Vec<&Address>, Vec<&Address>) =
+        flags.listen.iter().partition(|address| matches!(address, Address::Messages(_)));
+    let listeners = streams.into_iter().map(Listener::at).collect::<Result<Vec<Listener>>>()?;
+    let open = listeners.iter().find(|listener| !listener.is_local()).map(Listener::address);
+    let open =
+        open.or_else(|| by_messages.iter().find(|address| !address.is_loopback()).map(|address| (*address).clone()));
+    if let Some(open) = open.filter(|_| secret.is_empty()) {
+        return Err(Error::input(format!("anybody could draw at {open}"))
+            .hint("give clients a secret, `--secret`, or listen at 127.0.0.1 or unix:PATH"));
     }
     let page = view::show(&server, &flags.view, &stackline_displayserver::token()?)?;
     let stop = Arc::new(AtomicBool::new(false));
@@ -70,6 +74,12 @@ fn serve(flags: &DisplayServe) -> Result {
     for listener in listeners {
         output::print(&format!("clients: {}\n", listener.address()))?;
         server.listen(listener, |why| output::say(&why));
+    }
+    for address in by_messages {
+        if let Address::Messages(place) = address {
+            let local = messages::serve(&server, place, |why| output::say(&why))?;
+            output::print(&format!("clients: ikp:{local}\n"))?;
+        }
     }
     output::print(&format!("page:    {page}\n"))?;
     wait(&stop);
@@ -80,10 +90,7 @@ fn serve(flags: &DisplayServe) -> Result {
 
 /// Stands between clients and a display until somebody wants the end.
 fn agent(flags: &DisplayAgent) -> Result {
-    if flags.to == Address::Terminal {
-        return Err(Error::input("a display behind a terminal cannot be connected to again")
-            .hint("--to HOST:PORT or unix:PATH"));
-    }
+    is_stream(&flags.to)?;
     let listener = Listener::at(&flags.listen)?;
     let stop = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&stop])?;
@@ -112,10 +119,26 @@ fn terminals(flags: &DisplayTerminal) -> Result {
     Ok(Exit::Done)
 }
 
+/// Bytes go both ways at once only over a stream that can be connected to.
+fn is_stream(display: &Address) -> Result<()> {
+    match display {
+        Address::Tcp(_) | Address::Unix(_) => Ok(()),
+        Address::Terminal => Err(Error::input("a display behind a terminal cannot be connected to again")
+            .hint("--to HOST:PORT or unix:PATH")),
+        Address::Messages(_) => Err(Error::input(
+            "by V's messages a client is blocked while it sends, so nobody stands between",
+        )
+        .hint("the same display listens at HOST:PORT or unix:PATH as well: `--listen` may be given several times")),
+    }
+}
+
 /// The other end of a terminal.
 fn telnet(flags: &DisplayTelnet) -> Result {
     match &flags.to {
-        Some(display) => terminal::attach(&flags.terminal, display, flags.typed)?,
+        Some(display) => {
+            is_stream(display)?;
+            terminal::attach(&flags.terminal, display, flags.typed)?;
+        }
         None => terminal::talk(&flags.terminal)?,
     }
     Ok(Exit::Done)
@@ -137,6 +160,7 @@ fn forget(address: &Address) {
 fn bring(flags: &DisplayView) -> Result {
     let (place, secret) = flags.from.split_once('?').unwrap_or((&flags.from, "SECRET"));
     let from = Address::of(place).map_err(|form| Error::input(format!("{place} is no address: expected {form}")))?;
+    is_stream(&from)?;
     is_there(&from)?;
     let listener = Listener::at(&flags.listen)?;
     let stop = Arc::new(AtomicBool::new(false));

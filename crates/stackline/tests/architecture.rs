@@ -33,7 +33,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("exchange", &["core", "events", "analyze", "dissect", "requests"]),
     ("factors", &[]),
     ("display", &[]),
-    ("displayserver", &["core", "display", "events", "net", "proto", "sim"]),
+    ("displayserver", &["core", "display", "events", "net", "proto", "sim", "transfer"]),
     ("report", &["core", "events", "analyze", "factors"]),
     ("runner", &["core", "net", "dissect", "sim", "emu", "live", "events", "runs", "analyze"]),
     (

@@ -79,7 +79,7 @@ pub(crate) struct DisplayTelnet {
 
 #[derive(Args, Debug)]
 pub(crate) struct DisplayServe {
-    /// Where clients connect: HOST:PORT, or unix:PATH; may be given several times
+    /// Where clients connect: HOST:PORT, unix:PATH, or ikp:HOST:PORT by V's messages; may be given several times
     #[arg(long, value_name = "ADDRESS", value_parser = Address::of, default_value = "127.0.0.1:7085")]
     pub(crate) listen: Vec<Address>,
     /// Where browsers look on: HOST:PORT, or unix:PATH
@@ -95,7 +95,7 @@ pub(crate) struct DisplayServe {
 
 #[derive(Args, Debug)]
 pub(crate) struct DisplayBench {
-    /// The display, or `tty` for one at the other end of this terminal (results go to standard error then); one of its own
+    /// The display: HOST:PORT, unix:PATH, ikp:HOST:PORT by V's messages, or `tty` for one at the other end of this terminal (results go to standard error then); one of its own
     /// where none is given
     #[arg(long, value_name = "ADDRESS", value_parser = Address::of)]
     pub(crate) to: Option<Address>,

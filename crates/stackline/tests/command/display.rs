@@ -193,3 +193,17 @@ fn an_agent_gives_a_display_that_is_started_again_its_pictures() {
     let behind = ["display", "agent", "--to", "tty"];
     place.stackline(&behind).fails(2, &["behind a terminal"]).hints("--to HOST:PORT");
 }
+
+#[test]
+fn a_display_by_messages_is_drawn_on_too() {
+    let place = Place::new();
+    let display = Served::start(&place, &["--listen", "unix:display", "--listen", "ikp:127.0.0.1:0"]);
+    // Streams are told first; the line after them is the page's in `Served`, and here that of messages.
+    let by_messages = display.page.clone();
+    assert!(by_messages.starts_with("ikp:127.0.0.1:"), "{by_messages}");
+    let words = ["display", "bench", "--to", &by_messages, "--trials", "1", "--picture", "rectangles", "--json"];
+    assert!(rate(&place.stackline(&words).succeeds().json(), "rectangles", "structured") > 0.0);
+    place.stackline(&["display", "agent", "--to", &by_messages]).fails(2, &["nobody stands between"]);
+    let open = ["display", "serve", "--listen", "ikp:0.0.0.0:0"];
+    place.stackline(&open).fails(2, &["anybody could draw at ikp:0.0.0.0:0"]).hints("--secret");
+}

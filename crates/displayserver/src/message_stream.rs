@@ -1,0 +1,106 @@
+//! A client's side of V's messages, as a stream of bytes each way: what is written goes in messages, and what their replies bring is read.
+//!
+//! ```text
+//! message   what 1 (0 requests, 1 goodbye) | requests, or nothing where only answers are asked for
+//! reply     what 1 (0 that was all, 1 there is more, 2 the connection ends) | answers, or why it ends
+//! ```
+
+use stackline_transfer::ikp::{self, Options, Segments};
+use std::cell::Cell;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Requests of a message.
+const MOST: usize = 1000;
+/// What a reply may have.
+const REPLY: usize = 1056;
+/// How often it is asked for answers where there are none: at first, and at most.
+const ASK: [Duration; 2] = [Duration::from_micros(200), Duration::from_millis(20)];
+
+pub(crate) const REQUESTS: u8 = 0;
+pub(crate) const GOODBYE: u8 = 1;
+pub(crate) const ALL: u8 = 0;
+pub(crate) const MORE: u8 = 1;
+pub(crate) const ENDS: u8 = 2;
+
+/// The address of a name and a port.
+pub(crate) fn address(text: &str) -> io::Result<SocketAddr> {
+    text.to_socket_addrs()?.next().ok_or_else(|| io::Error::other("it has no address"))
+}
+
+/// A client's side, as a stream of bytes each way.
+#[derive(Debug)]
+pub struct Messages {
+    client: ikp::Client,
+    answers: Vec<u8>,
+    has_more: bool,
+    /// How long reading may take.
+    pub(crate) patience: Cell<Option<Duration>>,
+}
+
+impl Messages {
+    /// To the display at that address; whether there is one shows with the first message.
+    ///
+    /// # Errors
+    /// The kernel's, or that the address is none.
+    pub fn connect(to: &str) -> io::Result<Self> {
+        let client = ikp::Client::connect(address(to)?, &Options::default()).map_err(io::Error::other)?;
+        Ok(Self { client, answers: Vec::new(), has_more: false, patience: Cell::new(None) })
+    }
+
+    fn exchange(&mut self, what: u8, requests: &[u8]) -> io::Result<()> {
+        let mut message = vec![what];
+        message.extend_from_slice(requests);
+        let mut reply = [0; REPLY];
+        let count = self.client.send(&message, Segments::none(), &mut reply).map_err(io::Error::other)?;
+        let Some((what, answers)) = reply[..count].split_first() else {
+            return Err(io::Error::other("the reply makes no sense"));
+        };
+        if *what == ENDS {
+            return Err(io::Error::other(format!("the display ends it: {}", String::from_utf8_lossy(answers))));
+        }
+        self.answers.extend_from_slice(answers);
+        self.has_more = *what == MORE;
+        Ok(())
+    }
+}
+
+impl Write for Messages {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let piece = bytes.get(..MOST).unwrap_or(bytes);
+        self.exchange(REQUESTS, piece)?;
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Read for Messages {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let (begun, mut pause) = (Instant::now(), ASK[0]);
+        while self.answers.is_empty() {
+            if !self.has_more {
+                if self.patience.get().is_some_and(|patience| begun.elapsed() >= patience) {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
+                thread::sleep(pause);
+                pause = (pause * 2).min(ASK[1]);
+            }
+            self.exchange(REQUESTS, b"")?;
+        }
+        let count = into.len().min(self.answers.len());
+        into[..count].copy_from_slice(&self.answers[..count]);
+        self.answers.drain(..count);
+        Ok(count)
+    }
+}
+
+impl Drop for Messages {
+    fn drop(&mut self) {
+        let _ = self.exchange(GOODBYE, b"");
+    }
+}
