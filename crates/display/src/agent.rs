@@ -9,9 +9,9 @@
 //! The client sees one display all the time: its requests keep their numbers, and what it waited for when the display was lost is answered
 //! once the picture is there again. Input that came meanwhile is lost.
 
-use crate::machine::{ClientId, Display, Ends};
+use crate::machine::{CREDIT, ClientId, Display, Ends};
 use crate::protocol::{self, Answer, HEAD_BYTES, Malformed, Request, put};
-use crate::symbols::Limits;
+use crate::symbols::{Limits, Refusal};
 use std::collections::VecDeque;
 
 /// What the agent itself waits for.
@@ -39,8 +39,12 @@ pub struct Agent {
     /// What has to be added to the numbers of this display to have the client's.
     offset: i64,
     owed: VecDeque<Owed>,
+    /// What the picture here refused, by request, until a display has said so.
+    refused: VecDeque<(u32, u8)>,
     /// Of what is owed, what was asked of a display that is gone; while the picture is being given again.
     before: Option<usize>,
+    /// Requests when it began.
+    at_again: u32,
     /// Bytes taken of the client that no display has told it it may send again.
     taken: u32,
 }
@@ -61,9 +65,17 @@ impl Agent {
             requests: 0,
             offset: 0,
             owed: VecDeque::new(),
+            refused: VecDeque::new(),
             before: None,
+            at_again: 0,
             taken: 0,
         }
+    }
+
+    /// Whether the client has said who it is, and whether a display has taken it.
+    #[must_use]
+    pub const fn is_known(&self) -> (bool, bool) {
+        (!self.hello.is_empty(), self.is_known)
     }
 
     /// What the client sent, as it goes on to the display.
@@ -84,6 +96,9 @@ impl Agent {
                 return Err(Ends::NotHello);
             } else {
                 self.taken = self.taken.saturating_add(length as u32);
+                if self.taken > CREDIT {
+                    return Err(Ends::Beyond);
+                }
                 self.requests = self.requests.wrapping_add(1);
                 let token = if let Request::Sync(token) = request { Some(token) } else { None };
                 if wants || token.is_some() {
@@ -112,8 +127,26 @@ impl Agent {
         }
         request[0] &= !ANSWER;
         self.picture.receive(self.id, &request, &mut || 0)?;
-        self.picture.output(self.id);
+        let output = self.picture.output(self.id);
+        let mut rest = output.as_slice();
+        while let Ok(Some((answer, length))) = Answer::take(rest) {
+            if let Answer::Refused { why, .. } = answer {
+                self.refused.push_back((self.requests, why));
+            }
+            rest = &rest[length..];
+        }
         Ok(())
+    }
+
+    /// What was refused first, up to a request.
+    fn refused_until(&mut self, request: u32) -> Option<(u32, u8)> {
+        self.refused.front().filter(|(refused, _)| *refused <= request)?;
+        self.refused.pop_front()
+    }
+
+    /// A display has come to that request: what was refused up to it was told.
+    fn has_come_to(&mut self, request: u32) {
+        while self.refused_until(request).is_some() {}
     }
 
     /// What the display answered, as it goes back to the client.
@@ -139,11 +172,21 @@ impl Agent {
                 answer.put(out);
             }
             Answer::Synced { token: AGAIN, stamps } if self.before.is_some() => {
-                for Owed { token, .. } in self.owed.drain(..self.before.take().unwrap_or(0)) {
+                let before: Vec<Owed> = self.owed.drain(..self.before.take().unwrap_or(0)).collect();
+                for Owed { request, token } in before {
+                    let mut is_refused = false;
+                    while let Some((refused, why)) = self.refused_until(request) {
+                        is_refused |= refused == request;
+                        Answer::Refused { request: refused, why }.put(out);
+                    }
                     match token {
                         Some(token) => Answer::Synced { token, stamps: *stamps }.put(out),
+                        None if is_refused => {}
                         None => Answer::Done.put(out),
                     }
+                }
+                while let Some((request, why)) = self.refused_until(self.at_again) {
+                    Answer::Refused { request, why }.put(out);
                 }
                 if self.taken > 0 {
                     Answer::Credit(std::mem::take(&mut self.taken)).put(out);
@@ -152,14 +195,19 @@ impl Agent {
             // What a picture that was accepted once is told now is the agent's business.
             _ if self.before.is_some() && !matches!(answer, Answer::Input { .. }) => {}
             Answer::Done | Answer::Synced { .. } => {
-                self.owed.pop_front();
+                if let Some(owed) = self.owed.pop_front() {
+                    self.has_come_to(owed.request);
+                }
                 answer.put(out);
             }
             Answer::Refused { request, why } => {
                 let request = (i64::from(*request) + self.offset) as u32;
-                if self.owed.front().is_some_and(|owed| owed.request == request) {
+                // A picture that was cut is told beside the answer to its request.
+                let is_answer = *why != Refusal::TooMuch as u8;
+                if is_answer && self.owed.front().is_some_and(|owed| owed.request == request) {
                     self.owed.pop_front();
                 }
+                self.has_come_to(request);
                 Answer::Refused { request, why: *why }.put(out);
             }
             Answer::Credit(bytes) => {
@@ -186,6 +234,7 @@ impl Agent {
         put(&mut out, &Request::Sync(AGAIN), false);
         self.offset = i64::from(self.requests) - i64::from(requests) - 1;
         self.before = Some(self.owed.len());
+        self.at_again = self.requests;
         debug_assert!(out.len() >= HEAD_BYTES, "it ends with a request");
         out
     }
@@ -196,7 +245,6 @@ mod tests {
     use super::*;
     use crate::item::{Item, Kind};
     use crate::machine::FULL_SIZE;
-    use crate::symbols::Refusal;
 
     fn requests(all: &[(Request<'_>, bool)]) -> Vec<u8> {
         let mut out = Vec::new();
@@ -285,5 +333,36 @@ mod tests {
         let mut agent = Agent::new(Limits::default());
         assert_eq!(agent.from_client(&requests(&[(Request::EndSymbol, false)])), Err(Ends::NotHello));
         assert!(agent.again().is_empty());
+    }
+
+    #[test]
+    fn what_was_refused_while_there_was_no_display_is_told_in_its_place() {
+        let mut agent = Agent::new(Limits::default());
+        let (mut first, one) = display();
+        first.receive(one, &agent.from_client(&hello()).unwrap(), &mut || 0).unwrap();
+        agent.from_display(&first.output(one)).unwrap();
+        let lost = requests(&[
+            (Request::DeleteSymbol(99), false),
+            (Request::DefineSymbol(1), true),
+            (Request::DeleteSymbol(98), true),
+            (Request::EndSymbol, true),
+            (Request::DeleteItem(5), false),
+        ]);
+        agent.from_client(&lost).unwrap();
+        let (mut second, two) = display();
+        second.receive(two, &agent.again(), &mut || 0).unwrap();
+        let told = answers(&agent.from_display(&second.output(two)).unwrap());
+        let refused = |request| Answer::Refused { request, why: Refusal::NoSymbol as u8 };
+        assert_eq!(told[..5], [refused(1), Answer::Done, refused(3), Answer::Done, refused(5)], "{told:?}");
+        assert!(agent.refused.is_empty() && agent.owed.is_empty());
+    }
+
+    #[test]
+    fn who_sends_more_than_it_may_is_ended() {
+        let mut agent = Agent::new(Limits::default());
+        agent.from_client(&hello()).unwrap();
+        let many = requests(&[(Request::DeleteSymbol(1), false)]).repeat(CREDIT as usize / 8);
+        assert!(agent.from_client(&many).is_ok());
+        assert_eq!(agent.from_client(&requests(&[(Request::EndSymbol, false)])), Err(Ends::Beyond));
     }
 }

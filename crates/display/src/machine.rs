@@ -72,6 +72,8 @@ pub enum Ends {
     NotHello,
     /// It does not know the secret.
     Stranger,
+    /// It sent more than it was told that it may.
+    Beyond,
 }
 
 impl Ends {
@@ -82,6 +84,7 @@ impl Ends {
             Self::Malformed(why) => why.words(),
             Self::NotHello => format!("it does not speak version {VERSION} of the display's protocol"),
             Self::Stranger => "it does not know the display's secret".to_owned(),
+            Self::Beyond => "it sent more than it was told that it may".to_owned(),
         }
     }
 }

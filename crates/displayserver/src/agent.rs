@@ -12,6 +12,11 @@ use std::time::{Duration, Instant};
 
 /// Clients at once.
 const MOST_CLIENTS: usize = 64;
+/// How long a client may take to say who it is, and may not read.
+const HELLO: Duration = Duration::from_secs(10);
+const READS: Duration = Duration::from_secs(5);
+/// A display that ends the connection so often before it takes a client does not want it.
+const REFUSALS: u32 = 3;
 /// Bytes that are read at once.
 const PIECE: usize = 16 << 10;
 /// How often it is looked whether the display is there again.
@@ -20,23 +25,28 @@ const AGAIN: Duration = Duration::from_millis(100);
 /// What the threads of a client share.
 struct Shared {
     agent: Agent,
-    /// To the display, while there is one.
-    display: Option<Sender<Vec<u8>>>,
+    /// To the display, while there is one, and its connection.
+    display: Option<(Sender<Vec<u8>>, Stream)>,
     /// The client is gone.
     is_over: bool,
 }
 
 /// Serves clients for ever: a display that is lost is waited for so long.
-pub fn serve(listener: &Listener, display: &Address, patience: Duration, say: fn(&str)) {
+pub fn serve(listener: &Listener, display: &Address, limits: Limits, patience: Duration, say: fn(&str)) {
     let clients = Arc::new(());
-    while let Ok(client) = listener.accept() {
+    loop {
+        let Ok(client) = listener.accept() else {
+            // No descriptors, or the like: it may be better in a while.
+            thread::sleep(AGAIN);
+            continue;
+        };
         if Arc::strong_count(&clients) > MOST_CLIENTS {
             client.end();
             continue;
         }
         let (display, counted) = (display.clone(), Arc::clone(&clients));
         thread::spawn(move || {
-            if let Err(why) = one(client, &display, patience) {
+            if let Err(why) = one(client, &display, limits, patience) {
                 say(&why);
             }
             drop(counted);
@@ -49,11 +59,12 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
 }
 
 /// One client, until it goes or its display stays away.
-fn one(client: Stream, display: &Address, patience: Duration) -> Result<(), String> {
+fn one(client: Stream, display: &Address, limits: Limits, patience: Duration) -> Result<(), String> {
     let lost = |error: std::io::Error| format!("a client is lost: {error}");
-    let shared = Shared { agent: Agent::new(Limits::default()), display: None, is_over: false };
+    let shared = Shared { agent: Agent::new(limits), display: None, is_over: false };
     let shared = Arc::new(Mutex::new(shared));
     let (reader, mut back) = (client.again().map_err(lost)?, client.again().map_err(lost)?);
+    back.write_within(READS).map_err(lost)?;
     let taken = Arc::clone(&shared);
     let reading = thread::spawn(move || take(reader, &taken));
     let done = keep(&shared, display, &mut back, patience);
@@ -66,15 +77,23 @@ fn one(client: Stream, display: &Address, patience: Duration) -> Result<(), Stri
 fn take(mut client: Stream, shared: &Mutex<Shared>) -> Result<(), Ends> {
     let mut piece = vec![0; PIECE];
     let mut ended = Ok(());
-    while let Ok(count) = client.read(&mut piece) {
-        if count == 0 {
-            break;
+    let (begun, mut said_hello) = (Instant::now(), false);
+    loop {
+        if !said_hello {
+            // However slowly it says who it is.
+            let Some(rest) = HELLO.checked_sub(begun.elapsed()).filter(|rest| !rest.is_zero()) else { break };
+            let _ = client.read_within(Some(rest));
         }
+        let Ok(count @ 1..) = client.read(&mut piece) else { break };
         let mut shared = lock(shared);
         match shared.agent.from_client(&piece[..count]) {
             Ok(bytes) => {
                 // Where it is lost, the picture that is given again has it.
-                let _ = shared.display.as_ref().map(|display| display.send(bytes));
+                let _ = shared.display.as_ref().map(|(display, _)| display.send(bytes));
+                if !said_hello && shared.agent.is_known().0 {
+                    said_hello = true;
+                    let _ = client.read_within(None);
+                }
             }
             Err(why) => {
                 ended = Err(why);
@@ -83,14 +102,17 @@ fn take(mut client: Stream, shared: &Mutex<Shared>) -> Result<(), Ends> {
         }
     }
     let mut shared = lock(shared);
-    (shared.is_over, shared.display) = (true, None);
+    shared.is_over = true;
+    if let Some((_, display)) = shared.display.take() {
+        display.end();
+    }
     client.end();
     ended
 }
 
 /// Keeps the display: connects, gives it the picture, brings the client its answers; again where it is lost.
 fn keep(shared: &Arc<Mutex<Shared>>, display: &Address, client: &mut Stream, patience: Duration) -> Result<(), String> {
-    let mut since = Instant::now();
+    let (mut since, mut refused) = (Instant::now(), 0);
     loop {
         let stream = loop {
             if lock(shared).is_over {
@@ -106,7 +128,17 @@ fn keep(shared: &Arc<Mutex<Shared>>, display: &Address, client: &mut Stream, pat
         };
         let begun = Instant::now();
         answers(shared, stream, client)?;
-        lock(shared).display = None;
+        let (said_hello, is_known) = {
+            let mut shared = lock(shared);
+            shared.display = None;
+            shared.agent.is_known()
+        };
+        refused += u32::from(said_hello && !is_known);
+        if refused >= REFUSALS {
+            return Err(format!(
+                "the display at {display} does not take a client: its secret or its version may be wrong"
+            ));
+        }
         // A display that takes nobody is not asked again and again without a pause.
         if begun.elapsed() < AGAIN {
             thread::sleep(AGAIN);
@@ -121,7 +153,7 @@ fn keep(shared: &Arc<Mutex<Shared>>, display: &Address, client: &mut Stream, pat
 
 /// One connection to the display, until it ends.
 fn answers(shared: &Arc<Mutex<Shared>>, mut stream: Stream, client: &mut Stream) -> Result<(), String> {
-    let (Ok(mut out), Ok(ended)) = (stream.again(), stream.again()) else { return Ok(()) };
+    let (Ok(mut out), Ok(ended), Ok(kept)) = (stream.again(), stream.again(), stream.again()) else { return Ok(()) };
     let (to, from) = mpsc::channel::<Vec<u8>>();
     thread::spawn(move || {
         while let Ok(bytes) = from.recv() {
@@ -139,7 +171,7 @@ fn answers(shared: &Arc<Mutex<Shared>>, mut stream: Stream, client: &mut Stream)
         }
         let picture = shared.agent.again();
         let _ = to.send(picture);
-        shared.display = Some(to);
+        shared.display = Some((to, kept));
     }
     let mut piece = vec![0; PIECE];
     while let Ok(count) = stream.read(&mut piece) {

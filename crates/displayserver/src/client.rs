@@ -95,7 +95,10 @@ impl Client {
                     self.is_done();
                     return self.told();
                 }
-                Answer::Refused { request, .. } if request == number => return self.told(),
+                // A picture that was cut is told beside its answer.
+                Answer::Refused { request, why } if request == number && why != Refusal::TooMuch as u8 => {
+                    return self.told();
+                }
                 _ => {}
             }
         }

@@ -4,7 +4,7 @@
 use crate::address::{Address, Listener, Stream};
 use crate::raw::Raw;
 use pty_process::blocking::{Command, Pty, open};
-use rustix::process::{Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group};
 use rustix::termios::{LocalModes, SpecialCodeIndex, tcgetattr, tcgetpgrp};
 use stackline_core::error::{Error, Result};
 use stackline_proto::telnet::{Command as Said, Role, Telnet, TelnetOption, Whose};
@@ -13,26 +13,79 @@ use std::os::fd::AsFd;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Bytes that are read at once.
 const PIECE: usize = 4096;
 /// How long the other end may take to answer what is asked of options, and bytes that may be typed before.
 const ANSWERS: Duration = Duration::from_secs(1);
 const AHEAD: usize = 1024;
+/// Terminals at once.
+const MOST_TERMINALS: usize = 64;
+/// How long a program may take to end once nobody is there.
+const HANGS_UP: Duration = Duration::from_millis(200);
+
+/// One end of a connection: what is said is in the order in which it is sent, whoever says it.
+struct Line {
+    telnet: Mutex<Telnet>,
+    writer: Mutex<Stream>,
+}
+
+impl Line {
+    fn new(telnet: Telnet, writer: Stream) -> Arc<Self> {
+        Arc::new(Self { telnet: Mutex::new(telnet), writer: Mutex::new(writer) })
+    }
+
+    fn telnet(&self) -> MutexGuard<'_, Telnet> {
+        self.telnet.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Stream> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends data. False where the connection is lost.
+    fn send(&self, data: &[u8]) -> bool {
+        let mut writer = self.writer();
+        let bytes = {
+            let mut telnet = self.telnet();
+            telnet.send(data);
+            telnet.output()
+        };
+        bytes.is_empty() || writer.write_all(&bytes).is_ok()
+    }
+
+    /// Sends what there is to be answered.
+    fn flush(&self) -> bool {
+        // Nothing waits for a reader that has nothing to be told.
+        !self.telnet().has_output() || self.send(b"")
+    }
+
+    fn end(&self) {
+        self.writer().end();
+    }
+}
 
 /// Serves terminals for ever: each connection gets the program on one of its own. What it says on its standard error goes to ours.
 pub fn serve(listener: &Listener, program: &[String], say: fn(&str)) {
-    while let Ok(stream) = listener.accept() {
-        let program = program.to_vec();
-        let spawned = thread::Builder::new().spawn(move || {
+    let terminals = Arc::new(());
+    loop {
+        let Ok(stream) = listener.accept() else {
+            // No descriptors, or the like: it may be better in a while.
+            thread::sleep(Duration::from_millis(100));
+            continue;
+        };
+        if Arc::strong_count(&terminals) > MOST_TERMINALS {
+            stream.end();
+            continue;
+        }
+        let (program, counted) = (program.to_vec(), Arc::clone(&terminals));
+        thread::spawn(move || {
             if let Err(error) = one(stream, &program) {
                 say(&error.to_string());
             }
+            drop(counted);
         });
-        if spawned.is_err() {
-            say("no thread can be started for a terminal");
-        }
     }
 }
 
@@ -51,51 +104,50 @@ fn one(mut stream: Stream, program: &[String]) -> Result<()> {
     let mut child = command.spawn(pts).map_err(|error| {
         Error::environment(format!("{name} cannot be started on a terminal: {error}")).hint("is it in PATH?")
     })?;
-    let (pty, telnet) = (Arc::new(pty), Arc::new(Mutex::new(telnet)));
-    let mut out = stream.again().map_err(|error| failed(&error))?;
-    press(&pty, &telnet, &typed_ahead, commands);
-    let (keys, keyed, answers) = (Arc::clone(&pty), Arc::clone(&telnet), out.again());
+    let group = Pid::from_child(&child);
+    let line = Line::new(telnet, stream.again().map_err(|error| failed(&error))?);
+    let pty = Arc::new(pty);
+    press(&pty, &line, &typed_ahead, commands);
+    let (keys, keyed) = (Arc::clone(&pty), Arc::clone(&line));
     let typed = thread::spawn(move || {
-        if let Ok(answers) = answers {
-            type_in(stream, &keys, &keyed, answers);
-        }
+        type_in(stream, &keys, &keyed);
+        // Nobody is there any more: the terminal hangs up, and who does not care is ended.
+        let _ = kill_process_group(group, Signal::HUP);
+        thread::sleep(HANGS_UP);
+        let _ = kill_process_group(group, Signal::KILL);
     });
     let mut piece = [0; PIECE];
     // A terminal whose program is gone says so as an error.
-    while let Ok(count) = (&*pty).read(&mut piece) {
-        if count == 0 {
-            break;
-        }
-        lock(&telnet).send(&piece[..count]);
-        if !flush(&telnet, &mut out) {
+    while let Ok(count @ 1..) = (&*pty).read(&mut piece) {
+        if !line.send(&piece[..count]) {
             break;
         }
     }
+    // Its number is its own until it is waited for.
     let _ = child.kill();
-    let _ = child.wait();
-    out.end();
+    line.end();
     let _ = typed.join();
+    let _ = child.wait();
     Ok(())
 }
 
 /// Agrees on options before the program says anything: what the other end asked before its answer came is settled then. What was typed
 /// meanwhile. Who does not answer is no TELNET, and gets its terminal all the same.
 fn agree(telnet: &mut Telnet, stream: &mut Stream) -> io::Result<Typed> {
-    let mut commands = Vec::new();
     telnet.ask(TelnetOption::Echo, Whose::Own, true);
     telnet.ask(TelnetOption::SuppressGoAhead, Whose::Own, true);
-    let (mut piece, mut data) = ([0; PIECE], Vec::new());
+    let (mut piece, mut data, mut commands) = ([0; PIECE], Vec::new(), Vec::new());
+    let begun = Instant::now();
     stream.write_all(&telnet.output())?;
-    stream.read_within(Some(ANSWERS))?;
-    while telnet.is_asked(TelnetOption::SuppressGoAhead, Whose::Own) {
+    while telnet.is_asked(TelnetOption::SuppressGoAhead, Whose::Own) && data.len() + commands.len() < AHEAD {
+        let Some(rest) = ANSWERS.checked_sub(begun.elapsed()).filter(|rest| !rest.is_zero()) else { break };
+        stream.read_within(Some(rest))?;
         let count = match stream.read(&mut piece) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(count) => count,
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => break,
             Err(error) => return Err(error),
         };
-        if count == 0 || data.len() > AHEAD {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
         commands.extend(telnet.receive(&piece[..count], &mut data));
         stream.write_all(&telnet.output())?;
     }
@@ -104,16 +156,13 @@ fn agree(telnet: &mut Telnet, stream: &mut Stream) -> io::Result<Typed> {
 }
 
 /// What comes over the connection is typed into the terminal.
-fn type_in(mut stream: Stream, pty: &Pty, telnet: &Mutex<Telnet>, mut answers: Stream) {
+fn type_in(mut stream: Stream, pty: &Pty, line: &Line) {
     let (mut piece, mut data) = ([0; PIECE], Vec::new());
-    while let Ok(count) = stream.read(&mut piece) {
-        if count == 0 {
-            break;
-        }
-        let commands = lock(telnet).receive(&piece[..count], &mut data);
-        let wrote = press(pty, telnet, &data, commands);
+    while let Ok(count @ 1..) = stream.read(&mut piece) {
+        let commands = line.telnet().receive(&piece[..count], &mut data);
+        let wrote = press(pty, line, &data, commands);
         data.clear();
-        if !flush(telnet, &mut answers) || !wrote {
+        if !line.flush() || !wrote {
             break;
         }
     }
@@ -127,7 +176,7 @@ fn interrupt(pty: &Pty) {
 }
 
 /// Types what was typed, with the keys that its commands are. False where the terminal is gone.
-fn press(mut pty: &Pty, telnet: &Mutex<Telnet>, data: &[u8], commands: Vec<(usize, Said)>) -> bool {
+fn press(mut pty: &Pty, line: &Line, data: &[u8], commands: Vec<(usize, Said)>) -> bool {
     let (mut typed, mut wrote) = (0, true);
     for (place, command) in commands {
         wrote &= pty.write_all(&data[typed..place]).is_ok();
@@ -140,7 +189,7 @@ fn press(mut pty: &Pty, telnet: &Mutex<Telnet>, data: &[u8], commands: Vec<(usiz
                 None
             }
             Said::AreYouThere => {
-                lock(telnet).send(b"\r\n[yes]\r\n");
+                line.telnet().send(b"\r\n[yes]\r\n");
                 None
             }
             _ => None,
@@ -156,16 +205,6 @@ fn key(pty: &Pty, code: SpecialCodeIndex) -> Option<u8> {
     attributes.local_modes.contains(LocalModes::ICANON).then(|| attributes.special_codes[code])
 }
 
-/// Sends what there is to send.
-fn flush(telnet: &Mutex<Telnet>, out: &mut Stream) -> bool {
-    let bytes = lock(telnet).output();
-    bytes.is_empty() || out.write_all(&bytes).is_ok()
-}
-
-fn lock(telnet: &Mutex<Telnet>) -> MutexGuard<'_, Telnet> {
-    telnet.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Brings a display what the program of a terminal says, and it the display's answers: one byte a message where they are typed. Returns when
 /// either ends.
 ///
@@ -178,30 +217,24 @@ pub fn attach(terminal: &Address, display: &Address, typed: bool) -> Result<()> 
     let mut telnet = Telnet::new(Role::User);
     telnet.ask(TelnetOption::Binary, Whose::Own, true);
     telnet.ask(TelnetOption::Binary, Whose::Other, true);
-    let telnet = Arc::new(Mutex::new(telnet));
-    let (mut keys, mut answers) = (from.again().map_err(lost)?, to.again().map_err(lost)?);
-    flush(&telnet, &mut keys);
-    let typing = Arc::clone(&telnet);
-    let mut typist = keys.again().map_err(lost)?;
+    let line = Line::new(telnet, from.again().map_err(lost)?);
+    let mut answers = to.again().map_err(lost)?;
+    line.flush();
+    let typing = Arc::clone(&line);
     thread::spawn(move || {
         let mut piece = [0; PIECE];
-        while let Ok(count) = answers.read(&mut piece) {
-            let all = &piece[..count];
-            let sent = all.chunks(if typed { 1 } else { PIECE }).all(|bytes| {
-                lock(&typing).send(bytes);
-                flush(&typing, &mut typist)
-            });
-            if count == 0 || !sent {
+        while let Ok(count @ 1..) = answers.read(&mut piece) {
+            if !piece[..count].chunks(if typed { 1 } else { PIECE }).all(|bytes| typing.send(bytes)) {
                 break;
             }
         }
-        typist.end();
+        typing.end();
     });
     let (mut piece, mut data) = ([0; PIECE], Vec::new());
     loop {
         let count = from.read(&mut piece).map_err(lost)?;
-        lock(&telnet).receive(&piece[..count], &mut data);
-        if !flush(&telnet, &mut keys) || count == 0 {
+        line.telnet().receive(&piece[..count], &mut data);
+        if !line.flush() || count == 0 {
             break;
         }
         if to.write_all(&data).is_err() {
@@ -226,35 +259,30 @@ fn unserved(terminal: &Address, error: &Error) -> Error {
 pub fn talk(terminal: &Address) -> Result<()> {
     let lost = |error: io::Error| Error::measurement(format!("the terminal is lost: {error}"));
     let mut from = terminal.connect().map_err(|error| unserved(terminal, &error))?;
-    let telnet = Arc::new(Mutex::new(Telnet::new(Role::User)));
-    let (mut keys, mut typist) = (from.again().map_err(lost)?, from.again().map_err(lost)?);
-    let typing = Arc::clone(&telnet);
+    let line = Line::new(Telnet::new(Role::User), from.again().map_err(lost)?);
+    let typing = Arc::clone(&line);
     thread::spawn(move || {
         let mut piece = [0; PIECE];
         let mut input = io::stdin().lock();
-        while let Ok(count) = input.read(&mut piece) {
-            if count == 0 {
-                break;
-            }
-            lock(&typing).send(&piece[..count]);
-            if !flush(&typing, &mut typist) {
+        // What was typed last may still be answered: the program ends the connection.
+        while let Ok(count @ 1..) = input.read(&mut piece) {
+            if !typing.send(&piece[..count]) {
                 break;
             }
         }
-        // What was typed last may still be answered: the program ends the connection.
     });
     let mut raw = None;
     let (mut piece, mut data) = ([0; PIECE], Vec::new());
     loop {
         let count = from.read(&mut piece).map_err(lost)?;
-        lock(&telnet).receive(&piece[..count], &mut data);
-        if raw.is_none() && lock(&telnet).is_by_character() {
+        line.telnet().receive(&piece[..count], &mut data);
+        if raw.is_none() && line.telnet().is_by_character() {
             raw = Raw::of(io::stdin().as_fd());
         }
         let mut out = io::stdout().lock();
         let shown = out.write_all(&data).and_then(|()| out.flush());
         data.clear();
-        if !flush(&telnet, &mut keys) || count == 0 || shown.is_err() {
+        if !line.flush() || count == 0 || shown.is_err() {
             return Ok(());
         }
     }

@@ -71,7 +71,7 @@ impl Breakable {
 fn through(display: &Address, patience: Duration) -> Address {
     let (listener, address) = listen();
     let display = display.clone();
-    thread::spawn(move || agent::serve(&listener, &display, patience, |_| {}));
+    thread::spawn(move || agent::serve(&listener, &display, Limits::default(), patience, |_| {}));
     address
 }
 
@@ -118,6 +118,7 @@ fn a_display_that_stays_away_is_given_up_and_a_wrong_secret_is_told() {
     let address = through(&gone, Duration::from_millis(300));
     assert!(Client::connect(&address, b"secret").is_err());
     let display = Breakable::new();
-    let address = through(&display.address, Duration::from_millis(300));
+    // It is not asked for long, as it is no display that was lost.
+    let address = through(&display.address, Duration::from_secs(100));
     assert!(Client::connect(&address, b"wrong").is_err());
 }

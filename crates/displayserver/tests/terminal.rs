@@ -121,3 +121,26 @@ fn what_is_not_there_is_said() {
     let error = terminal::attach(&gone, &gone, false).unwrap_err();
     assert!(error.message.contains("no terminal is served at 127.0.0.1:1"), "{error}");
 }
+
+/// Whether a process is there, and no zombie.
+fn runs(pid: &str) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z"))
+}
+
+#[test]
+fn a_program_ends_with_its_connection_and_who_floods_gets_a_terminal_too() {
+    let terminals = terminals(&["sh", "-c", "trap '' HUP; echo $$.; sleep 60"]);
+    let mut stream = connect(&terminals);
+    // More commands than are kept before there is a terminal, and no answer.
+    stream.write_all(&[255, 246].repeat(5000)).unwrap();
+    let said = String::from_utf8_lossy(&until(&mut stream, b".\r\n")).into_owned();
+    let digits: String = said.split(".\r\n").next().unwrap().chars().rev().take_while(char::is_ascii_digit).collect();
+    let pid: String = digits.chars().rev().collect();
+    assert!(runs(&pid), "{said:?}");
+    drop(stream);
+    let begun = std::time::Instant::now();
+    while runs(&pid) {
+        assert!(begun.elapsed() < Duration::from_secs(10), "the program outlives its connection");
+        thread::sleep(Duration::from_millis(10));
+    }
+}

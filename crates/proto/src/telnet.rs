@@ -234,6 +234,12 @@ impl Telnet {
         core::mem::take(&mut self.out)
     }
 
+    /// Whether there is something to be sent.
+    #[must_use]
+    pub fn has_output(&self) -> bool {
+        self.returns || !self.out.is_empty()
+    }
+
     /// What came: its data goes behind `data`, its commands are returned, each with the length that `data` had where it stood.
     pub fn receive(&mut self, bytes: &[u8], data: &mut Vec<u8>) -> Vec<(usize, Command)> {
         let mut commands = Vec::new();

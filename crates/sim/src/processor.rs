@@ -87,6 +87,7 @@ impl<T> Processor<T> {
             return None;
         }
         let Running { what, takes, .. } = self.running.take()?;
+        self.alarm = None;
         self.spent_ns += takes.0;
         Some(what)
     }

@@ -55,7 +55,7 @@ fn carry_out(flags: &flags::Display) -> Result {
 
 /// Serves until somebody wants the end.
 fn serve(flags: &DisplayServe) -> Result {
-    let limits = Limits { bytes: usize::try_from(flags.memory).unwrap_or(usize::MAX), ..Limits::default() };
+    let limits = limits(flags.memory);
     let secret = flags.secret.clone().unwrap_or_default();
     let server = Server::new(limits, secret.clone().into_bytes());
     let (by_messages, streams): (Vec<&Address>, Vec<&Address>) =
@@ -96,7 +96,8 @@ fn agent(flags: &DisplayAgent) -> Result {
     listen_for_ctrl_c([&stop])?;
     output::print(&format!("clients: {}\n", listener.address()))?;
     let (display, patience) = (flags.to.clone(), flags.patience);
-    thread::spawn(move || agents::serve(&listener, &display, patience, |why| output::say(&why)));
+    let limits = limits(flags.memory);
+    thread::spawn(move || agents::serve(&listener, &display, limits, patience, |why| output::say(&why)));
     wait(&stop);
     forget(&flags.listen);
     Ok(Exit::Done)
@@ -144,6 +145,10 @@ fn telnet(flags: &DisplayTelnet) -> Result {
     Ok(Exit::Done)
 }
 
+fn limits(memory: u64) -> Limits {
+    Limits { bytes: usize::try_from(memory).unwrap_or(usize::MAX), ..Limits::default() }
+}
+
 fn wait(stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         thread::sleep(Duration::from_millis(50));
@@ -170,7 +175,12 @@ fn bring(flags: &DisplayView) -> Result {
         output::say(&"SECRET is what stands behind `?` in the address that `display serve` printed");
     }
     thread::spawn(move || {
-        while let Ok(browser) = listener.accept() {
+        loop {
+            let Ok(browser) = listener.accept() else {
+                // No descriptors, or the like: it may be better in a while.
+                thread::sleep(Duration::from_millis(100));
+                continue;
+            };
             let Ok(display) = from.connect() else { continue };
             let (Ok(browser_again), Ok(display_again)) = (browser.again(), display.again()) else { continue };
             thread::spawn(move || pass(browser, display));

@@ -4,7 +4,7 @@ use super::programs::{Client, KEPT, LocalAgent, PIECE, PIPE, PTY, Program, Remot
 use super::scene::{Carrier, Class, Scene};
 use super::script::{Action, Job, Script};
 use stackline_core::error::{Error, Result};
-use stackline_core::network::{Link, WorkKind};
+use stackline_core::network::{Link, Loss, WorkKind};
 use stackline_core::program::Side;
 use stackline_core::time::{Duration, Instant};
 use stackline_net::Node;
@@ -22,8 +22,8 @@ enum Way {
     Local,
     /// A connection of `tcp`.
     Stream(u32),
-    /// A serial line: bits of a second, and of a character.
-    Line(f64, f64),
+    /// A serial line: bits of a second, of a character, and its delay.
+    Line(f64, f64, Duration),
     /// Calls of `ikp`: of the client or its agent, and of the display's agent back.
     Calls(u32, u32),
 }
@@ -74,17 +74,23 @@ impl Who {
     }
 }
 
-/// Bits a second of the only link between the two hosts.
-fn line_rate(scene: &Scene<'_>) -> Result<f64> {
+/// Bits a second and the delay of the only link between the two hosts.
+fn line(scene: &Scene<'_>) -> Result<(f64, Duration)> {
     let joins = |link: &&Link| {
         let (a, b) = (&link.ends.0, &link.ends.1);
         (*a == scene.from && *b == scene.to) || (*a == scene.to && *b == scene.from)
     };
-    let rate = scene.network.links.iter().find(joins).and_then(|link| link.rate.mean_bit_s());
-    rate.filter(|rate| *rate > 0.0).ok_or_else(|| {
-        Error::input(format!("no link with a rate joins {} and {}", scene.from, scene.to))
-            .hint("a serial line is a link of its own, as in `link sun - vax 9600 bit/s 0;`")
-    })
+    let link = scene.network.links.iter().find(joins);
+    let rate = link.and_then(|link| link.rate.mean_bit_s()).filter(|rate| *rate > 0.0);
+    let (Some(link), Some(rate)) = (link, rate) else {
+        return Err(Error::input(format!("no link with a rate joins {} and {}", scene.from, scene.to))
+            .hint("a serial line is a link of its own, as in `link sun - vax 9600 bit/s 0;`"));
+    };
+    if link.loss != Loss::None || link.jitter.is_some() || link.rate.changes() || link.one_way {
+        return Err(Error::input("a serial line has a rate and a delay, and nothing else of a link")
+            .hint("leave loss, jitter and schedules out"));
+    }
+    Ok((rate, link.delay))
 }
 
 /// All of it.
@@ -112,7 +118,10 @@ impl<'s> Site<'s> {
             (Class::Local, _) => Way::Local,
             (_, Carrier::Ikp) => Way::Calls(world.call_to(nodes[0], nodes[1])?, world.call_to(nodes[1], nodes[0])?),
             (_, Carrier::Tcp(stacks)) => Way::Stream(world.connect(nodes[0], nodes[1], stacks)?),
-            (_, Carrier::Line(bits)) => Way::Line(line_rate(scene)?, f64::from(bits)),
+            (_, Carrier::Line(bits)) => {
+                let (bit_s, delay) = line(scene)?;
+                Way::Line(bit_s, f64::from(bits), delay)
+            }
         };
         let over_ikp = matches!(scene.carrier, Carrier::Ikp);
         let has_pipe = scene.class == Class::Terminal || (scene.class == Class::Agent && over_ikp);
@@ -413,9 +422,9 @@ impl<'s> Site<'s> {
             Way::Local => return self.display_has(0, jobs),
             Way::Stream(connection) => self.world.send(connection, Side::Initiator, bytes, Travels::Requests(jobs)),
             Way::Calls(calls, _) => self.world.ask(calls, bytes, Travels::Requests(jobs)),
-            Way::Line(bit_s, bits) => {
+            Way::Line(bit_s, bits, delay) => {
                 let over = self.over(0, bytes as f64 * bits / bit_s);
-                self.at(over, Task::Over(jobs));
+                self.at(over + delay, Task::Over(jobs));
                 // The driver keeps so much.
                 let kept = Duration::from_seconds(TTY as f64 * bits / bit_s);
                 self.at(Instant(over.0.saturating_sub(kept.0)).max(self.world.now()), Task::Room);
@@ -512,9 +521,9 @@ impl<'s> Site<'s> {
                 self.answers_go();
             }
             Way::Calls(_, back) => self.world.ask(back, bytes, Travels::Answers(answers)),
-            Way::Line(bit_s, bits) => {
+            Way::Line(bit_s, bits, delay) => {
                 let over = self.over(1, bytes as f64 * bits / bit_s);
-                self.at(over, Task::OverBack(answers));
+                self.at(over + delay, Task::OverBack(answers));
                 if let Some(agent) = &mut self.local {
                     agent.answers_now = false;
                 }

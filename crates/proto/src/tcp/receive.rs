@@ -309,7 +309,7 @@ impl Receiver {
             && (self.next - self.acknowledged > u64::from(self.segment)
                 || (self.hastens && self.small && drained && !self.interactive));
         let left = self.edge().saturating_sub(self.next);
-        if self.silly && self.window() > left {
+        if self.silly && !self.ended() && self.window() > left {
             self.now = true;
         }
         if !self.now && !self.ended() && left * 2 <= self.tuning.clamp {

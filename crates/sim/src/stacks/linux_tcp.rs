@@ -89,7 +89,7 @@ pub(super) const TABLE: StackTable = StackTable {
             "fixed_timeout",
             OptionKind::Time,
             "none: retransmission timeouts follow the round trip",
-            "every retransmission timeout is so long, as before they followed the round trip (1985)",
+            "every retransmission timeout is so long, as before they followed the round trip (1985); 0 s: they follow it",
         ),
         OptionTable::new(
             "silly_windows",
@@ -150,7 +150,7 @@ pub(super) fn options(stack: &Stack, mtu: u32, ecn: bool) -> Options {
         least_timeout: time("least_timeout", usual.least_timeout),
         first_timeout: time("first_timeout", usual.first_timeout),
         timer_tick: time("timer_tick", usual.timer_tick),
-        fixed_timeout: stack.seconds("fixed_timeout").map(Duration::from_seconds),
+        fixed_timeout: stack.seconds("fixed_timeout").filter(|time| *time > 0.0).map(Duration::from_seconds),
         silly_windows: stack.flag("silly_windows"),
         timer_phase: usual.timer_phase,
         first_window: stack.number("first_window").map_or(usual.first_window, |segments| segments as u32),

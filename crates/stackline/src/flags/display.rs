@@ -46,6 +46,9 @@ pub(crate) struct DisplayAgent {
     /// The display
     #[arg(long, value_name = "ADDRESS", value_parser = Address::of, default_value = "127.0.0.1:7085")]
     pub(crate) to: Address,
+    /// Memory of a client's symbols, at most: as much as the display's
+    #[arg(long, value_name = "SIZE", value_parser = super::size::size, default_value = "64MiB")]
+    pub(crate) memory: u64,
     /// How long a display that is lost is waited for
     #[arg(long, value_name = "TIME", value_parser = super::duration, default_value = "60s")]
     pub(crate) patience: Duration,
