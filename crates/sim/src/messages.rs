@@ -11,13 +11,13 @@
 //! ```
 
 mod calls;
+mod exchange;
 
 use crate::datagram::Datagram;
 use crate::error::{Error, Result};
 use crate::processor::Processor;
-use crate::stacks::packet_wire::BELOW;
 use crate::stacks::tcp_options;
-use calls::{Calls, Came};
+use calls::Calls;
 use stackline_core::network as plan;
 use stackline_core::network::WorkKind;
 use stackline_core::plan::Stack;
@@ -25,8 +25,6 @@ use stackline_core::program::Side;
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
 use stackline_net::{Counters, Delivery, Ecn, Network, Node, Packet, Segments, Tap};
-use stackline_proto::blast::wire::HEADER;
-use stackline_proto::ikp::options::{BESIDE, PACKET};
 use stackline_proto::tcp::{self, Codepoint, Received, State};
 /// What connections do and know of themselves.
 pub use stackline_proto::tcp::{Event, Facts};
@@ -220,42 +218,6 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
         Ok(path(from, to)?.mtu.min(path(to, from)?.mtu))
     }
 
-    /// Two programs that ask and answer over V's message passing; their number.
-    ///
-    /// # Errors
-    /// When no path leads there and back.
-    pub fn call_to(&mut self, from: Node, to: Node) -> Result<u32> {
-        let number = CALLS + u32::try_from(self.calls.len()).unwrap_or(0);
-        let mtu = self.path_mtu(from, to, number)?;
-        let packet = mtu.saturating_sub((BELOW + HEADER) as u64 + u64::from(BESIDE)).clamp(1, u64::from(PACKET));
-        self.calls.push(Calls::new(number, [from, to], packet as u32));
-        Ok(number)
-    }
-
-    /// Bytes that a message of these calls has room for.
-    pub fn room_of(&self, calls: u32) -> u64 {
-        let place = calls.wrapping_sub(CALLS) as usize;
-        self.calls.get(place).map_or(0, |calls| u64::from(calls.room()))
-    }
-
-    /// Asks; [`Happening::Answered`] comes once it is answered, and nothing else may be asked before.
-    pub fn ask(&mut self, calls: u32, bytes: u64, message: M) {
-        let (now, place) = (self.now, calls.wrapping_sub(CALLS) as usize);
-        if let Some(known) = self.calls.get_mut(place) {
-            known.ask(now, bytes as u32, message);
-            self.flush_calls(calls, Side::Initiator);
-        }
-    }
-
-    /// Answers what was asked.
-    pub fn answer(&mut self, calls: u32, bytes: u64, message: M) {
-        let (now, place) = (self.now, calls.wrapping_sub(CALLS) as usize);
-        if let Some(known) = self.calls.get_mut(place) {
-            known.answer(now, bytes as u32, message);
-            self.flush_calls(calls, Side::Responder);
-        }
-    }
-
     /// A program, by its number, wants its host's processor for so long; [`Happening::Worked`] says when it has had it.
     pub fn work(&mut self, (host, program): (Node, u32), kind: WorkKind, takes: Duration, token: u64) {
         let Some(processor) = self.processors.get_mut(host.0 as usize) else { return };
@@ -424,37 +386,6 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
         processor.begin(now, copied_ns);
         if let Some(ends) = processor.alarm() {
             self.set_alarm(ends, Alarm::Processor(host));
-        }
-    }
-
-    fn deliver_to_calls(&mut self, packet: &Packet<Datagram>) {
-        let (now, number) = (self.now, packet.payload.pair);
-        let Some(calls) = self.calls.get_mut(number.wrapping_sub(CALLS) as usize) else { return };
-        let side = calls.side_of(packet.to);
-        match calls.arrived(now, side, &packet.payload) {
-            Some(Came::Question(message)) => self.happened.push_back(Happening::Asked(number, message)),
-            Some(Came::Answer(message)) => self.happened.push_back(Happening::Answered(number, message)),
-            None => {}
-        }
-        self.flush_calls(number, side);
-    }
-
-    /// Sends what a side of calls has to send, and sets its timer.
-    fn flush_calls(&mut self, number: u32, side: Side) {
-        let now = self.now;
-        let Some(calls) = self.calls.get_mut(number.wrapping_sub(CALLS) as usize) else { return };
-        while let Some(packet) = calls.poll(now, side) {
-            self.network.handle(now, packet);
-        }
-        if calls.is_silent() {
-            self.happened.push_back(Happening::Broken(number));
-            return;
-        }
-        if let Some(at) = calls.deadline(now, side)
-            && calls.alarms[side.index()].is_none_or(|alarm| at < alarm)
-        {
-            calls.alarms[side.index()] = Some(at.max(now));
-            self.set_alarm(at, Alarm::Calls { calls: number, side: side.index() });
         }
     }
 

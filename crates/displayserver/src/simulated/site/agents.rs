@@ -1,0 +1,173 @@
+//! The agents of both hosts, and what carries their messages.
+
+use super::super::programs::{KEPT, TTY, Travels, bytes};
+use super::super::script::Job;
+use super::{Site, Task, Way, Who};
+use stackline_core::error::Result;
+use stackline_core::network::WorkKind;
+use stackline_core::program::Side;
+use stackline_core::time::{Duration, Instant};
+
+impl Site<'_> {
+    // --- the agent of the client's host ---
+
+    /// It finds something in the pipe: at once, or when it looks next where it has nothing to wait for.
+    pub(super) fn look(&mut self) {
+        let Some(agent) = &mut self.remote else { return };
+        if agent.is_busy || agent.pipe.is_empty() {
+            return;
+        }
+        agent.is_busy = true;
+        let now = self.world.now();
+        let polls = self.costs[0].as_ref().filter(|_| matches!(self.way, Way::Calls(..)));
+        let seen = polls.map_or(now, |costs| costs.seen(now));
+        match seen > now {
+            true => self.at(seen, Task::Look),
+            false => self.work(Who::RemoteAgent, WorkKind::Messages, self.message(0), Task::Taken),
+        }
+    }
+
+    pub(super) fn taken(&mut self) -> Result<()> {
+        // To a stream it hands on what was written at once; a message of V's takes all that there is.
+        let most = if let Way::Calls(calls, _) = self.way { self.world.room_of(calls) as usize } else { 0 };
+        if let Some(agent) = &mut self.remote {
+            agent.take(most);
+        }
+        self.fill_pipe();
+        self.agent_sends()?;
+        self.client()
+    }
+
+    /// It hands over what it took; then it looks again.
+    pub(super) fn agent_sends(&mut self) -> Result<()> {
+        let Some(agent) = &mut self.remote else { return Ok(()) };
+        let all: Vec<Job> = agent.out.drain(..).flatten().collect();
+        if !all.is_empty() {
+            return self.transport(all);
+        }
+        agent.is_busy = false;
+        // It goes on where there is more: it looks only when there was nothing.
+        if !agent.pipe.is_empty() {
+            agent.is_busy = true;
+            self.work(Who::RemoteAgent, WorkKind::Messages, self.message(0), Task::Taken);
+        }
+        Ok(())
+    }
+
+    pub(super) fn transport(&mut self, jobs: Vec<Job>) -> Result<()> {
+        let bytes = bytes(&jobs) as u64;
+        match self.way {
+            Way::Local => return self.display_has(0, jobs),
+            Way::Stream(connection) => self.world.send(connection, Side::Initiator, bytes, Travels::Requests(jobs)),
+            Way::Calls(calls, _) => self.world.ask(calls, bytes, Travels::Requests(jobs)),
+            Way::Line(bit_s, bits, delay) => {
+                let over = self.over(0, bytes as f64 * bits / bit_s);
+                self.at(over + delay, Task::Over(jobs));
+                // The driver keeps so much.
+                let kept = Duration::from_seconds(TTY as f64 * bits / bit_s);
+                self.at(Instant(over.0.saturating_sub(kept.0)).max(self.world.now()), Task::Room);
+            }
+        }
+        Ok(())
+    }
+
+    /// When what is put on a serial line now has crossed it.
+    pub(super) fn over(&mut self, way: usize, seconds: f64) -> Instant {
+        let over = self.line_free[way].max(self.world.now()) + Duration::from_seconds(seconds);
+        self.line_free[way] = over;
+        over
+    }
+
+    // --- the agent of the display's host ---
+
+    pub(super) fn arrived(&mut self, jobs: Vec<Job>) -> Result<()> {
+        if let Some(agent) = &mut self.local {
+            agent.came.push_back(jobs);
+            self.agent_takes();
+        }
+        Ok(())
+    }
+
+    pub(super) fn agent_takes(&mut self) {
+        let Some(agent) = self.local.as_mut().filter(|agent| !agent.is_busy) else { return };
+        if let Some(jobs) = agent.came.pop_front() {
+            agent.is_busy = true;
+            let of_bytes = self.costs[1].as_ref().map_or(Duration::ZERO, |costs| costs.bytes(bytes(&jobs) as u64));
+            self.work(Who::LocalAgent, WorkKind::Messages, self.message(1) + of_bytes, Task::Came(jobs));
+        }
+    }
+
+    pub(super) fn agent_has(&mut self, jobs: Vec<Job>) -> Result<()> {
+        self.program.inbox.push_back(jobs);
+        let full = self.program.waiting() > KEPT;
+        if let Some(agent) = &mut self.local {
+            agent.is_busy = false;
+            if full && !agent.is_full {
+                agent.is_full = true;
+                if let Way::Stream(connection) = self.way {
+                    self.world.set_reading(connection, Side::Responder, false);
+                }
+            }
+        }
+        if !full {
+            self.agent_goes_on();
+        }
+        self.agent_takes();
+        self.display();
+        Ok(())
+    }
+
+    /// The agent takes more.
+    pub(super) fn agent_goes_on(&mut self) {
+        if let Way::Calls(calls, _) = self.way {
+            self.world.answer(calls, 1, Travels::Answers(Vec::new()));
+        }
+    }
+
+    /// There may be room at the agent again.
+    pub(super) fn agent_has_room(&mut self) {
+        let has_room = self.program.waiting() <= KEPT;
+        let Some(agent) = self.local.as_mut().filter(|agent| agent.is_full && has_room) else { return };
+        agent.is_full = false;
+        if let Way::Stream(connection) = self.way {
+            self.world.set_reading(connection, Side::Responder, true);
+        }
+        self.agent_goes_on();
+    }
+
+    /// Answers go on their way: a terminal's as if they were typed.
+    pub(super) fn answers_go(&mut self) {
+        let Some(agent) = &mut self.local else { return };
+        if agent.answers_now {
+            return;
+        }
+        if let Some(answers) = agent.answers.pop_front() {
+            agent.answers_now = true;
+            self.work(Who::LocalAgent, WorkKind::Messages, self.message(1), Task::Answers(answers));
+        }
+    }
+
+    pub(super) fn answer(&mut self, answers: Vec<u8>) -> Result<()> {
+        let bytes = answers.len() as u64;
+        match self.way {
+            Way::Local => {}
+            Way::Stream(connection) => {
+                self.world.send(connection, Side::Responder, bytes, Travels::Answers(answers));
+                if let Some(agent) = &mut self.local {
+                    agent.answers_now = false;
+                }
+                self.answers_go();
+            }
+            Way::Calls(_, back) => self.world.ask(back, bytes, Travels::Answers(answers)),
+            Way::Line(bit_s, bits, delay) => {
+                let over = self.over(1, bytes as f64 * bits / bit_s);
+                self.at(over + delay, Task::OverBack(answers));
+                if let Some(agent) = &mut self.local {
+                    agent.answers_now = false;
+                }
+                self.answers_go();
+            }
+        }
+        Ok(())
+    }
+}

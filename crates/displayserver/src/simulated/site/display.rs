@@ -1,0 +1,93 @@
+//! The display's program: one request after another, drawn piece by piece, then answered.
+
+use super::super::programs::{PIECE, Travels};
+use super::super::scene::Class;
+use super::super::script::Job;
+use super::{Site, Task, Way, Who};
+use stackline_core::error::Result;
+use stackline_core::network::WorkKind;
+use stackline_core::time::Duration;
+
+impl Site<'_> {
+    // --- the display ---
+
+    /// A message for the display, from a client that waits until it is carried out.
+    pub(super) fn display_has(&mut self, _: u32, jobs: Vec<Job>) -> Result<()> {
+        self.program.inbox.push_back(jobs);
+        self.display();
+        Ok(())
+    }
+
+    pub(super) fn display(&mut self) {
+        if self.program.is_busy {
+            return;
+        }
+        let Some(jobs) = self.program.inbox.pop_front() else { return };
+        self.program.is_busy = true;
+        self.program.jobs.extend(jobs);
+        self.agent_has_room();
+        // What an agent has taken is there already.
+        let message = if self.local.is_none() { self.message(1) } else { Duration::ZERO };
+        self.work(Who::Display, WorkKind::Messages, message, Task::Read);
+    }
+
+    pub(super) fn next_job(&mut self) -> Result<()> {
+        if !self.program.jobs.is_empty() {
+            let takes = self.scaled(self.scene.drawing.request);
+            self.work(Who::Display, WorkKind::Operations, takes, Task::Stored);
+            return Ok(());
+        }
+        self.program.is_busy = false;
+        if self.local.is_none() {
+            let reply = std::mem::take(&mut self.program.reply);
+            match self.way {
+                Way::Calls(calls, _) => {
+                    self.world.answer(calls, reply.len().max(1) as u64, Travels::Answers(reply));
+                }
+                _ => {
+                    self.client.receive(&reply)?;
+                    self.handed_over()?;
+                }
+            }
+        }
+        self.display();
+        Ok(())
+    }
+
+    pub(super) fn stored(&mut self) -> Result<()> {
+        let now = self.world.now();
+        let Some(job) = self.program.jobs.front().cloned() else { return Ok(()) };
+        self.program.carry_out(now, &job.bytes)?;
+        let answer = if job.wants { self.scene.drawing.answer } else { 0.0 };
+        self.program.draws = self.scaled(job.draw + answer);
+        self.program.drawn = Duration::ZERO;
+        self.draw()
+    }
+
+    /// Draws the next piece; after the last one the answer goes.
+    pub(super) fn draw(&mut self) -> Result<()> {
+        let left = Duration(self.program.draws.0 - self.program.drawn.0);
+        if left > Duration::ZERO {
+            let piece = left.min(PIECE);
+            self.work(Who::Display, WorkKind::Operations, piece, Task::Drawn(piece));
+            return Ok(());
+        }
+        let Some(job) = self.program.jobs.pop_front() else { return Ok(()) };
+        if job.timed {
+            self.client.taken.push(self.scaled(job.draw));
+        }
+        let output = std::mem::take(&mut self.program.output);
+        match &mut self.local {
+            None => self.program.reply.extend(output),
+            Some(agent) if self.scene.class == Class::Terminal => {
+                agent.answers.extend(output.into_iter().map(|byte| vec![byte]));
+                self.answers_go();
+            }
+            Some(agent) => {
+                agent.answers.extend((!output.is_empty()).then_some(output));
+                self.answers_go();
+            }
+        }
+        self.next_job()
+    }
+}
