@@ -194,6 +194,14 @@ pub struct Interface {
     pub pace_bit_s: Option<f64>,
 }
 
+impl Interface {
+    /// How many times as fast its host's processor is as the one that costs were measured on.
+    #[must_use]
+    pub fn speed(&self) -> f64 {
+        self.cpu_speed.filter(|speed| speed.is_finite() && *speed > 0.0).unwrap_or(1.0)
+    }
+}
+
 /// A host's clock: reads `true + offset + drift x true + steps so far`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Clock {

@@ -1,6 +1,7 @@
 //! The display's agent on sockets: clients connect to it, it connects to the display for each, and again where that was lost.
 
 use crate::address::{Address, Listener, Stream};
+use crate::server::{HELLO, PATIENCE};
 use stackline_display::agent::Agent;
 use stackline_display::machine::Ends;
 use stackline_display::symbols::Limits;
@@ -12,9 +13,6 @@ use std::time::{Duration, Instant};
 
 /// Clients at once.
 const MOST_CLIENTS: usize = 64;
-/// How long a client may take to say who it is, and may not read.
-const HELLO: Duration = Duration::from_secs(10);
-const READS: Duration = Duration::from_secs(5);
 /// A display that ends the connection so often before it takes a client does not want it.
 const REFUSALS: u32 = 3;
 /// Bytes that are read at once.
@@ -64,7 +62,7 @@ fn one(client: Stream, display: &Address, limits: Limits, patience: Duration) ->
     let shared = Shared { agent: Agent::new(limits), display: None, is_over: false };
     let shared = Arc::new(Mutex::new(shared));
     let (reader, mut back) = (client.again().map_err(lost)?, client.again().map_err(lost)?);
-    back.write_within(READS).map_err(lost)?;
+    back.write_within(PATIENCE).map_err(lost)?;
     let taken = Arc::clone(&shared);
     let reading = thread::spawn(move || take(reader, &taken));
     let done = keep(&shared, display, &mut back, patience);

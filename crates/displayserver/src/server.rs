@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 /// Bytes read at once.
 const PIECE: usize = 64 << 10;
 /// How long a client may not read.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 /// How long one may take to say who it is.
-const HELLO: Duration = Duration::from_secs(10);
+pub(crate) const HELLO: Duration = Duration::from_secs(10);
 /// Clients at once, at most.
 const MOST_CLIENTS: usize = 64;
 

@@ -13,8 +13,8 @@ use stackline_core::network::Interface;
 /// `(packet + bytes * per byte) / speed` (Zwaenepoel 1985, section 2).
 #[must_use]
 pub fn copy_s(interface: &Interface, packet_bytes: u64) -> f64 {
-    let speed = interface.cpu_speed.filter(|speed| positive(*speed)).unwrap_or(1.0);
-    (interface.copy_per_packet.seconds() + interface.copy_ns_per_byte.max(0.0) * 1e-9 * real(packet_bytes)) / speed
+    let s = interface.copy_per_packet.seconds() + interface.copy_ns_per_byte.max(0.0) * 1e-9 * real(packet_bytes);
+    s / interface.speed()
 }
 
 /// How long a packet keeps each stage busy, in order, and the delay behind it: the copy in, each hop, the copy out. An

@@ -50,7 +50,7 @@ pub(crate) struct Card {
 impl Card {
     /// `None` for an interface that costs no time and drops nothing.
     pub(crate) fn new(plan: &Interface) -> Option<Self> {
-        let speed = plan.cpu_speed.filter(|speed| *speed > 0.0).unwrap_or(1.0);
+        let speed = plan.speed();
         let free = plan.copy_per_packet == Duration::ZERO && plan.copy_ns_per_byte <= 0.0;
         if free && plan.buffer_frames.is_none() && !plan.single_buffered && !plan.busy_waiting {
             return None;

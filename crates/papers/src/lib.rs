@@ -8,6 +8,7 @@ pub mod magic;
 mod measuring;
 mod paper;
 mod parallel;
+mod profile;
 pub mod vsystem;
 
 pub use paper::{Compared, Comparison, Paper, Reproduction, Session, Settings};

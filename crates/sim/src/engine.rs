@@ -11,7 +11,7 @@ use crate::executor::{Executor, Timer, Wanted};
 use crate::imp_log::ImpLog;
 use crate::job::Job;
 use crate::phase;
-use crate::processor::Processor;
+use crate::processor::{Processor, Turn};
 use crate::records;
 use crate::stacks;
 use crate::stacks::pair::{Pair, Route};
@@ -105,12 +105,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
             carrier,
             imp_log: ImpLog::default(),
             clocks,
-            processors: scene
-                .network
-                .hosts
-                .iter()
-                .map(|host| Processor::new(&host.work, host.interface.cpu_speed))
-                .collect(),
+            processors: scene.network.hosts.iter().map(Processor::new).collect(),
             jobs: Vec::new(),
             pairs: Vec::new(),
             slots: Vec::new(),
@@ -270,15 +265,16 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     fn worked(&mut self, at: Instant, host: u32) {
         let copied_ns = self.carrier.copied_ns(Node(host), at);
         let Some(processor) = self.processors.get_mut(host as usize) else { return };
-        if let Some(slot) = processor.done(at, copied_ns).and_then(|endpoint| self.slots.get(endpoint as usize)) {
-            slot.context.has_worked();
-            self.executor.wake(slot.context.id());
-            // What that endpoint wants next competes with what waits.
-            return self.executor.set_timer(at, Timer::Processor(host));
-        }
-        processor.begin(at, copied_ns);
-        if let Some(ends) = processor.alarm() {
-            self.executor.set_timer(ends, Timer::Processor(host));
+        match processor.turn(at, copied_ns) {
+            Turn::Done(endpoint) => {
+                if let Some(slot) = self.slots.get(endpoint as usize) {
+                    slot.context.has_worked();
+                    self.executor.wake(slot.context.id());
+                }
+                self.executor.set_timer(at, Timer::Processor(host));
+            }
+            Turn::Until(ends) => self.executor.set_timer(ends, Timer::Processor(host)),
+            Turn::Nothing => {}
         }
     }
 
@@ -485,7 +481,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
             self.executor.log.as_ref().map(|log| Line::new(log, pair, job.task.side, both_ways(&job.task.steps)));
         let begins_after = phase::begins_after(job, replica, self.phase);
         let plan = &self.scene.network.hosts[host];
-        let costs = Costs::of(&plan.work, plan.interface.cpu_speed);
+        let costs = Costs::of(plan);
         let context = Context::new(&self.executor, job, &self.clocks[host], (host, costs), id, begins_after, line);
         let work = Rc::clone(&self.pairs[pair as usize]).spawn(Rc::clone(&context), replica);
         self.slots.push(Slot { context, work: Some(work) });

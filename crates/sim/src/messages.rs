@@ -15,7 +15,7 @@ mod exchange;
 
 use crate::datagram::Datagram;
 use crate::error::{Error, Result};
-use crate::processor::Processor;
+use crate::processor::{Processor, Turn};
 use crate::stacks::tcp_options;
 use calls::Calls;
 use stackline_core::network as plan;
@@ -157,7 +157,7 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
             now: Instant(0),
             pairs: Vec::new(),
             calls: Vec::new(),
-            processors: network.hosts.iter().map(|host| Processor::new(&host.work, host.interface.cpu_speed)).collect(),
+            processors: network.hosts.iter().map(Processor::new).collect(),
             alarms: BinaryHeap::new(),
             alarms_set: 0,
             happened: VecDeque::new(),
@@ -225,16 +225,6 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
         if processor.is_idle() {
             self.set_alarm(self.now, Alarm::Processor(host.0));
         }
-    }
-
-    /// What programs have taken of a host's processor by now, ns.
-    pub fn worked_ns(&self, host: Node) -> u64 {
-        self.processors.get(host.0 as usize).map_or(0, |processor| processor.spent_ns(self.now))
-    }
-
-    /// What copying has taken of it by now, ns.
-    pub fn copied_ns(&self, host: Node) -> u64 {
-        self.network.copied_ns(host, self.now)
     }
 
     /// Hands a message over. `bytes` is what it takes on the connection, at least 1; [`Happening::Sent`] says when the
@@ -378,14 +368,13 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
     fn worked(&mut self, host: u32) {
         let (now, copied_ns) = (self.now, self.network.copied_ns(Node(host), self.now));
         let Some(processor) = self.processors.get_mut(host as usize) else { return };
-        if let Some(token) = processor.done(now, copied_ns) {
-            self.happened.push_back(Happening::Worked(token));
-            // What that program wants next competes with what waits.
-            return self.set_alarm(now, Alarm::Processor(host));
-        }
-        processor.begin(now, copied_ns);
-        if let Some(ends) = processor.alarm() {
-            self.set_alarm(ends, Alarm::Processor(host));
+        match processor.turn(now, copied_ns) {
+            Turn::Done(token) => {
+                self.happened.push_back(Happening::Worked(token));
+                self.set_alarm(now, Alarm::Processor(host));
+            }
+            Turn::Until(ends) => self.set_alarm(ends, Alarm::Processor(host)),
+            Turn::Nothing => {}
         }
     }
 

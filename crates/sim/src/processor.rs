@@ -4,7 +4,7 @@
 //! copies and how long that lasts is the network's business: it says what has been spent on it.
 
 use crate::working::Costs;
-use stackline_core::network::{Work, WorkKind};
+use stackline_core::network::{Host, WorkKind};
 use stackline_core::time::{Duration, Instant};
 use std::collections::VecDeque;
 
@@ -22,6 +22,17 @@ pub(crate) struct Processor<T> {
     alarm: Option<Instant>,
     /// Time that ended work took, ns.
     spent_ns: u64,
+}
+
+/// What a processor has to say.
+#[derive(Debug)]
+pub(crate) enum Turn<T> {
+    /// That has ended. What its program wants now competes with what waits: ask again once it has said so.
+    Done(T),
+    /// It works until then, or longer.
+    Until(Instant),
+    /// Nothing that was not said.
+    Nothing,
 }
 
 #[derive(Debug)]
@@ -42,11 +53,11 @@ struct Running<T> {
 }
 
 impl<T> Processor<T> {
-    /// Of a host whose programs take that, at that speed; idle.
-    pub(crate) fn new(work: &Work, speed: Option<f64>) -> Self {
-        let switch = Costs::of(work, speed).map_or(Duration::ZERO, |costs| costs.switch());
+    /// Of a host; idle.
+    pub(crate) fn new(host: &Host) -> Self {
+        let switch = Costs::of(host).map_or(Duration::ZERO, |costs| costs.switch());
         let waiting = [VecDeque::new(), VecDeque::new()];
-        Self { first: work.first, switch, last: None, waiting, running: None, alarm: None, spent_ns: 0 }
+        Self { first: host.work.first, switch, last: None, waiting, running: None, alarm: None, spent_ns: 0 }
     }
 
     /// A program asks for so much of it. All that ask at an instant do so before it begins with one of them.
@@ -55,8 +66,17 @@ impl<T> Processor<T> {
         self.waiting[usize::from(behind)].push_back(Wanted { program, takes, what });
     }
 
+    /// What is next, at its alarm or when it is idle and something is wanted: what has ended, or when to look again.
+    pub(crate) fn turn(&mut self, now: Instant, copied_ns: u64) -> Turn<T> {
+        if let Some(what) = self.done(now, copied_ns) {
+            return Turn::Done(what);
+        }
+        self.begin(now, copied_ns);
+        self.alarm().map_or(Turn::Nothing, Turn::Until)
+    }
+
     /// Begins with what is next where it is idle. `copied_ns` is what copying has taken by now.
-    pub(crate) fn begin(&mut self, now: Instant, copied_ns: u64) {
+    fn begin(&mut self, now: Instant, copied_ns: u64) {
         if self.running.is_none()
             && let Some(Wanted { program, takes, what }) = self.waiting.iter_mut().find_map(VecDeque::pop_front)
         {
@@ -72,13 +92,13 @@ impl<T> Processor<T> {
     }
 
     /// When to call [`Processor::done`] next, where that was not said yet.
-    pub(crate) fn alarm(&mut self) -> Option<Instant> {
+    fn alarm(&mut self) -> Option<Instant> {
         let ends = self.running.as_ref()?.ends;
         (self.alarm.replace(ends) != Some(ends)).then_some(ends)
     }
 
     /// What has ended by now: then the next piece may begin.
-    pub(crate) fn done(&mut self, now: Instant, copied_ns: u64) -> Option<T> {
+    fn done(&mut self, now: Instant, copied_ns: u64) -> Option<T> {
         let running = self.running.as_mut().filter(|running| running.ends <= now)?;
         let copied = copied_ns.saturating_sub(running.copied_ns);
         if copied > 0 {
@@ -102,24 +122,31 @@ impl<T> Processor<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use stackline_core::network::{Interface, Work};
 
     const MS: u64 = 1_000_000;
 
+    fn processor(work: Work, speed: f64) -> Processor<char> {
+        let interface = Interface { cpu_speed: Some(speed), ..Interface::default() };
+        Processor::new(&Host { work, interface, ..Host::default() })
+    }
+
     /// What ends when, with so much copied from a moment on.
     fn run(processor: &mut Processor<char>, copying: (u64, u64)) -> Vec<(u64, char)> {
-        let mut ended = Vec::new();
-        processor.begin(Instant(0), 0);
-        while let Some(at) = processor.alarm() {
+        let (mut ended, mut at) = (Vec::new(), Instant(0));
+        loop {
             let copied = if at.0 > copying.0 { copying.1 } else { 0 };
-            ended.extend(processor.done(at, copied).map(|what| (at.0 / MS, what)));
-            processor.begin(at, copied);
+            match processor.turn(at, copied) {
+                Turn::Done(what) => ended.push((at.0 / MS, what)),
+                Turn::Until(ends) => at = ends,
+                Turn::Nothing => return ended,
+            }
         }
-        ended
     }
 
     #[test]
     fn one_after_another() {
-        let mut processor = Processor::new(&Work::default(), None);
+        let mut processor = processor(Work::default(), 1.0);
         processor.want(1, (WorkKind::Operations, Duration(MS)), 'a');
         processor.want(1, (WorkKind::Messages, Duration(2 * MS)), 'b');
         processor.want(1, (WorkKind::Operations, Duration(3 * MS)), 'c');
@@ -129,7 +156,7 @@ mod tests {
 
     #[test]
     fn what_goes_first_overtakes_what_waits() {
-        let mut processor = Processor::new(&Work { first: Some(WorkKind::Messages), ..Work::default() }, None);
+        let mut processor = processor(Work { first: Some(WorkKind::Messages), ..Work::default() }, 1.0);
         for (kind, what) in [(WorkKind::Operations, 'a'), (WorkKind::Operations, 'b'), (WorkKind::Messages, 'c')] {
             processor.want(1, (kind, Duration(MS)), what);
         }
@@ -138,7 +165,7 @@ mod tests {
 
     #[test]
     fn copying_goes_before_programs() {
-        let mut processor = Processor::new(&Work::default(), None);
+        let mut processor = processor(Work::default(), 1.0);
         processor.want(1, (WorkKind::Operations, Duration(4 * MS)), 'a');
         processor.want(1, (WorkKind::Operations, Duration(MS)), 'b');
         assert_eq!(run(&mut processor, (2 * MS, 3 * MS)), [(7, 'a'), (8, 'b')]);
@@ -147,7 +174,7 @@ mod tests {
     #[test]
     fn going_to_another_program_takes_time_at_its_speed() {
         let work = Work { per_switch: Duration(2 * MS), ..Work::default() };
-        let mut processor = Processor::new(&work, Some(2.0));
+        let mut processor = processor(work, 2.0);
         for (program, what) in [(1, 'a'), (1, 'b'), (2, 'c'), (1, 'd')] {
             processor.want(program, (WorkKind::Operations, Duration(MS)), what);
         }

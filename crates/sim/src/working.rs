@@ -3,7 +3,7 @@
 
 use crate::context::Context;
 use crate::error::Result;
-use stackline_core::network::{Work, WorkKind};
+use stackline_core::network::{Host, Work, WorkKind};
 use stackline_core::record::Transport;
 use stackline_core::time::{Duration, Instant};
 use stackline_endpoint::{Bulk, Facts, Service};
@@ -25,11 +25,10 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// Of a host with a processor of that speed; nothing where its programs take no time.
+    /// Of a host; nothing where its programs take no time.
     #[must_use]
-    pub fn of(work: &Work, speed: Option<f64>) -> Option<Self> {
-        let speed = speed.filter(|speed| *speed > 0.0).unwrap_or(1.0);
-        (!work.is_nothing()).then(|| Self { work: work.clone(), speed })
+    pub fn of(host: &Host) -> Option<Self> {
+        (!host.work.is_nothing()).then(|| Self { work: host.work.clone(), speed: host.interface.speed() })
     }
 
     /// An operation on so many bytes.
@@ -203,6 +202,7 @@ impl<S: Service> Service for Working<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use stackline_core::network::Interface;
 
     #[test]
     fn costs_are_those_of_the_measured_speed_divided_by_its_own() {
@@ -213,11 +213,12 @@ mod tests {
             polls: Some(Duration(200 * MS)),
             ..Work::default()
         };
-        let costs = Costs::of(&work, Some(2.0)).unwrap();
+        let interface = Interface { cpu_speed: Some(2.0), ..Interface::default() };
+        let costs = Costs::of(&Host { work, interface, ..Host::default() }).unwrap();
         assert_eq!((costs.operation(1000), costs.bytes(1000)), (Duration(3 * MS / 2), Duration(MS / 2)));
         // Who looks now and then sees it at the next look.
         let seen = [0, 1, 200, 201].map(|at| costs.seen(Instant(at * MS)).0 / MS);
         assert_eq!(seen, [0, 200, 200, 400]);
-        assert!(Costs::of(&Work::default(), Some(2.0)).is_none());
+        assert!(Costs::of(&Host::default()).is_none());
     }
 }

@@ -125,7 +125,7 @@ fn is_stream(display: &Address) -> Result<()> {
     match display {
         Address::Tcp(_) | Address::Unix(_) => Ok(()),
         Address::Terminal => Err(Error::input("a display behind a terminal cannot be connected to again")
-            .hint("--to HOST:PORT or unix:PATH")),
+            .hint("name one at HOST:PORT or unix:PATH")),
         Address::Messages(_) => Err(Error::input(
             "by V's messages a client is blocked while it sends, so nobody stands between",
         )

@@ -117,8 +117,6 @@ impl Client {
 #[derive(Debug, Default)]
 pub(super) struct RemoteAgent {
     pub(super) pipe: VecDeque<Vec<Job>>,
-    /// What it took of the pipe and has not handed over.
-    pub(super) out: VecDeque<Vec<Job>>,
     pub(super) is_busy: bool,
     /// The client waits for room.
     pub(super) is_full: bool,
@@ -129,15 +127,15 @@ impl RemoteAgent {
         self.pipe.iter().map(|jobs| bytes(jobs)).sum()
     }
 
-    /// Takes messages out of the pipe, of so many bytes together.
-    pub(super) fn take(&mut self, most: usize) {
-        let mut taken = 0;
+    /// Takes messages out of the pipe, of so many bytes together, one at least.
+    pub(super) fn take(&mut self, most: usize) -> Vec<Job> {
+        let mut taken: Vec<Job> = self.pipe.pop_front().unwrap_or_default();
         while let Some(next) = self.pipe.front()
-            && (taken == 0 || taken + bytes(next) <= most)
+            && bytes(&taken) + bytes(next) <= most
         {
-            taken += bytes(next);
-            self.out.extend(self.pipe.pop_front());
+            taken.extend(self.pipe.pop_front().unwrap_or_default());
         }
+        taken
     }
 }
 
@@ -161,9 +159,8 @@ pub(super) struct Program {
     pub(super) inbox: VecDeque<Vec<Job>>,
     pub(super) jobs: VecDeque<Job>,
     pub(super) is_busy: bool,
-    /// What the present job still draws, and has drawn.
-    pub(super) draws: Duration,
-    pub(super) drawn: Duration,
+    /// What is left to draw of the present job.
+    pub(super) to_draw: Duration,
     /// The display's answers to the present job, and of a message to all of it.
     pub(super) output: Vec<u8>,
     pub(super) reply: Vec<u8>,
@@ -187,8 +184,7 @@ impl Program {
             inbox: VecDeque::new(),
             jobs: VecDeque::new(),
             is_busy: false,
-            draws: Duration::ZERO,
-            drawn: Duration::ZERO,
+            to_draw: Duration::ZERO,
             output: Vec::new(),
             reply: Vec::new(),
         }

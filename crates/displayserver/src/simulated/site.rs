@@ -103,7 +103,6 @@ pub(super) struct Site<'s> {
     nodes: [Node; 2],
     costs: [Option<Costs>; 2],
     way: Way,
-    is_there: bool,
     client: Client,
     remote: Option<RemoteAgent>,
     local: Option<LocalAgent>,
@@ -129,17 +128,13 @@ impl<'s> Site<'s> {
         let over_ikp = matches!(scene.carrier, Carrier::Ikp);
         let has_pipe = scene.class == Class::Terminal || (scene.class == Class::Agent && over_ikp);
         let has_agent = !matches!(scene.class, Class::Local | Class::Messages);
-        let costs = nodes.map(|node| {
-            let host = &scene.network.hosts[node.0 as usize];
-            Costs::of(&host.work, host.interface.cpu_speed)
-        });
+        let costs = nodes.map(|node| Costs::of(&scene.network.hosts[node.0 as usize]));
         Ok(Self {
             scene,
             world,
             nodes,
             costs,
             way,
-            is_there: !matches!(way, Way::Stream(_)),
             client: Client::new(script.actions),
             remote: has_pipe.then(RemoteAgent::default),
             local: has_agent.then(LocalAgent::default),
@@ -152,7 +147,8 @@ impl<'s> Site<'s> {
 
     /// What each trial took.
     pub(super) fn carry_out(mut self) -> Result<Vec<Duration>> {
-        if self.is_there {
+        // Over a connection it begins when that is there.
+        if !matches!(self.way, Way::Stream(_)) {
             self.client()?;
         }
         while !self.client.actions.is_empty() || self.client.waits != Waits::Nothing {
@@ -166,10 +162,7 @@ impl<'s> Site<'s> {
 
     fn happened(&mut self, happening: Happening<Travels>) -> Result<()> {
         match happening {
-            Happening::Connected(_) => {
-                self.is_there = true;
-                self.client()
-            }
+            Happening::Connected(_) => self.client(),
             Happening::Broken(_) => Err(Error::measurement("the connection to the simulated display was given up")),
             Happening::Timer(token) | Happening::Worked(token) => match self.tasks.remove(&token) {
                 Some(task) => self.carry_on(task),
@@ -177,10 +170,8 @@ impl<'s> Site<'s> {
             },
             Happening::Arrived { message: Travels::Requests(jobs), .. } => self.arrived(jobs),
             Happening::Arrived { message: Travels::Answers(answers), .. } => self.came_back(answers),
-            Happening::Asked(calls, Travels::Requests(jobs)) => match &self.local {
-                Some(_) => self.arrived(jobs),
-                None => self.display_has(calls, jobs),
-            },
+            Happening::Asked(_, Travels::Requests(jobs)) if self.local.is_some() => self.arrived(jobs),
+            Happening::Asked(_, Travels::Requests(jobs)) => self.display_has(jobs),
             Happening::Asked(calls, Travels::Answers(answers)) => {
                 self.world.answer(calls, 1, Travels::Answers(Vec::new()));
                 self.came_back(answers)
@@ -196,13 +187,11 @@ impl<'s> Site<'s> {
             Task::Made(job) => {
                 self.client.waits = Waits::Nothing;
                 let full = bytes(&self.client.gathered) + job.bytes.len() > self.gathers();
-                if full && !self.client.gathered.is_empty() {
+                if full {
                     // It goes with the next ones.
                     self.hand();
-                    self.client.gather(job);
-                } else {
-                    self.client.gather(job);
                 }
+                self.client.gather(job);
                 self.client()
             }
             Task::Handed(jobs) => self.transport(jobs),
@@ -229,7 +218,7 @@ impl<'s> Site<'s> {
             Task::Read => self.next_job(),
             Task::Stored => self.stored(),
             Task::Drawn(piece) => {
-                self.program.drawn += piece;
+                self.program.to_draw = Duration(self.program.to_draw.0.saturating_sub(piece.0));
                 self.draw()
             }
         }
@@ -263,8 +252,7 @@ impl<'s> Site<'s> {
 
     fn scaled(&self, ns: f64) -> Duration {
         let host = &self.scene.network.hosts[self.nodes[1].0 as usize];
-        let speed = host.interface.cpu_speed.filter(|speed| *speed > 0.0).unwrap_or(1.0);
-        Duration((ns / speed + 0.5) as u64)
+        Duration((ns / host.interface.speed() + 0.5) as u64)
     }
 
     // --- the client ---
@@ -337,7 +325,8 @@ impl<'s> Site<'s> {
     /// What was handed over is taken, or carried out.
     fn handed_over(&mut self) -> Result<()> {
         if self.remote.is_some() {
-            return self.agent_sends();
+            self.agent_handed_over();
+            return Ok(());
         }
         self.client.waits = Waits::Nothing;
         self.client()
@@ -346,10 +335,7 @@ impl<'s> Site<'s> {
     fn answered(&mut self, calls: u32, answers: &[u8]) -> Result<()> {
         match self.way {
             Way::Calls(_, back) if calls == back => {
-                if let Some(agent) = &mut self.local {
-                    agent.answers_now = false;
-                }
-                self.answers_go();
+                self.answer_left();
                 Ok(())
             }
             _ => {

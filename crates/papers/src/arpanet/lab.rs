@@ -1,5 +1,6 @@
 //! Machines, lines and senders: what every experiment begins with.
 
+use crate::profile;
 use stackline_core::error::{Error, Result};
 use stackline_core::network::{FakeHost, Loss, Network};
 use stackline_core::random::Seed;
@@ -8,7 +9,6 @@ use stackline_model::messages::{PACKET_BITS, SECONDS_A_MILE};
 use stackline_proto::imp::{Address, HostKind, Machine, Options};
 use stackline_sim::imps::traffic::{Pace, Result as Outcome, Run, Sender};
 use stackline_sim::imps::{Host, Line, Node, OVERHEAD_BITS, Plan};
-use stackline_spec::{Available, Context, Overrides};
 
 /// The network of January 1973, in the language.
 pub(super) const MAP: &str = include_str!("../../../../examples/arpanet.stackline");
@@ -17,13 +17,7 @@ pub(super) const LINE: f64 = 50_000.0;
 
 /// The map as the language reads it.
 pub(super) fn map() -> Result<Network> {
-    let none = |_: &str| Err("the map names no files".to_owned());
-    let stacks = stackline_sim::catalogue();
-    let worlds = [Available { can: stackline_sim::CAPABILITIES, stacks: &stacks }];
-    let context = Context { worlds: &worlds, read_file: &none, cores: &[] };
-    let overrides = Overrides { declarations_only: true, ..Overrides::default() };
-    let plan = stackline_spec::check(MAP, &context, &overrides).plan;
-    let found = plan.and_then(|plan| plan.networks.into_iter().next());
+    let found = profile::networks(MAP)?.into_iter().next();
     found.ok_or_else(|| Error::measurement("the map of the ARPANET cannot be read"))
 }
 

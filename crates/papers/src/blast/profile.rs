@@ -2,9 +2,9 @@
 
 use super::formulas::Costs;
 use super::formulas::costs::Sizes;
+use crate::profile;
 use stackline_core::error::{Error, Result};
 use stackline_core::network::{Network, Rate};
-use stackline_spec::{Context, Overrides};
 
 /// Two SUN workstations with 3-Com interfaces, as networks.
 pub(super) const TEXT: &str = include_str!("../../data/blast.stackline");
@@ -39,12 +39,7 @@ impl Host {
 impl Profiles {
     /// Reads the text.
     pub(super) fn read() -> Result<Self> {
-        let none = |_: &str| Err("a profile names no files".to_owned());
-        let context = Context { worlds: &[], read_file: &none, cores: &[] };
-        let overrides = Overrides { declarations_only: true, ..Overrides::default() };
-        let plan = stackline_spec::check(TEXT, &context, &overrides).plan;
-        let plan = plan.ok_or_else(|| Error::measurement("the host profiles of the paper are not right"))?;
-        Ok(Self { networks: plan.networks })
+        Ok(Self { networks: profile::networks(TEXT)? })
     }
 
     /// The network of a host.

@@ -1,6 +1,7 @@
 //! What every experiment begins with: the networks, the TCP of the hosts, the disks, the viewer.
 
 use super::printed::BLOCK;
+use crate::profile;
 use stackline_blocks::placement::Placement;
 use stackline_blocks::pyramid::Pyramid;
 use stackline_blocks::replay::Demand;
@@ -8,11 +9,10 @@ use stackline_blocks::set::Set;
 use stackline_blocks::viewer::{Path, Viewer};
 use stackline_blockserver::simulated::{Costs, SimulatedServer};
 use stackline_core::distribution::Distribution;
-use stackline_core::error::{Error, Result};
+use stackline_core::error::Result;
 use stackline_core::network::Network;
 use stackline_core::plan::Stack;
 use stackline_core::time::Duration;
-use stackline_spec::{Available, Context, Overrides};
 
 /// The networks.
 pub(super) const TEXT: &str = include_str!("../../data/magic.stackline");
@@ -52,15 +52,7 @@ impl Tcp {
     /// Never for the options above.
     pub(super) fn stack(self, window_kib: u32, write_kib: u32) -> Result<Stack> {
         let over = format!("tcp({}receive_buffer = {window_kib} KiB, send_buffer = {write_kib} KiB)", self.options());
-        let text = format!(
-            "network pair {{ host a, b; link a - b 1 Gbit/s 1 ms; }} 1 from a to b rr 1*1 over {over} across pair;"
-        );
-        let (stacks, none) = (stackline_sim::catalogue(), |_: &str| Err("a profile names no files".to_owned()));
-        let worlds = [Available { can: stackline_sim::CAPABILITIES, stacks: &stacks }];
-        let context = Context { worlds: &worlds, read_file: &none, cores: &[] };
-        let plan = stackline_spec::check(&text, &context, &Overrides::default()).plan;
-        let part = plan.and_then(|plan| plan.measurements.into_iter().next()?.parts.into_iter().next());
-        part.map(|part| part.stack).ok_or_else(|| Error::measurement(format!("{over} is not right")))
+        profile::stack(&over)
     }
 }
 
@@ -69,12 +61,7 @@ impl Tcp {
 /// # Errors
 /// Never for the names of the text.
 pub(super) fn network(name: &str) -> Result<Network> {
-    let none = |_: &str| Err("a profile names no files".to_owned());
-    let context = Context { worlds: &[], read_file: &none, cores: &[] };
-    let overrides = Overrides { declarations_only: true, ..Overrides::default() };
-    let plan = stackline_spec::check(TEXT, &context, &overrides).plan;
-    let found = plan.and_then(|plan| plan.networks.into_iter().find(|network| network.name == name));
-    found.ok_or_else(|| Error::measurement(format!("there is no network {name} in the profile")))
+    profile::network(TEXT, name)
 }
 
 /// Milliseconds.

@@ -1,15 +1,14 @@
 //! A cell of a table as an experiment: which machines, how the application is divided, what is drawn and how; and its simulation.
 
+use crate::profile;
 use stackline_core::error::{Error, Result};
-use stackline_core::network::{Network, Rate as LinkRate};
-use stackline_core::plan::{Stack, World};
+use stackline_core::network::{Network, Rate as LinkRate, WorkKind};
+use stackline_core::plan::Stack;
 use stackline_core::random::Seed;
 use stackline_display::item::{Item, Kind};
 use stackline_displayserver::bench::{self, Rate};
 use stackline_displayserver::level::{Level, Picture};
 use stackline_displayserver::simulated::{Carrier, Class, Drawing, Scene, Shown, measure};
-use stackline_sim::CAPABILITIES;
-use stackline_spec::{Available, Context, Overrides};
 
 /// The machines, as networks of the language.
 pub(super) const PROFILE: &str = include_str!("../../data/vsystem.stackline");
@@ -204,8 +203,8 @@ impl Machines {
             "tcp(mss = 112, nodelay, quickack = off, delayed_ack = 170 ms, send_buffer = 2 KiB, first_window = 100)",
             "tcp(mss = 212, quickack = off, delayed_ack = 170 ms)",
         ];
-        let [vax, arpanet, sun] = stacks.map(stack);
-        Ok(Self { networks: declared(PROFILE)?, stacks: [vax?, arpanet?, sun?] })
+        let [vax, arpanet, sun] = stacks.map(profile::stack);
+        Ok(Self { networks: profile::networks(PROFILE)?, stacks: [vax?, arpanet?, sun?] })
     }
 
     /// The network of a case, at its speeds.
@@ -220,7 +219,6 @@ impl Machines {
             link.rate = LinkRate::Constant(bit_s);
         }
         if let Some(host) = network.hosts.get_mut(1).filter(|_| case.priority != Priority::Profile) {
-            use stackline_core::network::WorkKind;
             host.work.first = match case.priority {
                 Priority::Telser => Some(WorkKind::Messages),
                 Priority::Nobody | Priority::Profile => None,
@@ -233,27 +231,4 @@ impl Machines {
         let [vax, arpanet, sun] = &self.stacks;
         if matches!(case.joined, Joined::Arpanet) { [arpanet, sun] } else { [vax, sun] }
     }
-}
-
-fn declared(text: &str) -> Result<Vec<Network>> {
-    let none = |_: &str| Err("a profile names no files".to_owned());
-    let context = Context { worlds: &[], read_file: &none, cores: &[] };
-    let overrides = Overrides { declarations_only: true, ..Overrides::default() };
-    let plan = stackline_spec::check(text, &context, &overrides).plan;
-    Ok(plan.ok_or_else(|| Error::measurement("the host profiles of the paper are not right"))?.networks)
-}
-
-/// A stack as the simulated world has it.
-fn stack(over: &str) -> Result<Stack> {
-    let text = format!(
-        "network pair {{ host a, b; link a - b 1 Gbit/s 1 ms; }}\n1 from a to b rr 1*1 over {over} across pair in {};",
-        World::Simulated
-    );
-    let none = |_: &str| Err("a stack names no files".to_owned());
-    let stacks = stackline_sim::catalogue();
-    let worlds = [Available { can: CAPABILITIES, stacks: &stacks }];
-    let context = Context { worlds: &worlds, read_file: &none, cores: &[] };
-    let plan = stackline_spec::check(&text, &context, &Overrides::default()).plan;
-    let part = plan.and_then(|plan| plan.measurements.into_iter().next()).and_then(|one| one.parts.into_iter().next());
-    part.map(|part| part.stack).ok_or_else(|| Error::measurement(format!("the simulated world has no {over}")))
 }

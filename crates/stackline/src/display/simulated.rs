@@ -23,14 +23,23 @@ pub(super) fn bench(flags: &DisplayBench) -> Result {
         .hint("two lines of 56 kbit/s stand for it: `link near - middle 56 kbit/s 10 ms;`"));
     }
     let class = Class::from(own.class);
-    if own.class == ClassFlag::Local && own.over.is_some() {
-        return Err(Error::input("a local application has no transport between its hosts").hint("leave --over out"));
+    if own.class == ClassFlag::Local && (own.over.is_some() || own.display_over.is_some()) {
+        let error = Error::input("a local application has no transport between its hosts");
+        return Err(error.hint("leave --over and --display-over out"));
     }
     let over = own.over.as_deref().unwrap_or(if own.class == ClassFlag::Messages { "ikp" } else { "tcp" });
     let stacks = stacks(over, own.display_over.as_deref())?;
     let carrier = match &stacks {
         Some([client, display]) if client.name == "tcp" && display.name == "tcp" => Carrier::Tcp([client, display]),
-        Some([client, _]) if client.name == "ikp" && own.display_over.is_none() => Carrier::Ikp,
+        _ if own.display_over.is_some() => {
+            let error = Error::input(format!("--over {over}: only tcp has options for each end"));
+            return Err(error.hint("leave --display-over out, or name tcp for both"));
+        }
+        Some([client, _]) if client.name == "ikp" && client.options.is_empty() => Carrier::Ikp,
+        Some([client, _]) if client.name == "ikp" => {
+            let error = Error::input(format!("--over {over}: a display's messages are V's, of 1024 bytes"));
+            return Err(error.hint("--over ikp, without options"));
+        }
         Some(_) => {
             return Err(Error::input(format!("--over {over}: requests go over tcp, ikp or a serial line"))
                 .hint("as in --over 'tcp(nodelay)', --over ikp, --over tty, --over 'tty(bits = 8)'"));
@@ -79,7 +88,7 @@ fn named(network: &Network, name: Option<&str>, last: bool) -> Result<String> {
 
 /// The stacks of the client's end and of the display's; nothing for a serial line.
 fn stacks(over: &str, display_over: Option<&str>) -> Result<Option<[Stack; 2]>> {
-    if over.trim_start().starts_with("tty") && display_over.is_none() {
+    if over.trim_start().starts_with("tty") {
         return Ok(None);
     }
     let client = across::stack(over, World::Simulated)?;

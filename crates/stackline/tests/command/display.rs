@@ -135,7 +135,15 @@ fn in_virtual_time_it_takes_what_the_hosts_say() {
     bench(&["--network", "lan", "--over", "tcp(nodelay)", "--level", "batched"]).succeeds();
     bench(&["--network", "lan", "--class", "local", "--over", "ikp"])
         .fails(2, &["no transport"])
-        .hints("leave --over out");
+        .hints("leave --over and --display-over out");
+    bench(&["--network", "lan", "--over", "ikp(packet = 500)"])
+        .fails(2, &["V's, of 1024 bytes"])
+        .hints("without options");
+    bench(&["--network", "lan", "--over", "ikp", "--display-over", "tcp"])
+        .fails(2, &["only tcp"])
+        .hints("--display-over");
+    let session = ["blocks", "replay", "--across", "lan.stackline", "--network", "lan", "--in", "simulated"];
+    place.stackline(&session).fails(2, &["costs of their own"]).hints("`copy` counts");
     bench(&["--network", "free", "--class", "local"])
         .fails(2, &["nothing of it takes any time"])
         .hints("per operation");
@@ -191,7 +199,7 @@ fn an_agent_gives_a_display_that_is_started_again_its_pictures() {
     let rates: Value = serde_json::from_slice(&done.stdout).unwrap();
     assert!(rate(&rates, "text", "display") > 0.0);
     let behind = ["display", "agent", "--to", "tty"];
-    place.stackline(&behind).fails(2, &["behind a terminal"]).hints("--to HOST:PORT");
+    place.stackline(&behind).fails(2, &["behind a terminal"]).hints("HOST:PORT or unix:PATH");
 }
 
 #[test]

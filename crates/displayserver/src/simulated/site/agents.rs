@@ -30,34 +30,25 @@ impl Site<'_> {
     pub(super) fn taken(&mut self) -> Result<()> {
         // To a stream it hands on what was written at once; a message of V's takes all that there is.
         let most = if let Way::Calls(calls, _) = self.way { self.world.room_of(calls) as usize } else { 0 };
-        if let Some(agent) = &mut self.remote {
-            agent.take(most);
-        }
+        let taken = self.remote.as_mut().map(|agent| agent.take(most)).unwrap_or_default();
         self.fill_pipe();
-        self.agent_sends()?;
+        self.transport(taken)?;
         self.client()
     }
 
-    /// It hands over what it took; then it looks again.
-    pub(super) fn agent_sends(&mut self) -> Result<()> {
-        let Some(agent) = &mut self.remote else { return Ok(()) };
-        let all: Vec<Job> = agent.out.drain(..).flatten().collect();
-        if !all.is_empty() {
-            return self.transport(all);
-        }
-        agent.is_busy = false;
-        // It goes on where there is more: it looks only when there was nothing.
-        if !agent.pipe.is_empty() {
-            agent.is_busy = true;
+    /// What it handed over is taken: it goes on where there is more, and looks only when there was nothing.
+    pub(super) fn agent_handed_over(&mut self) {
+        let Some(agent) = &mut self.remote else { return };
+        agent.is_busy = !agent.pipe.is_empty();
+        if agent.is_busy {
             self.work(Who::RemoteAgent, WorkKind::Messages, self.message(0), Task::Taken);
         }
-        Ok(())
     }
 
     pub(super) fn transport(&mut self, jobs: Vec<Job>) -> Result<()> {
         let bytes = bytes(&jobs) as u64;
         match self.way {
-            Way::Local => return self.display_has(0, jobs),
+            Way::Local => return self.display_has(jobs),
             Way::Stream(connection) => self.world.send(connection, Side::Initiator, bytes, Travels::Requests(jobs)),
             Way::Calls(calls, _) => self.world.ask(calls, bytes, Travels::Requests(jobs)),
             Way::Line(bit_s, bits, delay) => {
@@ -147,25 +138,27 @@ impl Site<'_> {
         }
     }
 
+    /// The agent is free for the next one.
+    pub(super) fn answer_left(&mut self) {
+        if let Some(agent) = &mut self.local {
+            agent.answers_now = false;
+        }
+        self.answers_go();
+    }
+
     pub(super) fn answer(&mut self, answers: Vec<u8>) -> Result<()> {
         let bytes = answers.len() as u64;
         match self.way {
             Way::Local => {}
             Way::Stream(connection) => {
                 self.world.send(connection, Side::Responder, bytes, Travels::Answers(answers));
-                if let Some(agent) = &mut self.local {
-                    agent.answers_now = false;
-                }
-                self.answers_go();
+                self.answer_left();
             }
             Way::Calls(_, back) => self.world.ask(back, bytes, Travels::Answers(answers)),
             Way::Line(bit_s, bits, delay) => {
                 let over = self.over(1, bytes as f64 * bits / bit_s);
                 self.at(over + delay, Task::OverBack(answers));
-                if let Some(agent) = &mut self.local {
-                    agent.answers_now = false;
-                }
-                self.answers_go();
+                self.answer_left();
             }
         }
         Ok(())

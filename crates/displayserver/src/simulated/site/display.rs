@@ -12,7 +12,7 @@ impl Site<'_> {
     // --- the display ---
 
     /// A message for the display, from a client that waits until it is carried out.
-    pub(super) fn display_has(&mut self, _: u32, jobs: Vec<Job>) -> Result<()> {
+    pub(super) fn display_has(&mut self, jobs: Vec<Job>) -> Result<()> {
         self.program.inbox.push_back(jobs);
         self.display();
         Ok(())
@@ -59,16 +59,14 @@ impl Site<'_> {
         let Some(job) = self.program.jobs.front().cloned() else { return Ok(()) };
         self.program.carry_out(now, &job.bytes)?;
         let answer = if job.wants { self.scene.drawing.answer } else { 0.0 };
-        self.program.draws = self.scaled(job.draw + answer);
-        self.program.drawn = Duration::ZERO;
+        self.program.to_draw = self.scaled(job.draw + answer);
         self.draw()
     }
 
     /// Draws the next piece; after the last one the answer goes.
     pub(super) fn draw(&mut self) -> Result<()> {
-        let left = Duration(self.program.draws.0 - self.program.drawn.0);
-        if left > Duration::ZERO {
-            let piece = left.min(PIECE);
+        let piece = self.program.to_draw.min(PIECE);
+        if piece > Duration::ZERO {
             self.work(Who::Display, WorkKind::Operations, piece, Task::Drawn(piece));
             return Ok(());
         }

@@ -112,6 +112,13 @@ fn judged(over: &str, world: World) -> Result<Stack> {
 pub(super) fn replay(flags: &Replay) -> Result {
     let network = network(flags)?;
     stackline_sim::CAPABILITIES.accepts(&network)?;
+    if let Some(host) = network.hosts.iter().find(|host| !host.work.is_nothing()) {
+        let message = format!(
+            "host {} of {} says what programs take, and a block server's have costs of their own",
+            host.name, network.name
+        );
+        return Err(Error::input(message).hint("leave `work`, `polls` and `priority` out; `copy` counts"));
+    }
     let roles = Roles::of(flags, &network)?;
     let stack = stack(flags, World::Simulated)?;
     let disk = flags.disk.as_deref().map(disk_time::of).transpose()?.unwrap_or(Distribution::Constant(0.0));

@@ -1,0 +1,45 @@
+//! Texts of the language that papers have with them: networks of their machines, and stacks as the simulated world has them.
+
+use stackline_core::error::{Error, Result};
+use stackline_core::network::Network;
+use stackline_core::plan::{Plan, Stack};
+use stackline_sim::CAPABILITIES;
+use stackline_spec::{Available, Context, Overrides, check};
+
+fn plan(text: &str, declarations_only: bool) -> Option<Plan> {
+    let none = |_: &str| Err("a profile names no files".to_owned());
+    let stacks = stackline_sim::catalogue();
+    let worlds = [Available { can: CAPABILITIES, stacks: &stacks }];
+    let context = Context { worlds: &worlds, read_file: &none, cores: &[] };
+    check(text, &context, &Overrides { declarations_only, ..Overrides::default() }).plan
+}
+
+/// All networks of a text.
+///
+/// # Errors
+/// Never for the texts that papers have.
+pub(crate) fn networks(text: &str) -> Result<Vec<Network>> {
+    let none = || Error::measurement("the machines of the paper cannot be read");
+    Ok(plan(text, true).ok_or_else(none)?.networks)
+}
+
+/// The network of that name in a text.
+///
+/// # Errors
+/// Never for the names in it.
+pub(crate) fn network(text: &str, name: &str) -> Result<Network> {
+    let found = networks(text)?.into_iter().find(|network| network.name == name);
+    found.ok_or_else(|| Error::measurement(format!("there is no network {name} in the profile")))
+}
+
+/// A stack with its options.
+///
+/// # Errors
+/// Never for the options that there are.
+pub(crate) fn stack(over: &str) -> Result<Stack> {
+    let pair =
+        "network pair { host a, b; link a - b 1 Gbit/s 1 ms; } 1 from a to b rr 1*1 across pair in simulated over";
+    let first = plan(&format!("{pair} {over};"), false).and_then(|plan| plan.measurements.into_iter().next());
+    let part = first.and_then(|measurement| measurement.parts.into_iter().next());
+    part.map(|part| part.stack).ok_or_else(|| Error::measurement(format!("{over} is not right")))
+}
