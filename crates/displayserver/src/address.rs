@@ -1,6 +1,7 @@
-//! Where a display listens, and connections there: a TCP port, or a unix socket by its path.
+//! Where a display listens, and connections there: a TCP port, a unix socket by its path, streams of PUP, V's messages, a terminal.
 
 use crate::message_stream::Messages;
+use crate::pup::{Pup, PupListener};
 use crate::raw::Raw;
 use stackline_core::error::{Error, Result};
 use std::fmt;
@@ -25,10 +26,12 @@ pub enum Address {
     Terminal,
     /// A host and a port, by V's messages.
     Messages(String),
+    /// A host and a port, by streams of PUP.
+    Pup(String),
 }
 
 impl Address {
-    /// `unix:PATH`, `HOST:PORT`, `ikp:HOST:PORT`, or `tty`.
+    /// `unix:PATH`, `HOST:PORT`, `ikp:HOST:PORT`, `pup:HOST:PORT`, or `tty`.
     ///
     /// # Errors
     /// What was expected.
@@ -39,17 +42,16 @@ impl Address {
         if let Some(path) = text.strip_prefix("unix:") {
             return if path.is_empty() { Err("a path behind `unix:`".into()) } else { Ok(Self::Unix(path.into())) };
         }
-        if let Some(place) = text.strip_prefix("ikp:") {
-            let Self::Tcp(place) = Self::of(place).map_err(|_| "HOST:PORT behind `ikp:`")? else {
-                return Err("HOST:PORT behind `ikp:`".into());
-            };
-            return Ok(Self::Messages(place));
+        let place = |place: &str| {
+            let port = place.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?)));
+            port.filter(|(host, _)| !host.is_empty()).map(|_| place.to_owned())
+        };
+        for (prefix, of) in [("ikp:", Self::Messages as fn(String) -> Self), ("pup:", Self::Pup)] {
+            if let Some(rest) = text.strip_prefix(prefix) {
+                return place(rest).map(of).ok_or_else(|| format!("HOST:PORT behind `{prefix}`"));
+            }
         }
-        let port = text.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?)));
-        match port.filter(|(host, _)| !host.is_empty()) {
-            Some(_) => Ok(Self::Tcp(text.to_owned())),
-            None => Err("HOST:PORT, as in 127.0.0.1:7085, or unix:PATH".into()),
-        }
+        place(text).map(Self::Tcp).ok_or_else(|| "HOST:PORT, as in 127.0.0.1:7085, or unix:PATH".into())
     }
 
     /// Whether only this machine's programs reach what listens there.
@@ -57,7 +59,7 @@ impl Address {
     pub fn is_loopback(&self) -> bool {
         match self {
             Self::Unix(_) | Self::Terminal => true,
-            Self::Tcp(place) | Self::Messages(place) => {
+            Self::Tcp(place) | Self::Messages(place) | Self::Pup(place) => {
                 place.to_socket_addrs().is_ok_and(|mut all| all.all(|address| address.ip().is_loopback()))
             }
         }
@@ -73,6 +75,7 @@ impl Address {
             Self::Unix(path) => UnixStream::connect(path).map(Stream::Unix),
             Self::Terminal => return terminal(),
             Self::Messages(place) => Messages::connect(place).map(|client| Stream::Messages(Box::new(client))),
+            Self::Pup(place) => Pup::connect(place).map(Stream::Pup),
         };
         stream.map_err(|error| {
             Error::environment(format!("no display answers at {self}: {error}"))
@@ -115,6 +118,7 @@ impl fmt::Display for Address {
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
             Self::Terminal => f.write_str("tty"),
             Self::Messages(place) => write!(f, "ikp:{place}"),
+            Self::Pup(place) => write!(f, "pup:{place}"),
         }
     }
 }
@@ -130,6 +134,8 @@ pub enum Stream {
     Terminal(File, File, Option<Arc<Raw>>),
     /// By V's messages.
     Messages(Box<Messages>),
+    /// A stream of PUP.
+    Pup(Pup),
 }
 
 impl Stream {
@@ -144,6 +150,7 @@ impl Stream {
             Self::Terminal(input, output, raw) => {
                 Ok(Self::Terminal(input.try_clone()?, output.try_clone()?, raw.clone()))
             }
+            Self::Pup(stream) => Ok(Self::Pup(stream.again())),
             // Who sends is blocked until the reply: nobody reads meanwhile.
             Self::Messages(_) => Err(io::ErrorKind::Unsupported.into()),
         }
@@ -157,6 +164,10 @@ impl Stream {
         match self {
             Self::Tcp(stream) => stream.set_write_timeout(Some(patience)),
             Self::Unix(stream) => stream.set_write_timeout(Some(patience)),
+            Self::Pup(stream) => {
+                stream.write_within(patience);
+                Ok(())
+            }
             Self::Terminal(..) | Self::Messages(_) => Ok(()),
         }
     }
@@ -170,6 +181,10 @@ impl Stream {
             Self::Tcp(stream) => stream.set_read_timeout(patience),
             Self::Unix(stream) => stream.set_read_timeout(patience),
             Self::Terminal(..) => Ok(()),
+            Self::Pup(stream) => {
+                stream.read_within(patience);
+                Ok(())
+            }
             Self::Messages(messages) => {
                 messages.patience.set(patience);
                 Ok(())
@@ -182,6 +197,10 @@ impl Stream {
         let _ = match self {
             Self::Tcp(stream) => stream.shutdown(std::net::Shutdown::Both),
             Self::Unix(stream) => stream.shutdown(std::net::Shutdown::Both),
+            Self::Pup(stream) => {
+                stream.end();
+                Ok(())
+            }
             Self::Terminal(..) | Self::Messages(_) => Ok(()),
         };
     }
@@ -194,6 +213,7 @@ impl Read for Stream {
             Self::Unix(stream) => stream.read(into),
             Self::Terminal(input, ..) => input.read(into),
             Self::Messages(messages) => messages.read(into),
+            Self::Pup(stream) => stream.read(into),
         }
     }
 }
@@ -205,6 +225,7 @@ impl Write for Stream {
             Self::Unix(stream) => stream.write(bytes),
             Self::Terminal(_, output, _) => output.write(bytes),
             Self::Messages(messages) => messages.write(bytes),
+            Self::Pup(stream) => stream.write(bytes),
         }
     }
 
@@ -220,6 +241,8 @@ pub enum Listener {
     Tcp(TcpListener),
     /// On this machine; the socket goes with it.
     Unix(UnixListener, PathBuf),
+    /// Streams of PUP.
+    Pup(PupListener),
 }
 
 impl Listener {
@@ -240,6 +263,7 @@ impl Listener {
                 Err(Error::input("nobody connects to this program's terminal").hint("listen at HOST:PORT or unix:PATH"))
             }
             Address::Tcp(address) => TcpListener::bind(address.as_str()).map(Self::Tcp).map_err(failed),
+            Address::Pup(address) => PupListener::bind(address).map(Self::Pup).map_err(failed),
             Address::Unix(path) => {
                 remove_left_behind(path);
                 UnixListener::bind(path).map(|listener| Self::Unix(listener, path.clone())).map_err(failed)
@@ -259,6 +283,7 @@ impl Listener {
                 Ok(Stream::Tcp(stream))
             }
             Self::Unix(listener, _) => listener.accept().map(|(stream, _)| Stream::Unix(stream)),
+            Self::Pup(listener) => listener.accept().map(Stream::Pup),
         }
     }
 
@@ -270,6 +295,7 @@ impl Listener {
                 Address::Tcp(listener.local_addr().map_or_else(|_| String::new(), |address| address.to_string()))
             }
             Self::Unix(_, path) => Address::Unix(path.clone()),
+            Self::Pup(listener) => Address::Pup(listener.local().to_string()),
         }
     }
 
@@ -279,6 +305,7 @@ impl Listener {
         match self {
             Self::Tcp(listener) => listener.local_addr().is_ok_and(|address: SocketAddr| address.ip().is_loopback()),
             Self::Unix(..) => true,
+            Self::Pup(listener) => listener.local().ip().is_loopback(),
         }
     }
 }

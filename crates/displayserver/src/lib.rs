@@ -6,6 +6,7 @@
 //! | [`address`] | where a display listens: a port or a unix socket |
 //! | [`messages`] | the same by V's messages: each is answered when it is carried out |
 //! | [`message_stream`] | a client's side of them |
+//! | [`pup`] | streams of PUP over UDP |
 //! | [`raw`] | a terminal that takes bytes as they are |
 //! | [`agent`] | an agent between clients and a display, which outlives the display |
 //! | [`server`] | clients' bytes to the machine and back |
@@ -23,6 +24,7 @@ pub mod client;
 pub mod level;
 pub mod message_stream;
 pub mod messages;
+pub mod pup;
 pub mod raw;
 pub mod server;
 pub mod simulated;

@@ -1,5 +1,9 @@
-//! Terminals over TELNET: a program on a pseudo-terminal for whoever connects (`Telnetd` of the paper), and the other end, which brings a
-//! display what such a program says (its user TELNET), or a person.
+//! Terminals over TELNET: a program on a pseudo-terminal for whoever connects (`Telnetd` of the paper, over PUP its `Telser`), and the other
+//! end, which brings a display what such a program says (its user TELNET), or a person.
+//!
+//! Over streams of PUP it is the PUP TELNET: bytes go as they are, and marks say the rest ([`pup`]).
+
+mod pup;
 
 use crate::address::{Address, Listener, Stream};
 use crate::raw::Raw;
@@ -10,7 +14,7 @@ use stackline_core::error::{Error, Result};
 use stackline_proto::telnet::{Command as Said, Role, Telnet, TelnetOption, Whose};
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -25,7 +29,7 @@ const MOST_TERMINALS: usize = 64;
 /// How long a program may take to end once nobody is there.
 const HANGS_UP: Duration = Duration::from_millis(200);
 
-/// One end of a connection: what is said is in the order in which it is sent, whoever says it.
+/// One end of a connection by RFC 854's TELNET: what is said is in the order in which it is sent, whoever says it.
 struct Line {
     telnet: Mutex<Telnet>,
     writer: Mutex<Stream>,
@@ -92,43 +96,67 @@ pub fn serve(listener: &Listener, program: &[String], say: fn(&str)) {
 /// What was typed, and the commands in it with their places.
 type Typed = (Vec<u8>, Vec<(usize, Said)>);
 
+fn failed(error: &dyn std::fmt::Display) -> Error {
+    Error::environment(format!("no terminal can be made: {error}"))
+}
+
 /// One terminal, until its program or its connection ends.
 fn one(mut stream: Stream, program: &[String]) -> Result<()> {
-    let failed = |error: &dyn std::fmt::Display| Error::environment(format!("no terminal can be made: {error}"));
+    if let Stream::Pup(stream) = stream {
+        return pup::one(&stream, program);
+    }
     let mut telnet = Telnet::new(Role::Server);
     // Who goes before there is a terminal wanted none.
     let Ok((typed_ahead, commands)) = agree(&mut telnet, &mut stream) else { return Ok(()) };
-    let (pty, pts) = open().map_err(|error| failed(&error))?;
-    let Some((name, arguments)) = program.split_first() else { return Ok(()) };
-    let command = Command::new(name).args(arguments).stderr(Stdio::inherit());
-    let mut child = command.spawn(pts).map_err(|error| {
-        Error::environment(format!("{name} cannot be started on a terminal: {error}")).hint("is it in PATH?")
-    })?;
-    let group = Pid::from_child(&child);
+    let terminal = Terminal::start(program)?;
     let line = Line::new(telnet, stream.again().map_err(|error| failed(&error))?);
-    let pty = Arc::new(pty);
-    press(&pty, &line, &typed_ahead, commands);
-    let (keys, keyed) = (Arc::clone(&pty), Arc::clone(&line));
-    let typed = thread::spawn(move || {
-        type_in(stream, &keys, &keyed);
-        // Nobody is there any more: the terminal hangs up, and who does not care is ended.
-        let _ = kill_process_group(group, Signal::HUP);
-        thread::sleep(HANGS_UP);
-        let _ = kill_process_group(group, Signal::KILL);
-    });
-    let mut piece = [0; PIECE];
-    // A terminal whose program is gone says so as an error.
-    while let Ok(count @ 1..) = (&*pty).read(&mut piece) {
-        if !line.send(&piece[..count]) {
-            break;
-        }
-    }
-    // Its number is its own until it is waited for.
-    let _ = child.kill();
-    line.end();
-    let _ = typed.join();
-    let _ = child.wait();
+    press(&terminal.pty, &line, &typed_ahead, commands);
+    let (keys, keyed, said) = (Arc::clone(&terminal.pty), Arc::clone(&line), Arc::clone(&line));
+    terminal.run(move || type_in(stream, &keys, &keyed), |bytes| said.send(bytes), || line.end());
     Ok(())
+}
+
+/// A program on a terminal of its own.
+struct Terminal {
+    pty: Arc<Pty>,
+    child: Child,
+}
+
+impl Terminal {
+    fn start(program: &[String]) -> Result<Self> {
+        let (pty, pts) = open().map_err(|error| failed(&error))?;
+        let (name, arguments) = program.split_first().ok_or_else(|| Error::input("no program is named"))?;
+        let command = Command::new(name).args(arguments).stderr(Stdio::inherit());
+        let child = command.spawn(pts).map_err(|error| {
+            Error::environment(format!("{name} cannot be started on a terminal: {error}")).hint("is it in PATH?")
+        })?;
+        Ok(Self { pty: Arc::new(pty), child })
+    }
+
+    /// Goes on until program or connection end: `types` brings what is typed until nobody is there, `says` takes what the program says as
+    /// long as there is somebody, `ends` ends the connection.
+    fn run(mut self, types: impl FnOnce() + Send + 'static, mut says: impl FnMut(&[u8]) -> bool, ends: impl FnOnce()) {
+        let group = Pid::from_child(&self.child);
+        let typed = thread::spawn(move || {
+            types();
+            // Nobody is there any more: the terminal hangs up, and who does not care is ended.
+            let _ = kill_process_group(group, Signal::HUP);
+            thread::sleep(HANGS_UP);
+            let _ = kill_process_group(group, Signal::KILL);
+        });
+        let mut piece = [0; PIECE];
+        // A terminal whose program is gone says so as an error.
+        while let Ok(count @ 1..) = (&*self.pty).read(&mut piece) {
+            if !says(&piece[..count]) {
+                break;
+            }
+        }
+        // Its number is its own until it is waited for.
+        let _ = self.child.kill();
+        ends();
+        let _ = typed.join();
+        let _ = self.child.wait();
+    }
 }
 
 /// Agrees on options before the program says anything: what the other end asked before its answer came is settled then. What was typed
@@ -211,9 +239,11 @@ fn key(pty: &Pty, code: SpecialCodeIndex) -> Option<u8> {
 /// # Errors
 /// When one of them is not there. The program itself says who it is.
 pub fn attach(terminal: &Address, display: &Address, typed: bool) -> Result<()> {
-    let lost = |error: io::Error| Error::measurement(format!("the terminal is lost: {error}"));
     let mut from = terminal.connect().map_err(|error| unserved(terminal, &error))?;
     let mut to = display.connect()?;
+    if let Stream::Pup(from) = from {
+        return pup::attach(&from, to, typed);
+    }
     let mut telnet = Telnet::new(Role::User);
     telnet.ask(TelnetOption::Binary, Whose::Own, true);
     telnet.ask(TelnetOption::Binary, Whose::Other, true);
@@ -238,12 +268,20 @@ pub fn attach(terminal: &Address, display: &Address, typed: bool) -> Result<()> 
             break;
         }
         if to.write_all(&data).is_err() {
-            return Err(Error::measurement("the display ended the connection").hint("what it refused, it says itself"));
+            return Err(gone());
         }
         data.clear();
     }
     to.end();
     Ok(())
+}
+
+fn lost(error: io::Error) -> Error {
+    Error::measurement(format!("the terminal is lost: {error}"))
+}
+
+fn gone() -> Error {
+    Error::measurement("the display ended the connection").hint("what it refused, it says itself")
 }
 
 fn unserved(terminal: &Address, error: &Error) -> Error {
@@ -257,8 +295,10 @@ fn unserved(terminal: &Address, error: &Error) -> Error {
 /// # Errors
 /// When no terminal is served there.
 pub fn talk(terminal: &Address) -> Result<()> {
-    let lost = |error: io::Error| Error::measurement(format!("the terminal is lost: {error}"));
     let mut from = terminal.connect().map_err(|error| unserved(terminal, &error))?;
+    if let Stream::Pup(from) = from {
+        return pup::talk(&from);
+    }
     let line = Line::new(Telnet::new(Role::User), from.again().map_err(lost)?);
     let typing = Arc::clone(&line);
     thread::spawn(move || {

@@ -11,6 +11,7 @@
 //! | [`ikp`] | V's message passing: Send, Receive, Reply, MoveTo, MoveFrom |
 //! | [`imp`] | the ARPANET of 1973: an IMP, its lines, messages and routing |
 //! | [`ncp`] | one end of a connection between hosts of the ARPANET: links, allocations |
+//! | [`pup`] | Xerox PUP: packets, a byte stream with marks and interrupts |
 //! | [`tcp`] | one end of a TCP connection, as Linux has it |
 //! | [`telnet`] | one end of a TELNET connection: data, commands, options |
 
@@ -24,5 +25,6 @@ mod fuzz_path;
 pub mod ikp;
 pub mod imp;
 pub mod ncp;
+pub mod pup;
 pub mod tcp;
 pub mod telnet;

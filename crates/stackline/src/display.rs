@@ -123,7 +123,7 @@ fn terminals(flags: &DisplayTerminal) -> Result {
 /// Bytes go both ways at once only over a stream that can be connected to.
 fn is_stream(display: &Address) -> Result<()> {
     match display {
-        Address::Tcp(_) | Address::Unix(_) => Ok(()),
+        Address::Tcp(_) | Address::Unix(_) | Address::Pup(_) => Ok(()),
         Address::Terminal => Err(Error::input("a display behind a terminal cannot be connected to again")
             .hint("name one at HOST:PORT or unix:PATH")),
         Address::Messages(_) => Err(Error::input(

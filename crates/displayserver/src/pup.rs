@@ -1,0 +1,488 @@
+//! Byte streams of PUP (`proto::pup`) in datagrams of UDP: who connects, who listens. A thread for each socket hears packets and keeps
+//! timers; who reads or writes sends what is due at once.
+//!
+//! A stranger takes no connection's place before it has answered from where it says it is.
+
+use crate::message_stream::address;
+use stackline_core::time::Instant as Moment;
+use stackline_proto::pup::packet::HEADER;
+use stackline_proto::pup::{Connection, Kind, Options, Packet, Port, Received, State};
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Where connections are asked for.
+const LISTENS: Port = Port { network: 0, host: 0, socket: 7085 };
+/// How late a timer may be that was set while its thread waited.
+const LATE: Duration = Duration::from_millis(20);
+/// How long the last words of a client may take.
+const LINGER: Duration = Duration::from_secs(1);
+/// Connections of a socket at once, and how long one may take to answer that it is there.
+const MOST: usize = 256;
+const ANSWERS: Duration = Duration::from_secs(5);
+/// Connections that nobody has accepted yet.
+const BACKLOG: usize = 64;
+/// An end that says nothing is asked so often whether it is there.
+const IDLE: Duration = Duration::from_secs(30);
+/// What an Error says behind the head of the packet that it is about: nobody has that port.
+const NO_SUCH_PORT: [u8; 2] = [0, 2];
+
+fn options() -> Options {
+    let idle = u64::try_from(IDLE.as_nanos()).unwrap_or(u64::MAX);
+    Options { idle: Some(stackline_core::time::Duration(idle)), ..Options::default() }
+}
+
+fn random() -> io::Result<u32> {
+    getrandom::u32().map_err(|error| io::Error::other(error.to_string()))
+}
+
+/// A socket of UDP, and how it tells the time.
+#[derive(Debug)]
+struct Line {
+    socket: UdpSocket,
+    begun: Instant,
+}
+
+impl Line {
+    fn now(&self) -> Moment {
+        Moment(u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// The next datagram, within that and [`LATE`].
+    fn hear(&self, into: &mut [u8], deadline: Option<Moment>) -> io::Result<Option<(usize, SocketAddr)>> {
+        let until = deadline.map_or(LATE, |at| Duration::from_nanos(at.since(self.now()).0).min(LATE));
+        self.socket.set_read_timeout(Some(until.max(Duration::from_micros(100))))?;
+        match self.socket.recv_from(into) {
+            Ok(heard) => Ok(Some(heard)),
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// A connection with its socket.
+#[derive(Debug)]
+struct Shared {
+    line: Arc<Line>,
+    to: SocketAddr,
+    connection: Mutex<Connection>,
+    changed: Condvar,
+    /// This end reads and writes no more.
+    is_ended: AtomicBool,
+}
+
+impl Shared {
+    fn new(line: &Arc<Line>, to: SocketAddr, connection: Connection) -> Arc<Self> {
+        let (connection, changed) = (Mutex::new(connection), Condvar::new());
+        Arc::new(Self { line: Arc::clone(line), to, connection, changed, is_ended: AtomicBool::new(false) })
+    }
+
+    fn connection(&self) -> MutexGuard<'_, Connection> {
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends what is due.
+    fn flush(&self, connection: &mut Connection) {
+        while let Some(packet) = connection.poll(self.line.now()) {
+            // What a full socket drops is sent again.
+            let _ = self.line.socket.send_to(&packet, self.to);
+        }
+    }
+
+    /// A packet has come, or time has passed. When there is something to do next; nothing where it is over.
+    fn turn(&self, packet: Option<&Packet<'_>>) -> Option<Moment> {
+        let mut connection = self.connection();
+        if let Some(packet) = packet {
+            connection.handle(self.line.now(), packet);
+        }
+        self.flush(&mut connection);
+        self.changed.notify_all();
+        if connection.is_closed() {
+            return None;
+        }
+        Some(connection.deadline().unwrap_or(Moment(u64::MAX)))
+    }
+
+    fn end(&self) {
+        self.is_ended.store(true, Ordering::Relaxed);
+        let mut connection = self.connection();
+        connection.end();
+        self.flush(&mut connection);
+        self.changed.notify_all();
+    }
+
+    /// Waits for a change; an error once it took too long.
+    fn wait<'c>(
+        &self,
+        connection: MutexGuard<'c, Connection>,
+        since: Instant,
+        patience: Option<Duration>,
+    ) -> io::Result<MutexGuard<'c, Connection>> {
+        let rest = patience.map(|patience| patience.saturating_sub(since.elapsed()));
+        if rest.is_some_and(|rest| rest.is_zero()) {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        let waited = self.changed.wait_timeout(connection, rest.unwrap_or(IDLE));
+        Ok(waited.unwrap_or_else(PoisonError::into_inner).0)
+    }
+}
+
+/// The last of those who use a connection ends it.
+#[derive(Debug)]
+struct User {
+    shared: Arc<Shared>,
+    /// The program may end with it: its last words are waited for.
+    lingers: bool,
+}
+
+impl Drop for User {
+    fn drop(&mut self) {
+        self.shared.end();
+        let begun = Instant::now();
+        let mut connection = self.shared.connection();
+        while self.lingers && !connection.is_closed() {
+            match self.shared.wait(connection, begun, Some(LINGER)) {
+                Ok(again) => connection = again,
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+/// A connection, as whoever reads or writes has it.
+#[derive(Debug)]
+pub struct Pup {
+    user: Arc<User>,
+    read_within: Cell<Option<Duration>>,
+    write_within: Cell<Option<Duration>>,
+}
+
+/// What came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Came {
+    /// So many bytes, or none: that was all.
+    Data(usize),
+    /// A mark.
+    Mark(u8),
+    /// A word that overtook all bytes.
+    Interrupt(u16),
+}
+
+impl Pup {
+    fn of(shared: Arc<Shared>, lingers: bool) -> Self {
+        let user = Arc::new(User { shared, lingers });
+        Self { user, read_within: Cell::new(None), write_within: Cell::new(None) }
+    }
+
+    /// Connects to whoever listens there.
+    ///
+    /// # Errors
+    /// The kernel's; that nobody answers.
+    pub fn connect(to: &str) -> io::Result<Self> {
+        let to = address(to)?;
+        let socket = UdpSocket::bind(if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" })?;
+        socket.connect(to)?;
+        let line = Arc::new(Line { socket, begun: Instant::now() });
+        let own = Port { socket: random()?, ..LISTENS };
+        let connection = Connection::connect(line.now(), options(), random()?, own, LISTENS);
+        let shared = Shared::new(&line, to, connection);
+        let driven = Arc::clone(&shared);
+        thread::spawn(move || drive(&driven));
+        let begun = Instant::now();
+        let mut connection = shared.connection();
+        while *connection.state() == State::Opening {
+            connection = shared.wait(connection, begun, Some(Duration::from_secs(10)))?;
+        }
+        if let State::Closed(why) = connection.state() {
+            return Err(io::Error::other(why.clone().unwrap_or_else(|| "it ended at once".into())));
+        }
+        drop(connection);
+        Ok(Self::of(shared, true))
+    }
+
+    /// The same connection once more.
+    #[must_use]
+    pub fn again(&self) -> Self {
+        Self {
+            user: Arc::clone(&self.user),
+            read_within: self.read_within.clone(),
+            write_within: self.write_within.clone(),
+        }
+    }
+
+    /// Reading takes no longer than that, or fails.
+    pub fn read_within(&self, patience: Option<Duration>) {
+        self.read_within.set(patience);
+    }
+
+    /// Writing takes no longer than that, or fails.
+    pub fn write_within(&self, patience: Duration) {
+        self.write_within.set(Some(patience));
+    }
+
+    /// Ends it both ways, once what was written is there.
+    pub fn end(&self) {
+        self.user.shared.end();
+    }
+
+    /// What comes next, interrupts before all bytes.
+    ///
+    /// # Errors
+    /// That nothing came in time; that the connection broke.
+    pub fn next(&self, into: &mut [u8]) -> io::Result<Came> {
+        let (shared, begun) = (&self.user.shared, Instant::now());
+        let mut connection = shared.connection();
+        loop {
+            if let Some(code) = connection.take_interrupt() {
+                return Ok(Came::Interrupt(code));
+            }
+            if shared.is_ended.load(Ordering::Relaxed) {
+                return Ok(Came::Data(0));
+            }
+            match connection.receive(into.len()) {
+                Received::Data(data) => {
+                    into[..data.len()].copy_from_slice(&data);
+                    shared.flush(&mut connection);
+                    return Ok(Came::Data(data.len()));
+                }
+                Received::Mark(kind) => return Ok(Came::Mark(kind)),
+                Received::End => {
+                    return match connection.state() {
+                        State::Closed(Some(why)) => Err(io::Error::other(why.clone())),
+                        _ => Ok(Came::Data(0)),
+                    };
+                }
+                Received::Nothing => connection = shared.wait(connection, begun, self.read_within.get())?,
+            }
+        }
+    }
+
+    /// Sends a mark behind all that was written, or a word that overtakes it.
+    pub fn say(&self, mark: Option<u8>, interrupt: Option<u16>) {
+        let mut connection = self.user.shared.connection();
+        interrupt.into_iter().for_each(|code| connection.interrupt(code));
+        mark.into_iter().for_each(|kind| connection.mark(kind));
+        self.user.shared.flush(&mut connection);
+    }
+}
+
+impl Read for Pup {
+    /// The bytes; marks and interrupts are for those who ask for them.
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if let Came::Data(count) = self.next(into)? {
+                return Ok(count);
+            }
+        }
+    }
+}
+
+impl Write for Pup {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let (shared, begun) = (&self.user.shared, Instant::now());
+        let mut connection = shared.connection();
+        loop {
+            if shared.is_ended.load(Ordering::Relaxed)
+                || matches!(connection.state(), State::Dallying)
+                || connection.is_closed()
+            {
+                return Err(ErrorKind::BrokenPipe.into());
+            }
+            let count = connection.send(bytes);
+            if count > 0 || bytes.is_empty() {
+                shared.flush(&mut connection);
+                return Ok(count);
+            }
+            connection = shared.wait(connection, begun, self.write_within.get())?;
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Hears the packets of one connection until it is over.
+fn drive(shared: &Shared) {
+    let mut piece = [0; 2048];
+    let mut due = shared.turn(None);
+    while due.is_some() {
+        due = match shared.line.hear(&mut piece, due) {
+            Ok(Some((count, from))) if from == shared.to => match Packet::read(&piece[..count]) {
+                Ok(packet) => shared.turn(Some(&packet)),
+                // Broken on its way: it is sent again.
+                Err(_) => shared.turn(None),
+            },
+            // Nobody listens there, which a connection that is there does not believe: it asks.
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+                let mut connection = shared.connection();
+                if *connection.state() == State::Opening {
+                    connection.abort("nobody listens there");
+                }
+                drop(connection);
+                shared.turn(None)
+            }
+            Ok(_) => shared.turn(None),
+            Err(_) => {
+                shared.connection().abort("the socket failed");
+                shared.turn(None)
+            }
+        };
+    }
+}
+
+/// Where connections come.
+#[derive(Debug)]
+pub struct PupListener {
+    local: SocketAddr,
+    came: Mutex<Receiver<Pup>>,
+    /// Its thread ends with it.
+    alive: Arc<()>,
+}
+
+impl PupListener {
+    /// Listens there.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn bind(at: &str) -> io::Result<Self> {
+        let socket = UdpSocket::bind(address(at)?)?;
+        let local = socket.local_addr()?;
+        let line = Arc::new(Line { socket, begun: Instant::now() });
+        let (to, came) = sync_channel(BACKLOG);
+        let alive = Arc::new(());
+        let mut office = Office { line, to, known: HashMap::new(), alive: Arc::downgrade(&alive) };
+        thread::spawn(move || office.serve());
+        Ok(Self { local, came: Mutex::new(came), alive })
+    }
+
+    /// The next connection.
+    ///
+    /// # Errors
+    /// That its socket failed.
+    pub fn accept(&self) -> io::Result<Pup> {
+        let came = self.came.lock().unwrap_or_else(PoisonError::into_inner);
+        debug_assert!(Arc::strong_count(&self.alive) == 1, "a listener is one");
+        came.recv().map_err(|_| io::Error::other("the socket failed"))
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn local(&self) -> SocketAddr {
+        self.local
+    }
+}
+
+/// A connection of a listener; whether its other end has answered.
+struct Known {
+    shared: Arc<Shared>,
+    since: Instant,
+    is_there: bool,
+    due: Option<Moment>,
+}
+
+/// All connections of a socket: by where they come from and their own socket's number.
+struct Office {
+    line: Arc<Line>,
+    to: SyncSender<Pup>,
+    known: HashMap<(SocketAddr, u32), Known>,
+    alive: Weak<()>,
+}
+
+impl Office {
+    fn serve(&mut self) {
+        let mut piece = [0; 2048];
+        // Those that are there go on without a listener, until the last of them is over.
+        while self.alive.strong_count() > 0 || !self.known.is_empty() {
+            let due = self.known.values().filter_map(|known| known.due).min();
+            match self.line.hear(&mut piece, due) {
+                Ok(Some((count, from))) => {
+                    if let Ok(packet) = Packet::read(&piece[..count]) {
+                        self.came(from, &packet);
+                    }
+                }
+                Ok(None) => {}
+                Err(_) => thread::sleep(LATE),
+            }
+            self.look();
+        }
+    }
+
+    fn came(&mut self, from: SocketAddr, packet: &Packet<'_>) {
+        if packet.kind == Kind::Rfc {
+            return self.asked(from, packet);
+        }
+        let key = (from, packet.to.socket);
+        let Some(known) = self.known.get_mut(&key) else {
+            // Nobody is there, which an end that was forgotten hears too.
+            if !matches!(packet.kind, Kind::Error | Kind::Abort | Kind::EndReply) {
+                let quoted = packet.bytes(false);
+                self.say(from, packet, (Kind::Error, &[&quoted[..HEADER], &NO_SUCH_PORT].concat()));
+            }
+            return;
+        };
+        known.due = known.shared.turn(Some(packet));
+        if !known.is_there && packet.kind != Kind::Abort {
+            known.is_there = true;
+            if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) =
+                self.to.try_send(Pup::of(Arc::clone(&known.shared), false))
+            {
+                known.shared.connection().abort("there are too many clients already");
+                known.due = known.shared.turn(None);
+            }
+        }
+    }
+
+    /// A connection is asked for, or asked for again.
+    fn asked(&mut self, from: SocketAddr, packet: &Packet<'_>) {
+        let before =
+            self.known.iter_mut().find(|((of, _), known)| *of == from && known.shared.connection().id() == packet.id);
+        if let Some((_, known)) = before {
+            known.due = known.shared.turn(Some(packet));
+            return;
+        }
+        if self.known.len() >= MOST {
+            return self.say(from, packet, (Kind::Abort, b"\0\0there are too many clients already"));
+        }
+        let Ok(socket) = random() else { return };
+        let own = Port { socket, ..packet.to };
+        let Some(connection) = Connection::accept(self.line.now(), options(), own, packet) else { return };
+        let shared = Shared::new(&self.line, from, connection);
+        let due = shared.turn(None);
+        self.known.insert((from, socket), Known { shared, since: Instant::now(), is_there: false, due });
+    }
+
+    /// Answers a packet that is of no connection.
+    fn say(&self, to: SocketAddr, packet: &Packet<'_>, (kind, data): (Kind, &[u8])) {
+        let answer = Packet { kind, id: packet.id, to: packet.from, from: packet.to, data };
+        let _ = self.line.socket.send_to(&answer.bytes(true), to);
+    }
+
+    /// Lets time pass for those whose time has come; those that are over go.
+    fn look(&mut self) {
+        let now = self.line.now();
+        self.known.retain(|_, known| {
+            if !known.is_there && known.since.elapsed() > ANSWERS {
+                return false;
+            }
+            // Whoever reads or writes may have set a timer meanwhile.
+            let deadline = known.shared.connection().deadline();
+            if deadline.is_none_or(|at| at <= now) || known.due.is_none() {
+                known.due = known.shared.turn(None);
+            } else {
+                known.due = deadline;
+            }
+            known.due.is_some()
+        });
+    }
+}

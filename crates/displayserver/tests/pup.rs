@@ -1,0 +1,196 @@
+//! A display by streams of PUP: the same pictures, over a path that loses and repeats; strangers; programs on terminals by the PUP TELNET.
+#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
+
+use stackline_display::machine::FULL_SIZE;
+use stackline_display::protocol::Request;
+use stackline_display::symbols::Limits;
+use stackline_displayserver::address::{Address, Listener, Stream};
+use stackline_displayserver::bench::pictures;
+use stackline_displayserver::client::Client;
+use stackline_displayserver::level::{Level, send};
+use stackline_displayserver::pup::{Came, Pup};
+use stackline_displayserver::server::Server;
+use stackline_displayserver::terminal;
+use stackline_proto::pup::{Kind, Packet, Port};
+use std::net::UdpSocket;
+use std::thread;
+use std::time::{Duration, Instant};
+
+fn served() -> (Server, Address, Address) {
+    let server = Server::new(Limits::default(), Vec::new());
+    let [tcp, pup] = ["127.0.0.1:0", "pup:127.0.0.1:0"].map(|at| {
+        let listener = Listener::at(&Address::of(at).unwrap()).unwrap();
+        let address = listener.address();
+        server.listen(listener, |_| {});
+        address
+    });
+    (server, tcp, pup)
+}
+
+/// A path to there that loses every seventh packet and repeats every fifth; where it begins.
+fn bad_path(to: &Address) -> Address {
+    let to = to.to_string().strip_prefix("pup:").unwrap().to_owned();
+    let (near, far) = (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
+    far.connect(to).unwrap();
+    let begins = Address::of(&format!("pup:{}", near.local_addr().unwrap())).unwrap();
+    let (back, there) = (near.try_clone().unwrap(), far.try_clone().unwrap());
+    let client = std::sync::Arc::new(std::sync::Mutex::new(None));
+    let known = client.clone();
+    let fate = |number: usize| if number % 7 == 6 { 0 } else { 1 + usize::from(number % 5 == 4) };
+    thread::spawn(move || {
+        let mut piece = [0; 2048];
+        for number in 0.. {
+            let Ok((count, from)) = near.recv_from(&mut piece) else { return };
+            *known.lock().unwrap() = Some(from);
+            (0..fate(number)).for_each(|_| drop(there.send(&piece[..count])));
+        }
+    });
+    thread::spawn(move || {
+        let mut piece = [0; 2048];
+        for number in 0.. {
+            let Ok(count) = far.recv(&mut piece) else { return };
+            let client = client.lock().unwrap().unwrap();
+            (0..fate(number)).for_each(|_| drop(back.send_to(&piece[..count], client)));
+        }
+    });
+    begins
+}
+
+#[test]
+fn pictures_are_those_of_tcp_at_every_level_also_where_packets_are_lost_and_repeated() {
+    let (server, tcp, pup) = served();
+    let bad = bad_path(&pup);
+    for picture in pictures().iter().filter(|picture| picture.name != "short") {
+        for (_, level) in Level::ALL {
+            if level == Level::Structured && picture.symbols.is_empty() {
+                continue;
+            }
+            let draw = |address: &Address| {
+                let mut client = Client::connect(address, b"").unwrap();
+                client.send(&Request::CreateWindow(1, (800, 800), b"test")).unwrap();
+                client.send(&Request::DisplayView(1, 100, (8, 8), FULL_SIZE)).unwrap();
+                client.send(&Request::DefineSymbol(100)).unwrap();
+                client.ask(&Request::EndSymbol).unwrap();
+                send(&mut client, level, picture, 100).unwrap();
+                client.sync(3).unwrap();
+                server.last(|id, display| display.draw(id, 1).unwrap().pixels().bytes().to_vec()).unwrap()
+            };
+            let expected = draw(&tcp);
+            assert!(draw(&pup) == expected, "{} at level {}", picture.name, level.name());
+            // An answer each over such a path takes its time.
+            if level != Level::StopAndWait {
+                assert!(draw(&bad) == expected, "{} at level {} over a bad path", picture.name, level.name());
+            }
+        }
+    }
+    // Clients that have gone say so, and what they had is gone.
+    let begun = Instant::now();
+    while !server.displays().is_empty() {
+        assert!(begun.elapsed() < Duration::from_secs(10), "clients that have gone are there");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn strangers_who_do_not_answer_take_no_place_and_broken_packets_are_not_believed() {
+    let (server, _, pup) = served();
+    let place = pup.to_string().strip_prefix("pup:").unwrap().to_owned();
+    let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+    stranger.connect(place).unwrap();
+    stranger.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    let (own, to) = (Port { socket: 9, ..Port::default() }, Port { socket: 1, ..Port::default() });
+    let rfc = |id: u32| Packet { kind: Kind::Rfc, id, to, from: own, data: &own.bytes() }.bytes(true);
+    let mut broken = rfc(1);
+    broken[10] ^= 1;
+    stranger.send(&broken).unwrap();
+    let mut piece = [0; 2048];
+    for id in 1..=260 {
+        stranger.send(&rfc(id)).unwrap();
+        let count = stranger.recv(&mut piece).unwrap();
+        let answer = Packet::read(&piece[..count]).unwrap();
+        // As many as may be are known; the others are told.
+        assert_eq!(answer.kind, if id <= 256 { Kind::Rfc } else { Kind::Abort }, "{id}");
+        assert_eq!(answer.id, id);
+    }
+    assert!(server.displays().is_empty());
+    // They are forgotten after a while, and clients come in again.
+    let begun = Instant::now();
+    while Client::connect(&pup, b"").is_err() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "strangers keep their places");
+        thread::sleep(Duration::from_millis(200));
+    }
+    assert!(Pup::connect("127.0.0.1:1").is_err());
+}
+
+fn terminals(program: &[&str]) -> Address {
+    let listener = Listener::at(&Address::of("pup:127.0.0.1:0").unwrap()).unwrap();
+    let address = listener.address();
+    let program: Vec<String> = program.iter().map(|&word| word.to_owned()).collect();
+    thread::spawn(move || terminal::serve(&listener, &program, |_| {}));
+    address
+}
+
+/// What a terminal says until it holds that.
+fn until(stream: &Pup, wanted: &str) -> String {
+    let (mut all, mut piece) = (String::new(), [0; 1000]);
+    stream.read_within(Some(Duration::from_secs(10)));
+    while !all.contains(wanted) {
+        match stream.next(&mut piece).unwrap_or_else(|error| panic!("{error}: {all}")) {
+            Came::Data(0) => panic!("it ended: {all}"),
+            Came::Data(count) => all.push_str(&String::from_utf8_lossy(&piece[..count])),
+            Came::Mark(kind) => all.push_str(&format!("[{kind}]")),
+            Came::Interrupt(_) => {}
+        }
+    }
+    all
+}
+
+fn connected(address: &Address) -> Pup {
+    match address.connect().unwrap() {
+        Stream::Pup(stream) => stream,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn marks_say_how_large_a_terminal_is_and_an_interrupt_overtakes_what_was_typed() {
+    use std::io::Write;
+    let script =
+        "trap 'echo caught; stty size; read line; echo got $line; exit' INT; echo ready; while :; do sleep 0.05; done";
+    let stream = connected(&terminals(&["sh", "-c", script]));
+    let mut typing = stream.again();
+    for (mark, count) in [(2, 111), (3, 55)] {
+        stream.say(Some(mark), None);
+        typing.write_all(&[count]).unwrap();
+    }
+    until(&stream, "ready");
+    // Asked whether all that is done.
+    stream.say(Some(5), None);
+    until(&stream, "[6]");
+    stream.say(None, Some(0));
+    until(&stream, "caught");
+    typing.write_all(b"dropped\r").unwrap();
+    stream.say(Some(1), None);
+    typing.write_all(b"kept\r").unwrap();
+    let said = until(&stream, "got kept");
+    assert!(said.contains("55 111"), "{said}");
+}
+
+#[test]
+fn a_display_gets_every_byte_of_a_program_by_the_pup_telnet() {
+    let (server, display, _) = served();
+    let program = "import os, struct, sys, tty; tty.setraw(0); \
+                   os.write(1, struct.pack('>BBH', 1, 0, 10) + b'VGTP' + struct.pack('>H', 1)); os.read(0, 16); \
+                   os.write(1, struct.pack('>BBH', 14, 0, 8) + b'\\r\\n\\xff\\r'); got = b''\n\
+                   while len(got) < 40: got += os.read(0, 100)\n\
+                   open(sys.argv[1], 'w').write(got.hex())";
+    for typed in [false, true] {
+        let said = std::env::temp_dir().join(format!("stackline-pup-said-{}-{typed}", std::process::id()));
+        let terminal = terminals(&["python3", "-c", program, &said.display().to_string()]);
+        terminal::attach(&terminal, &display, typed).unwrap();
+        let got = std::fs::read_to_string(&said).unwrap();
+        let _ = std::fs::remove_file(&said);
+        assert!(got.contains("0d0aff0d"), "{got}");
+    }
+    drop(server);
+}

@@ -1,0 +1,417 @@
+//! One end of a connection: how it is made, its stream each way, its interrupts, how it ends. It hears and says whole packets.
+
+use super::packet::{Kind, MOST_DATA, Packet, Port};
+use super::receiver::{Next, Receiver};
+use super::sender::Sender;
+use alloc::collections::VecDeque;
+use alloc::string::String;
+use alloc::vec::Vec;
+use stackline_core::time::{Duration, Instant};
+
+/// What is chosen of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Bytes of data of a packet at most.
+    pub packet: u16,
+    /// Bytes that are kept until they are acknowledged, and until they are read.
+    pub send_buffer: usize,
+    /// See `send_buffer`; at most 65,535 are told.
+    pub receive_buffer: usize,
+    /// Whether packets have checksums.
+    pub checked: bool,
+    /// Every timeout is so long; else they follow the round trip.
+    pub fixed_timeout: Option<Duration>,
+    /// How often it is asked again before the other end is given up.
+    pub tries: u32,
+    /// After so long without a packet the other end is asked whether it is there.
+    pub idle: Option<Duration>,
+}
+
+impl Options {
+    /// Timeouts before a round trip was measured; the least and the longest.
+    pub const FIRST_TIMEOUT: Duration = Duration(1_000_000_000);
+    /// See [`Self::FIRST_TIMEOUT`].
+    pub const LEAST_TIMEOUT: Duration = Duration(50_000_000);
+    /// See [`Self::FIRST_TIMEOUT`].
+    pub const LONGEST_TIMEOUT: Duration = Duration(8_000_000_000);
+    /// How long an end that has answered an End stays, to answer it again.
+    pub const DALLY: Duration = Duration(10_000_000_000);
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            packet: MOST_DATA as u16,
+            send_buffer: 64 << 10,
+            receive_buffer: 60 << 10,
+            checked: true,
+            fixed_timeout: None,
+            tries: 6,
+            idle: None,
+        }
+    }
+}
+
+/// How far a connection is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It is being asked for.
+    Opening,
+    /// Bytes go both ways.
+    Open,
+    /// This end has said that it ends it.
+    Ending,
+    /// The other end has; its End is answered as often as it comes.
+    Dallying,
+    /// It is over; why, where that is no ordinary end.
+    Closed(Option<String>),
+}
+
+/// What is next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// Nothing yet.
+    Nothing,
+    /// Bytes.
+    Data(Vec<u8>),
+    /// A mark.
+    Mark(u8),
+    /// No more comes.
+    End,
+}
+
+/// Interrupts that wait to be read, at most.
+const MOST_INTERRUPTS: usize = 16;
+
+/// One end.
+#[derive(Debug)]
+pub struct Connection {
+    options: Options,
+    id: u32,
+    own: Port,
+    peer: Port,
+    /// Where it was asked for: whoever listens there.
+    asked_at: Port,
+    state: State,
+    sender: Sender,
+    receiver: Receiver,
+    /// What is to be said beside the streams.
+    says: VecDeque<(Kind, u32, Vec<u8>)>,
+    /// The interrupt that is on its way, its number, and those that came.
+    interrupts: VecDeque<u16>,
+    interrupting: Option<Instant>,
+    interrupt_sent: u32,
+    interrupt_wanted: u32,
+    came: VecDeque<u16>,
+    /// When the rendezvous or the End is said again, how often it was, and when this end has stayed long enough.
+    again: Option<Instant>,
+    times: u32,
+    wants_end: bool,
+    heard: Instant,
+}
+
+impl Connection {
+    fn new(now: Instant, options: Options, id: u32, (own, peer): (Port, Port), state: State) -> Self {
+        Self {
+            options,
+            id,
+            own,
+            peer,
+            asked_at: peer,
+            state,
+            sender: Sender::new(options, id),
+            receiver: Receiver::new(options, id),
+            says: VecDeque::new(),
+            interrupts: VecDeque::new(),
+            interrupting: None,
+            interrupt_sent: id,
+            interrupt_wanted: id,
+            came: VecDeque::new(),
+            again: None,
+            times: 0,
+            wants_end: false,
+            heard: now,
+        }
+    }
+
+    /// Asks for a connection with whoever listens at a port. `id` is one that was not used lately.
+    #[must_use]
+    pub fn connect(now: Instant, options: Options, id: u32, own: Port, to: Port) -> Self {
+        let mut new = Self::new(now, options, id, (own, to), State::Opening);
+        new.again = Some(now);
+        new
+    }
+
+    /// Takes a connection that is asked for, at a port of its own; nothing where the packet asks for none.
+    #[must_use]
+    pub fn accept(now: Instant, options: Options, own: Port, asked: &Packet<'_>) -> Option<Self> {
+        let peer = Port::read(asked.data).filter(|_| asked.kind == Kind::Rfc)?;
+        let mut new = Self::new(now, options, asked.id, (own, peer), State::Open);
+        new.asked_at = asked.to;
+        new.rendezvous();
+        Some(new)
+    }
+
+    /// How far it is.
+    #[must_use]
+    pub const fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Whether it is over.
+    #[must_use]
+    pub const fn is_closed(&self) -> bool {
+        matches!(self.state, State::Closed(_))
+    }
+
+    /// Its port.
+    #[must_use]
+    pub const fn own(&self) -> Port {
+        self.own
+    }
+
+    /// Its number, which both ends know.
+    #[must_use]
+    pub const fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Hands bytes over; how many there was room for.
+    pub fn send(&mut self, bytes: &[u8]) -> usize {
+        if self.wants_end || !matches!(self.state, State::Opening | State::Open) {
+            return 0;
+        }
+        self.sender.send(bytes)
+    }
+
+    /// Whether there is room for bytes.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.sender.room() > 0
+    }
+
+    /// Whether all that was handed over is acknowledged.
+    #[must_use]
+    pub fn is_acknowledged(&self) -> bool {
+        self.sender.is_empty()
+    }
+
+    /// A mark behind all bytes so far.
+    pub fn mark(&mut self, kind: u8) {
+        if !self.wants_end && matches!(self.state, State::Opening | State::Open) {
+            self.sender.mark(kind);
+        }
+    }
+
+    /// A word that overtakes all bytes.
+    pub fn interrupt(&mut self, code: u16) {
+        if self.interrupts.len() < MOST_INTERRUPTS {
+            self.interrupts.push_back(code);
+        }
+    }
+
+    /// Takes what is next in the stream, so many bytes at most.
+    pub fn receive(&mut self, most: usize) -> Received {
+        match self.receiver.take(most) {
+            Next::Data(data) => Received::Data(data),
+            Next::Mark(kind) => Received::Mark(kind),
+            Next::Nothing if matches!(self.state, State::Dallying | State::Closed(_)) => Received::End,
+            Next::Nothing => Received::Nothing,
+        }
+    }
+
+    /// Bytes that can be read before the next mark.
+    #[must_use]
+    pub fn readable(&self) -> usize {
+        self.receiver.readable()
+    }
+
+    /// Takes an interrupt that came.
+    pub fn take_interrupt(&mut self) -> Option<u16> {
+        self.came.pop_front()
+    }
+
+    /// Ends the connection once all bytes are acknowledged. What the other end has still to say is lost with it.
+    pub const fn end(&mut self) {
+        self.wants_end = true;
+    }
+
+    /// Ends it at once and says why.
+    pub fn abort(&mut self, why: &str) {
+        if !self.is_closed() {
+            self.says.push_back((Kind::Abort, self.id, [&[0, 0], why.as_bytes()].concat()));
+            self.state = State::Closed(Some(why.into()));
+        }
+    }
+
+    /// A packet has come to this end.
+    pub fn handle(&mut self, now: Instant, packet: &Packet<'_>) {
+        if self.is_closed() {
+            return;
+        }
+        self.heard = now;
+        match packet.kind {
+            Kind::Rfc if packet.id == self.id => self.met(packet),
+            Kind::Abort if packet.id == self.id => {
+                let why: String =
+                    String::from_utf8_lossy(packet.data.get(2..).unwrap_or_default()).chars().take(200).collect();
+                self.state = State::Closed(Some(why));
+            }
+            // Nobody has that port: only an Error that quotes the head of a packet of this connection is believed.
+            Kind::Error if packet.data.get(8..20) == Some(&[self.peer.bytes(), self.own.bytes()].concat()) => {
+                let why = (self.state != State::Ending).then(|| "nobody is there".into());
+                self.state = State::Closed(why);
+            }
+            _ if self.state == State::Opening => {}
+            Kind::Data | Kind::AData | Kind::Mark | Kind::AMark => {
+                let (is_mark, asks) =
+                    (matches!(packet.kind, Kind::Mark | Kind::AMark), matches!(packet.kind, Kind::AData | Kind::AMark));
+                self.receiver.came(packet.id, packet.data, is_mark, asks);
+            }
+            Kind::Ack => self.sender.answered(now, packet.id, packet.data),
+            Kind::Interrupt => self.interrupted(packet),
+            Kind::InterruptReply if packet.id == self.interrupt_sent && self.interrupting.is_some() => {
+                self.interrupting = None;
+                self.interrupt_sent = self.interrupt_sent.wrapping_add(1);
+                self.interrupts.pop_front();
+                self.times = 0;
+            }
+            Kind::End if packet.id == self.id => {
+                self.says.push_back((Kind::EndReply, self.id, Vec::new()));
+                self.state = State::Dallying;
+                self.again = Some(now + Options::DALLY);
+            }
+            Kind::EndReply if packet.id == self.id && self.state == State::Ending => {
+                self.says.push_back((Kind::EndReply, self.id, Vec::new()));
+                self.state = State::Closed(None);
+            }
+            Kind::EndReply if packet.id == self.id && self.state == State::Dallying => {
+                self.state = State::Closed(None);
+            }
+            _ => {}
+        }
+    }
+
+    /// The other end has answered the rendezvous, or asks for it again.
+    fn met(&mut self, packet: &Packet<'_>) {
+        let Some(peer) = Port::read(packet.data) else { return };
+        if self.state == State::Opening {
+            (self.peer, self.state) = (peer, State::Open);
+            (self.again, self.times) = (None, 0);
+            // The other end learns that its answer has arrived, and this one what it may send.
+            self.sender.probe();
+        } else if packet.to == self.asked_at && peer == self.peer {
+            self.rendezvous();
+        }
+    }
+
+    fn rendezvous(&mut self) {
+        self.says.push_back((Kind::Rfc, self.id, self.own.bytes().to_vec()));
+    }
+
+    fn interrupted(&mut self, packet: &Packet<'_>) {
+        if packet.id == self.interrupt_wanted && self.came.len() < MOST_INTERRUPTS {
+            let code = packet.data.first_chunk().map_or(0, |code| u16::from_be_bytes(*code));
+            self.came.push_back(code);
+            self.interrupt_wanted = packet.id.wrapping_add(1);
+        }
+        if packet.id.wrapping_add(1) == self.interrupt_wanted {
+            self.says.push_back((Kind::InterruptReply, packet.id, Vec::new()));
+        }
+    }
+
+    /// The next packet to be sent, whole.
+    pub fn poll(&mut self, now: Instant) -> Option<Vec<u8>> {
+        self.timers(now);
+        if let Some((kind, id, data)) = self.says.pop_front() {
+            return Some(self.packet(kind, id, &data));
+        }
+        if let Some((id, answer)) = self.receiver.poll() {
+            return Some(self.packet(Kind::Ack, id, &answer));
+        }
+        if self.state == State::Open {
+            let piece = self.sender.poll(now);
+            if self.sender.is_given_up() {
+                self.abort("no answer came");
+                return self.poll(now);
+            }
+            return piece.map(|piece| self.packet(piece.kind, piece.id, &piece.data));
+        }
+        None
+    }
+
+    /// What is due by now.
+    fn timers(&mut self, now: Instant) {
+        let is_due = self.again.is_some_and(|at| now >= at);
+        match self.state {
+            State::Opening if is_due => self.once_more(now, Self::rendezvous),
+            State::Ending if is_due => self.once_more(now, |own| own.says.push_back((Kind::End, own.id, Vec::new()))),
+            State::Dallying if is_due => self.state = State::Closed(None),
+            State::Open if self.wants_end && self.sender.is_empty() && self.interrupts.is_empty() => {
+                (self.state, self.times) = (State::Ending, 0);
+                self.once_more(now, |own| own.says.push_back((Kind::End, own.id, Vec::new())));
+            }
+            State::Open => self.interrupts_due(now),
+            _ => {}
+        }
+        if self.state == State::Open
+            && let Some(idle) = self.options.idle
+            && now.since(self.heard) >= idle
+        {
+            self.heard = now;
+            self.sender.probe();
+        }
+    }
+
+    fn interrupts_due(&mut self, now: Instant) {
+        let Some(code) = self.interrupts.front().copied() else { return };
+        if self.interrupting.is_none_or(|at| now >= at) {
+            self.times += u32::from(self.interrupting.is_some());
+            self.interrupting = Some(now + self.patience());
+            self.says.push_back((Kind::Interrupt, self.interrupt_sent, code.to_be_bytes().to_vec()));
+            if self.times > self.options.tries {
+                self.abort("no answer came");
+            }
+        }
+    }
+
+    /// Says something that has no answer yet, unless it was said often enough.
+    fn once_more(&mut self, now: Instant, say: impl FnOnce(&mut Self)) {
+        if self.times > self.options.tries {
+            self.state = State::Closed(Some("no answer came".into()));
+            return;
+        }
+        self.again = Some(now + self.patience());
+        self.times += 1;
+        say(self);
+    }
+
+    fn patience(&self) -> Duration {
+        let doubled = Options::FIRST_TIMEOUT.0 << self.times.min(3);
+        self.options.fixed_timeout.unwrap_or(Duration(doubled))
+    }
+
+    fn packet(&self, kind: Kind, id: u32, data: &[u8]) -> Vec<u8> {
+        // The rendezvous is between the port that listens and the one that asks.
+        let from = if kind == Kind::Rfc && self.state != State::Opening { self.asked_at } else { self.own };
+        Packet { kind, id, to: self.peer, from, data }.bytes(self.options.checked)
+    }
+
+    /// When there is something to do though nothing comes.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        if self.is_closed() {
+            return None;
+        }
+        let idle = self.options.idle.filter(|_| self.state == State::Open).map(|idle| self.heard + idle);
+        let sender = self.sender.deadline().filter(|_| self.state == State::Open);
+        let interrupt = self.interrupting.filter(|_| self.state == State::Open);
+        [self.again, sender, interrupt, idle].into_iter().flatten().min()
+    }
+
+    /// Whether everything that came is read.
+    #[must_use]
+    pub fn is_read(&self) -> bool {
+        self.receiver.is_empty()
+    }
+}

@@ -1,0 +1,95 @@
+//! Bytes that came, in order, until they are read; what may still come, and whether that is to be said.
+
+use super::connection::Options;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Receiver {
+    options: Options,
+    /// Bytes that were not read, the number behind them, and the numbers of those that are marks.
+    bytes: VecDeque<u8>,
+    wanted: u32,
+    marks: VecDeque<u32>,
+    /// Whether it is asked, and how many bytes were allowed last.
+    is_asked: bool,
+    told: usize,
+}
+
+/// What is next in the stream.
+pub(super) enum Next {
+    Nothing,
+    Data(Vec<u8>),
+    Mark(u8),
+}
+
+impl Receiver {
+    pub(super) fn new(options: Options, first: u32) -> Self {
+        let told = usize::from(options.packet);
+        Self { options, bytes: VecDeque::new(), wanted: first, marks: VecDeque::new(), is_asked: false, told }
+    }
+
+    /// Data or a mark came.
+    pub(super) fn came(&mut self, id: u32, data: &[u8], is_mark: bool, asks: bool) {
+        self.is_asked |= asks;
+        let known = self.wanted.wrapping_sub(id) as i32;
+        if known < 0 || known as usize >= data.len() || (is_mark && data.len() != 1) {
+            return;
+        }
+        let new = &data[known as usize..];
+        let new = &new[..new.len().min(self.room())];
+        if is_mark && !new.is_empty() {
+            self.marks.push_back(self.wanted);
+        }
+        self.bytes.extend(new);
+        self.wanted = self.wanted.wrapping_add(new.len() as u32);
+    }
+
+    fn room(&self) -> usize {
+        self.options.receive_buffer.saturating_sub(self.bytes.len())
+    }
+
+    /// Bytes that can be read before the next mark.
+    pub(super) fn readable(&self) -> usize {
+        let first = self.wanted.wrapping_sub(self.bytes.len() as u32);
+        self.marks.front().map_or(self.bytes.len(), |mark| mark.wrapping_sub(first) as usize)
+    }
+
+    /// Whether there is anything to be read.
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Takes what is next, so many bytes at most.
+    pub(super) fn take(&mut self, most: usize) -> Next {
+        let first = self.wanted.wrapping_sub(self.bytes.len() as u32);
+        if self.marks.front() == Some(&first) {
+            self.marks.pop_front();
+            return self.bytes.pop_front().map_or(Next::Nothing, Next::Mark);
+        }
+        let count = self.readable().min(most);
+        if count == 0 {
+            return Next::Nothing;
+        }
+        let taken = self.bytes.drain(..count).collect();
+        // Who was told to wait is told that there is room again, without being asked.
+        let (room, packet) = (self.room(), usize::from(self.options.packet));
+        self.is_asked |= self.told < packet && room >= packet.min(self.options.receive_buffer);
+        Next::Data(taken)
+    }
+
+    /// The answer, where one is asked for: the next byte, and what may come.
+    pub(super) fn poll(&mut self) -> Option<(u32, [u8; 6])> {
+        if !core::mem::take(&mut self.is_asked) {
+            return None;
+        }
+        let room = self.room().min(usize::from(u16::MAX));
+        let packets = room.div_ceil(usize::from(self.options.packet));
+        self.told = room;
+        let [a, b] = self.options.packet.to_be_bytes();
+        let [c, d] = (packets as u16).to_be_bytes();
+        let [e, f] = (room as u16).to_be_bytes();
+        Some((self.wanted, [a, b, c, d, e, f]))
+    }
+}

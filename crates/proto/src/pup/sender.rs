@@ -1,0 +1,252 @@
+//! Bytes on their way: what was allowed, sent, asked about and acknowledged. It knows no packets but its own data, marks and answers.
+
+use super::connection::Options;
+use super::packet::Kind;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use stackline_core::time::{Duration, Instant};
+
+/// What an answer says (Ack): bytes of a packet, packets, and bytes that may be outstanding.
+pub(super) const ANSWER: usize = 6;
+
+/// What is to be sent.
+pub(super) struct Piece {
+    pub(super) kind: Kind,
+    pub(super) id: u32,
+    pub(super) data: Vec<u8>,
+}
+
+/// A question that is not answered yet: up to which byte it is about, when it was put, and whether for the first time.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    upto: u32,
+    at: Instant,
+    is_first: bool,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Sender {
+    options: Options,
+    /// Bytes from `acked` on, and the numbers of those that are marks.
+    bytes: VecDeque<u8>,
+    marks: VecDeque<u32>,
+    acked: u32,
+    /// The next byte to be sent.
+    next: u32,
+    /// Bytes of a packet, the first byte that may not be sent yet, and packets that may.
+    packet: u16,
+    limit: u32,
+    pups: u16,
+    /// Bytes sent since it was asked last.
+    unasked: u32,
+    /// Bytes that were allowed last.
+    allowed: u32,
+    asked: Option<Asked>,
+    /// A question that says nothing else is due.
+    probes: bool,
+    timer: Option<Instant>,
+    timeouts: u32,
+    /// Smoothed round trip and its mean deviation, ns.
+    round_trip: Option<(u64, u64)>,
+}
+
+impl Sender {
+    pub(super) fn new(options: Options, first: u32) -> Self {
+        let packet = options.packet;
+        Self {
+            options,
+            bytes: VecDeque::new(),
+            marks: VecDeque::new(),
+            acked: first,
+            next: first,
+            packet,
+            limit: first.wrapping_add(u32::from(packet)),
+            pups: 1,
+            unasked: 0,
+            allowed: u32::from(packet),
+            asked: None,
+            probes: false,
+            timer: None,
+            timeouts: 0,
+            round_trip: None,
+        }
+    }
+
+    /// Takes as many bytes as there is room for.
+    pub(super) fn send(&mut self, bytes: &[u8]) -> usize {
+        let count = bytes.len().min(self.room());
+        self.bytes.extend(&bytes[..count]);
+        count
+    }
+
+    /// A mark behind all bytes so far.
+    pub(super) fn mark(&mut self, kind: u8) {
+        self.marks.push_back(self.acked.wrapping_add(self.bytes.len() as u32));
+        self.bytes.push_back(kind);
+    }
+
+    pub(super) fn room(&self) -> usize {
+        self.options.send_buffer.saturating_sub(self.bytes.len())
+    }
+
+    /// Whether all is acknowledged.
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Whether it was asked as often as it may be, without an answer.
+    pub(super) const fn is_given_up(&self) -> bool {
+        self.timeouts > self.options.tries
+    }
+
+    /// A question of its own, to see whether anybody is there.
+    pub(super) const fn probe(&mut self) {
+        if self.asked.is_none() {
+            self.probes = true;
+        }
+    }
+
+    /// Bytes that were not sent.
+    fn unsent(&self) -> u32 {
+        (self.bytes.len() as u32).saturating_sub(self.next.wrapping_sub(self.acked))
+    }
+
+    /// Bytes that may be sent now.
+    const fn may(&self) -> u32 {
+        let left = self.limit.wrapping_sub(self.next);
+        if (left as i32) < 0 || self.pups == 0 { 0 } else { left }
+    }
+
+    /// The next piece, where one may be sent.
+    pub(super) fn poll(&mut self, now: Instant) -> Option<Piece> {
+        if self.timer.is_some_and(|timer| now >= timer) {
+            self.timed_out();
+            if self.is_given_up() {
+                return None;
+            }
+        }
+        let is_mark = self.unsent() > 0 && self.marks.iter().any(|mark| *mark == self.next);
+        let count = if is_mark { 1 } else { self.plain() }.min(self.may());
+        if count == 0 {
+            if self.asked.is_none() && self.timer.is_none() {
+                // What is on its way was not asked about; what may not go on its way waits to be told, and asks where that is lost.
+                self.probes |= self.next != self.acked;
+                self.timer = (self.unsent() > 0).then(|| now + self.timeout().max(Options::FIRST_TIMEOUT));
+            }
+            return core::mem::take(&mut self.probes).then(|| self.piece(now, Kind::AData, 0));
+        }
+        self.probes = false;
+        self.unasked += count;
+        let ends = count == self.unsent() || count == self.may() || self.pups == 1;
+        let asks = self.asked.is_none() && (ends || 2 * self.unasked >= self.allowed);
+        let kind = match (is_mark, asks) {
+            (true, true) => Kind::AMark,
+            (true, false) => Kind::Mark,
+            (false, true) => Kind::AData,
+            (false, false) => Kind::Data,
+        };
+        Some(self.piece(now, kind, count))
+    }
+
+    /// Bytes of a packet before the next mark.
+    fn plain(&self) -> u32 {
+        let to_mark = self.marks.iter().map(|mark| mark.wrapping_sub(self.next)).filter(|at| (*at as i32) >= 0).min();
+        self.unsent().min(u32::from(self.packet)).min(to_mark.unwrap_or(u32::MAX))
+    }
+
+    fn piece(&mut self, now: Instant, kind: Kind, count: u32) -> Piece {
+        let (id, from) = (self.next, self.next.wrapping_sub(self.acked) as usize);
+        let data = self.bytes.range(from..from + count as usize).copied().collect();
+        self.next = id.wrapping_add(count);
+        self.pups = self.pups.saturating_sub(u16::from(count > 0));
+        if matches!(kind, Kind::AData | Kind::AMark) {
+            self.unasked = 0;
+            self.asked = Some(Asked { upto: self.next, at: now, is_first: self.timeouts == 0 });
+            self.timer = Some(now + self.timeout());
+        }
+        Piece { kind, id, data }
+    }
+
+    /// No answer came: the first bytes that are not acknowledged ask again.
+    fn timed_out(&mut self) {
+        self.timeouts += 1;
+        (self.timer, self.asked) = (None, None);
+        self.unasked = 0;
+        if self.next != self.acked {
+            self.next = self.acked;
+            // One packet asks; its answer says what else is missing.
+            self.pups = 1;
+        } else {
+            self.probes = true;
+        }
+    }
+
+    /// An answer came.
+    pub(super) fn answered(&mut self, now: Instant, wanted: u32, data: &[u8]) {
+        let ahead = wanted.wrapping_sub(self.acked);
+        // Behind what is acknowledged already it is old; beyond what there is it is none.
+        if ahead > self.bytes.len() as u32 || data.len() < ANSWER {
+            return;
+        }
+        self.bytes.drain(..ahead as usize);
+        self.acked = wanted;
+        while self.marks.front().is_some_and(|mark| (mark.wrapping_sub(wanted) as i32) < 0) {
+            self.marks.pop_front();
+        }
+        let missing = self.asked.map_or(0, |asked| asked.upto.wrapping_sub(wanted) as i32);
+        // One that says again what another has said is no answer: what it wants may be on its way. But it tells of room.
+        if ahead > 0 || missing <= 0 {
+            if let Some(asked) = self.asked.take().filter(|asked| asked.is_first) {
+                self.measured(now.since(asked.at));
+            }
+            if missing > 0 {
+                self.next = wanted;
+            }
+            (self.timer, self.timeouts, self.unasked) = (None, 0, 0);
+        }
+        if (self.next.wrapping_sub(wanted) as i32) < 0 {
+            self.next = wanted;
+        }
+        self.allow(wanted, data);
+    }
+
+    /// What may be sent from a byte on, as an answer says.
+    fn allow(&mut self, wanted: u32, data: &[u8]) {
+        let [a, b, c, d, e, f] = *data.first_chunk::<ANSWER>().unwrap_or(&[0; ANSWER]);
+        self.packet = u16::from_be_bytes([a, b]).clamp(1, self.options.packet);
+        let outstanding = self.next.wrapping_sub(wanted).div_ceil(u32::from(self.packet));
+        self.pups = u16::from_be_bytes([c, d]).saturating_sub(outstanding.min(u32::from(u16::MAX)) as u16);
+        self.allowed = u32::from(u16::from_be_bytes([e, f]));
+        self.limit = wanted.wrapping_add(self.allowed);
+        if self.asked.is_none() {
+            // A timer that waited for room waits no longer.
+            self.timer = None;
+        }
+    }
+
+    fn measured(&mut self, sample: Duration) {
+        let sample = sample.0;
+        self.round_trip = Some(match self.round_trip {
+            None => (sample, sample / 2),
+            Some((mean, deviation)) => ((7 * mean + sample) / 8, (3 * deviation + mean.abs_diff(sample)) / 4),
+        });
+    }
+
+    /// How long an answer may take.
+    fn timeout(&self) -> Duration {
+        if let Some(fixed) = self.options.fixed_timeout {
+            return fixed;
+        }
+        let usual = match self.round_trip {
+            Some((mean, deviation)) => mean + 4 * deviation,
+            None => Options::FIRST_TIMEOUT.0,
+        };
+        let usual = usual.max(Options::LEAST_TIMEOUT.0) << self.timeouts.min(6);
+        Duration(usual.min(Options::LONGEST_TIMEOUT.0))
+    }
+
+    pub(super) const fn deadline(&self) -> Option<Instant> {
+        self.timer
+    }
+}
