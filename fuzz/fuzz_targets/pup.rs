@@ -41,9 +41,9 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     assert!(read <= bytes.len());
     end.end();
     for _ in 0..200 {
+        while end.poll(now).is_some() {}
         let Some(at) = end.deadline() else { break };
         now = now.max(at);
-        while end.poll(now).is_some() {}
     }
     assert!(end.is_closed(), "{:?}", end.state());
 });

@@ -1,8 +1,8 @@
-//! A distributed application in virtual time: whole messages over simulated `tcp` between hosts of a network, V's messages, what its
+//! A distributed application in virtual time: whole messages over simulated `tcp` or PUP between hosts of a network, V's messages, what its
 //! programs take of processors, and timers. The application says what is sent and when it reads; what is in a message nobody here knows.
 //!
 //! ```text
-//! connect(from, to)            a connection is asked for
+//! connect(from, to)            a connection is asked for; connect_pup(from, to) one of PUP
 //! send(connection, side, ..)   a message is handed over; it is sent as there is room in the send buffer
 //! send_part(connection, ..)    bytes of a message that will be handed over; so it can still become a shorter one
 //! call_to(from, to)            two programs that ask and answer, over `ikp`
@@ -12,22 +12,24 @@
 
 mod calls;
 mod exchange;
+mod machine;
 
 use crate::datagram::Datagram;
 use crate::error::{Error, Result};
 use crate::processor::{Processor, Turn};
 use crate::stacks::tcp_options;
 use calls::Calls;
+use machine::{Machine, Way};
 use stackline_core::network as plan;
 use stackline_core::network::WorkKind;
 use stackline_core::plan::Stack;
 use stackline_core::program::Side;
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
-use stackline_net::{Counters, Delivery, Ecn, Network, Node, Packet, Segments, Tap};
-use stackline_proto::tcp::{self, Codepoint, Received, State};
+use stackline_net::{Counters, Delivery, Network, Node, Packet, Tap};
 /// What connections do and know of themselves.
 pub use stackline_proto::tcp::{Event, Facts};
+use stackline_proto::{pup, tcp};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -78,7 +80,7 @@ pub enum Happening<M> {
 
 /// One end of a connection.
 struct End<M> {
-    machine: tcp::Connection,
+    machine: Machine,
     /// Bytes of messages that the send buffer has not taken yet.
     unsent: VecDeque<u64>,
     /// Bytes of all messages handed over so far.
@@ -188,7 +190,24 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
         let dialling = tcp::Connection::connect(self.now, options(stacks[0])?, (own, peer), number);
         let number = connection.wrapping_mul(2_246_822_519);
         let listening = tcp::Connection::listen(self.now, options(stacks[1])?, peer, number);
-        let mut ends = [dialling, listening].map(|machine| End {
+        let machines = [dialling, listening].map(|machine| Machine::Tcp(Box::new(machine)));
+        Ok(self.pair([from, to], machines))
+    }
+
+    /// The same by PUP, whose packets are as long as the path lets them be, and no longer than the options say.
+    ///
+    /// # Errors
+    /// When no path leads there and back.
+    pub fn connect_pup(&mut self, from: Node, to: Node, options: pup::Options) -> Result<u32> {
+        let connection = u32::try_from(self.pairs.len()).unwrap_or(u32::MAX);
+        let options = machine::fitting(options, self.path_mtu(from, to, connection)?);
+        let machines = Machine::pups(self.now, options, connection.wrapping_mul(2_654_435_761));
+        Ok(self.pair([from, to], machines))
+    }
+
+    fn pair(&mut self, nodes: [Node; 2], machines: [Machine; 2]) -> u32 {
+        let connection = u32::try_from(self.pairs.len()).unwrap_or(u32::MAX);
+        let mut ends = machines.map(|machine| End {
             machine,
             unsent: VecDeque::new(),
             handed: 0,
@@ -202,9 +221,9 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
         if self.traced.is_some() {
             ends.iter_mut().for_each(|end| end.machine.enable_trace());
         }
-        self.pairs.push(Pair { nodes: [from, to], ends, is_there: false, broken: false });
+        self.pairs.push(Pair { nodes, ends, is_there: false, broken: false });
         self.flush(connection, 0);
-        Ok(connection)
+        connection
     }
 
     /// The largest packet that fits both ways.
@@ -306,9 +325,10 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
         }
     }
 
-    /// What a side's connection knows of itself.
+    /// What a side's connection of `tcp` knows of itself.
     pub fn facts(&self, connection: u32, side: Side) -> Option<Facts> {
-        self.pairs.get(connection as usize).map(|pair| pair.ends[side.index()].machine.facts(self.now))
+        let machine = &self.pairs.get(connection as usize)?.ends[side.index()].machine;
+        machine.tcp().map(|machine| machine.facts(self.now))
     }
 
     /// What connections did since this was asked last, where they are traced.
@@ -385,10 +405,8 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
         }
         let Some(pair) = self.pairs.get_mut(connection as usize) else { return };
         let side = usize::from(packet.to == pair.nodes[1]);
-        if let Some(segment) = packet.payload.segment() {
-            pair.ends[side].machine.handle(self.now, segment);
-        }
-        if !pair.is_there && side == 0 && pair.ends[0].machine.state() == State::Established {
+        pair.ends[side].machine.handle(self.now, &packet.payload);
+        if !pair.is_there && side == 0 && pair.ends[0].machine.is_there() {
             pair.is_there = true;
             self.happened.push_back(Happening::Connected(connection));
         }
@@ -403,7 +421,7 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
         let end = &mut pair.ends[side];
         while !end.paused
             && let Some((ends_at, _)) = end.coming.front()
-            && let Received::Bytes(bytes) = end.machine.receive(now, ends_at - end.received)
+            && let Some(bytes) = end.machine.receive(now, ends_at - end.received)
         {
             end.received += bytes;
             if end.received == *ends_at
@@ -463,22 +481,23 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
         let Some(pair) = self.pairs.get_mut(connection as usize) else { return };
         let (from, to) = (pair.nodes[side], pair.nodes[1 - side]);
         let end = &mut pair.ends[side];
-        while let Some(segment) = end.machine.poll(now) {
-            let (place, length, bytes) = (end.machine.place(&segment), segment.length, segment.bytes());
-            let ecn = if segment.codepoint == Codepoint::Capable { Ecn::Capable } else { Ecn::NotCapable };
-            let payload = Datagram::of_segment(connection, 0, [from, to], segment).at(place, length);
-            let segments = Segments::one(bytes);
-            self.network.handle(now, Packet { number: 0, from, to, flow: connection, ecn, segments, payload });
+        while let Some(packet) = end.machine.poll(now, Way { connection, from, to }) {
+            self.network.handle(now, packet);
         }
         if let Some(traced) = &mut self.traced {
             let side = if side == 0 { Side::Initiator } else { Side::Responder };
-            traced.extend(end.machine.take_events().map(|event| Traced { at: now, connection, side, event }));
+            traced.extend(end.machine.take_events().into_iter().map(|event| Traced {
+                at: now,
+                connection,
+                side,
+                event,
+            }));
         }
-        if !pair.broken && end.machine.state() == State::Closed && side == 0 {
+        if !pair.broken && end.machine.is_closed() && side == 0 {
             pair.broken = true;
             self.happened.push_back(Happening::Broken(connection));
         }
-        let deadline = end.machine.deadline().map(|(at, _)| at);
+        let deadline = end.machine.deadline();
         if let Some(at) = deadline
             && end.alarm.is_none_or(|alarm| at < alarm)
         {

@@ -8,6 +8,7 @@ use stackline_core::program::Side;
 use stackline_core::random::Seed;
 use stackline_core::time::Instant;
 use stackline_net::Node;
+use stackline_proto::pup;
 use stackline_sim::messages::{Happening, Messages};
 use stackline_sim::{CAPABILITIES, catalogue};
 use stackline_spec::{Available, Context, Overrides, check};
@@ -109,6 +110,29 @@ fn timers_come_in_their_order() {
 fn a_stack_that_is_no_stream_is_refused() {
     let (mut world, stack) = messages("10 Mbit/s 10 ms", "udp");
     assert!(world.connect(Node(0), Node(1), [&stack; 2]).unwrap_err().message.contains("over tcp"));
+}
+
+#[test]
+fn messages_over_pup_arrive_whole_and_in_order_also_where_packets_are_lost() {
+    for (line, most) in [("1 Mbit/s 5 ms", 3.0), ("1 Mbit/s 5 ms loss 5%", 30.0)] {
+        let (mut world, _) = messages(line, "tcp");
+        let options = pup::Options { packet: 200, receive_buffer: 2000, ..pup::Options::default() };
+        let connection = world.connect_pup(Node(0), Node(1), options).unwrap();
+        (0..1000).for_each(|number| world.send(connection, Side::Initiator, 100 + u64::from(number % 7), number));
+        world.send(connection, Side::Responder, 5000, 7000);
+        let mut came = Vec::new();
+        let mut last = Instant(0);
+        while let Some((at, happening)) = world.next(Instant(60 * SECOND)).unwrap() {
+            if let Happening::Arrived { message, .. } = happening {
+                came.push(message);
+                last = at;
+            }
+        }
+        came.retain(|message| *message != 7000);
+        assert_eq!(came, (0..1000).collect::<Vec<_>>());
+        // 103 KB in packets of 200 bytes with 50 of headers, a window of 2000 bytes and 10 ms there and back: at least 1.04 s.
+        assert!((1.03..most).contains(&(last.0 as f64 / 1e9)), "{line}: {last}");
+    }
 }
 
 /// Packets of 2000 messages of 100 bytes to a reader that takes one a millisecond.

@@ -8,7 +8,7 @@ mod factors;
 mod manual;
 mod net;
 mod shown;
-mod size;
+pub(crate) mod size;
 mod took;
 mod trace;
 

@@ -4,6 +4,7 @@ use stackline_core::network::Network;
 use stackline_core::plan::Stack;
 use stackline_core::random::Seed;
 use stackline_display::item::{Item, Kind};
+use stackline_proto::pup;
 
 /// How an application is divided between the two hosts (2.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +48,8 @@ pub enum Shown {
 pub enum Carrier<'n> {
     /// `tcp`, with its options at the client's end and at the display's.
     Tcp([&'n Stack; 2]),
+    /// PUP, with its options.
+    Pup(pup::Options),
     /// V's messages.
     Ikp,
     /// Characters over the only link between the hosts, each of so many bits: 10 with a start and a stop bit, 8 without.

@@ -23,7 +23,7 @@ const AT_MOST: Instant = Instant(30 * 86_400_000_000_000);
 enum Way {
     /// Nothing: they are on one.
     Local,
-    /// A connection of `tcp`.
+    /// A connection of `tcp` or PUP.
     Stream(u32),
     /// A serial line: bits of a second, of a character, and its delay.
     Line(f64, f64, Duration),
@@ -120,6 +120,7 @@ impl<'s> Site<'s> {
             (Class::Local, _) => Way::Local,
             (_, Carrier::Ikp) => Way::Calls(world.call_to(nodes[0], nodes[1])?, world.call_to(nodes[1], nodes[0])?),
             (_, Carrier::Tcp(stacks)) => Way::Stream(world.connect(nodes[0], nodes[1], stacks)?),
+            (_, Carrier::Pup(options)) => Way::Stream(world.connect_pup(nodes[0], nodes[1], options)?),
             (_, Carrier::Line(bits)) => {
                 let (bit_s, delay) = line(scene)?;
                 Way::Line(bit_s, f64::from(bits), delay)

@@ -9,6 +9,7 @@ use stackline_display::item::{Item, Kind};
 use stackline_displayserver::bench::{self, Rate};
 use stackline_displayserver::level::{Level, Picture};
 use stackline_displayserver::simulated::{Carrier, Class, Drawing, Scene, Shown, measure};
+use stackline_proto::pup;
 
 /// The machines, as networks of the language.
 pub(super) const PROFILE: &str = include_str!("../../data/vsystem.stackline");
@@ -17,6 +18,17 @@ const TRIALS: usize = 10;
 /// Letters of a request of the text benchmark, so that it fills a packet; and requests: characters that come without end.
 const LETTERS: usize = 176;
 const REQUESTS: usize = 60;
+
+/// Packets of PUP as they were (section 6.2). Its receiver has room for one: the next one is sent once that is acknowledged.
+const PUP: pup::Options = pup::Options {
+    packet: 200,
+    send_buffer: 2048,
+    receive_buffer: 200,
+    checked: true,
+    fixed_timeout: None,
+    tries: 8,
+    idle: None,
+};
 
 /// What the display takes of a SUN of 10 MHz, ns.
 const DRAWING: Drawing = Drawing {
@@ -112,7 +124,8 @@ impl Case {
         let carrier = match self.joined {
             Joined::SunIkp | Joined::VaxIkp => Carrier::Ikp,
             Joined::Serial => Carrier::Line(10),
-            Joined::Local | Joined::Pup | Joined::Ethernet | Joined::Arpanet => Carrier::Tcp([client, display]),
+            Joined::Pup => Carrier::Pup(PUP),
+            Joined::Local | Joined::Ethernet | Joined::Arpanet => Carrier::Tcp([client, display]),
         };
         let from = if self.joined == Joined::Local { 0 } else { 1 };
         let scene = Scene {

@@ -98,7 +98,7 @@ pub(crate) struct DisplayServe {
 
 #[derive(Args, Debug)]
 pub(crate) struct DisplayBench {
-    /// The display: HOST:PORT, unix:PATH, ikp:HOST:PORT by V's messages, or `tty` for one at the other end of this terminal (results go to standard error then); one of its own
+    /// The display: HOST:PORT, unix:PATH, ikp:HOST:PORT by V's messages, pup:HOST:PORT by streams of PUP, or `tty` for one at the other end of this terminal (results go to standard error then); one of its own
     /// where none is given
     #[arg(long, value_name = "ADDRESS", value_parser = Address::of)]
     pub(crate) to: Option<Address>,
@@ -146,7 +146,7 @@ pub(crate) struct DisplaySimulated {
     /// How the application is divided between the two
     #[arg(long, value_name = "CLASS", default_value = "agent", requires = "across")]
     pub(crate) class: ClassFlag,
-    /// What carries requests: tcp with its options, ikp, or tty for a serial line; ikp for class messages, else tcp, without it
+    /// What carries requests: tcp with its options, pup, ikp, or tty for a serial line; ikp for class messages, else tcp, without it
     #[arg(long, value_name = "STACK", requires = "across")]
     pub(crate) over: Option<String>,
     /// The same of the display's end, where that is another tcp

@@ -6,7 +6,7 @@ use stackline_core::units;
 const FORM: &str = "a whole number with B, kB, MB, GB, KiB, MiB, GiB, or k, M, G (1024 of one another) behind it";
 
 /// Bytes, more than none.
-pub(super) fn size(text: &str) -> Result<u64, String> {
+pub(crate) fn size(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
     let factor = match text[digits.len()..].trim() {
         "" => Some(1),
