@@ -117,7 +117,7 @@ impl Drawing<'_> {
         self.left -= 1;
         let at = |x: i16, y: i16| place.point((i32::from(x), i32::from(y)));
         let (from, to, colour) = (at(item.x0, item.y0), at(item.x1, item.y1), item.colour());
-        self.left_pixels -= self.cost(kind, symbol.bytes_of(item).len(), from, to);
+        self.left_pixels -= self.cost(kind, || symbol.bytes_of(item).len() as i64, from, to);
         if self.left_pixels < 0 {
             return false;
         }
@@ -140,22 +140,27 @@ impl Drawing<'_> {
     }
 
     /// Pixels that drawing an item touches, about: more than those that are seen of it.
-    fn cost(&self, kind: Kind, bytes: usize, from: Point, to: Point) -> i64 {
+    fn cost(&self, kind: Kind, bytes: impl Fn() -> i64, from: Point, to: Point) -> i64 {
         let (width, height) = self.pixels.size();
-        let (long, points) = (|a: i32, b: i32| i64::from(a.abs_diff(b)) + 1, (bytes / 4) as i64);
+        let points = || bytes() / 4;
         let within = |a: i32, b: i32, most: i32| long(a, b).min(i64::from(most) + 1);
         match kind {
             Kind::Vector => long(from.0, to.0).max(long(from.1, to.1)),
             Kind::Rectangle => within(from.0, to.0, width) * within(from.1, to.1, height),
-            Kind::Text => 128 * bytes as i64,
-            Kind::Raster => 8 * bytes as i64,
+            Kind::Text => 128 * bytes(),
+            Kind::Raster => 8 * bytes(),
             // Points may lie anywhere: as if each line went across everything.
-            Kind::Polyline => points * FAR,
-            Kind::Spline => points * FAR / 4,
-            Kind::Fill => i64::from(height) * (points + i64::from(width)),
+            Kind::Polyline => points() * FAR,
+            Kind::Spline => points() * FAR / 4,
+            Kind::Fill => i64::from(height) * (points() + i64::from(width)),
             Kind::Call => 0,
         }
     }
+}
+
+/// From one place to the other, both counted.
+fn long(a: i32, b: i32) -> i64 {
+    i64::from(a.abs_diff(b)) + 1
 }
 
 /// A line that goes across everything, about: coordinates have 16 bits.

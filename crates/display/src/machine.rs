@@ -204,16 +204,9 @@ impl Display {
         let hears = watch.hears();
         let arrived = watch.now();
         let mut work = Work { id: client, client: known, limits, watch, arrived, hears };
-        if work.client.rest.is_empty() {
-            let used = work.all(bytes, token)?;
-            work.client.rest.extend_from_slice(&bytes[used..]);
-            return Ok(());
-        }
-        let mut whole = std::mem::take(&mut work.client.rest);
-        whole.extend_from_slice(bytes);
-        let used = work.all(&whole, token)?;
-        whole.drain(..used);
-        work.client.rest = whole;
+        let bytes = work.completed(bytes, token)?;
+        let used = work.all(bytes, token)?;
+        work.client.rest.extend_from_slice(&bytes[used..]);
         Ok(())
     }
 
@@ -364,10 +357,29 @@ struct Work<'w> {
 }
 
 impl Work<'_> {
+    /// Carries out the message whose beginning came before, if it is whole now. What is behind it.
+    fn completed<'b>(&mut self, mut bytes: &'b [u8], token: &[u8]) -> Result<&'b [u8], Ends> {
+        let mut message = std::mem::take(&mut self.client.rest);
+        // The head says how long all of it is.
+        while !message.is_empty() && message.len() < protocol::needed(&message) && !bytes.is_empty() {
+            let missing = protocol::needed(&message) - message.len();
+            let (next, rest) = bytes.split_at(missing.min(bytes.len()));
+            message.extend_from_slice(next);
+            bytes = rest;
+        }
+        let used = self.all(&message, token)?;
+        message.drain(..used);
+        self.client.rest = message;
+        Ok(bytes)
+    }
+
     /// Carries out all requests that are whole. How many bytes those were.
     fn all(&mut self, bytes: &[u8], token: &[u8]) -> Result<usize, Ends> {
         let mut used = 0;
-        while let Some((request, wants, length)) = protocol::take(&bytes[used..]).map_err(Ends::Malformed)? {
+        loop {
+            used += self.plain(&bytes[used..]);
+            let next = protocol::take(&bytes[used..]).map_err(Ends::Malformed)?;
+            let Some((request, wants, length)) = next else { break };
             if !self.client.is_known {
                 self.hello(&request, token)?;
                 used += length;
@@ -384,6 +396,35 @@ impl Work<'_> {
             return Err(Ends::NotHello);
         }
         Ok(used)
+    }
+
+    /// Adds the items that the bytes begin with to the symbol that is open, as long as nothing is to be judged of them: with no look at
+    /// the client between one and the next. How many bytes those were.
+    fn plain(&mut self, bytes: &[u8]) -> usize {
+        let Client { symbols, open, batch, .. } = &mut *self.client;
+        if self.hears || batch.is_some() {
+            return 0;
+        }
+        let items = bytes.as_chunks().0.iter().map_while(protocol::take_plain);
+        let taken = match open {
+            None => return 0,
+            Some(Open::Defined(_, symbol)) => {
+                let left = self.limits.bytes.saturating_sub(symbols.memory() + symbol.memory());
+                symbol.extend(items, left / size_of::<Item>())
+            }
+            Some(Open::Edited(number)) => {
+                let number = *number;
+                let at = symbols.get(number).map_or(0, |symbol| symbol.items().len());
+                let taken = symbols.extend(self.limits, number, items);
+                if taken > 0 {
+                    self.added(number, at);
+                }
+                taken
+            }
+        };
+        self.client.requests = self.client.requests.wrapping_add(taken as u32);
+        self.charge(taken * protocol::PLAIN_BYTES);
+        taken * protocol::PLAIN_BYTES
     }
 
     fn hello(&mut self, request: &Request<'_>, token: &[u8]) -> Result<(), Ends> {

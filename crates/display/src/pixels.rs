@@ -52,8 +52,10 @@ impl Pixels {
         self.bytes.fill(0);
     }
 
-    fn has(&self, (x, y): Point) -> bool {
-        (0..self.width).contains(&x) && (0..self.height).contains(&y)
+    /// What is negative is beyond all sides as a number without a sign.
+    #[inline]
+    const fn has(&self, (x, y): Point) -> bool {
+        (x as u32) < self.width as u32 && (y as u32) < self.height as u32
     }
 
     /// A line of one pixel, both ends included (Bresenham 1965).
@@ -65,17 +67,15 @@ impl Pixels {
         let (along, aside) = if dx >= dy { ((right, 0), (0, down)) } else { ((0, down), (right, 0)) };
         let mut rest = long / 2;
         if self.has((x0, y0)) && self.has((x1, y1)) {
-            // All of it is inside: the place in the rows goes along.
+            // All of it is inside: the place in the rows goes along, and of both next places the right one is taken.
             let step = |(x, y): Point| y as isize * self.width as isize + x as isize;
             let (along, aside, mut at) = (step(along), step(aside), step((x0, y0)));
-            for _ in 0..=long {
+            let (both, back) = (along + aside, long - short);
+            for _ in 0..long + 1 {
                 if let Some(pixel) = self.bytes.get_mut(at as usize) {
                     *pixel = colour;
                 }
-                rest -= short;
-                let turns = rest < 0;
-                rest += if turns { long } else { 0 };
-                at += along + if turns { aside } else { 0 };
+                (rest, at) = if rest < short { (rest + back, at + both) } else { (rest - short, at + along) };
             }
             return;
         }

@@ -9,6 +9,8 @@ use crate::item::{Item, Kind, WIRE_BYTES};
 
 /// Bytes of a head.
 pub const HEAD_BYTES: usize = 4;
+/// Bytes of an `AddItem` of an item that holds nothing.
+pub const PLAIN_BYTES: usize = HEAD_BYTES + WIRE_BYTES;
 /// Bytes of a message, at most.
 pub const LONGEST: usize = u16::MAX as usize;
 /// What a client says first, and the version that this is.
@@ -18,6 +20,8 @@ pub const VERSION: u16 = 1;
 /// Bytes of a secret.
 pub const TOKEN_BYTES: usize = 16;
 const ANSWER: u8 = 0x80;
+/// The operation of an `AddItem`.
+const ADD: u8 = 6;
 
 /// What a client asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,16 +152,48 @@ impl Malformed {
 }
 
 /// Puts a request behind others.
+#[inline]
 pub fn put(out: &mut Vec<u8>, request: &Request<'_>, wants_answer: bool) {
+    match request {
+        // By far the most: all of it at once.
+        Request::AddItem(item, b"") => out.extend_from_slice(&plain(item, wants_answer)),
+        _ => put_any(out, request, wants_answer),
+    }
+}
+
+/// The message that adds an item that holds nothing.
+#[inline]
+fn plain(item: &Item, wants_answer: bool) -> [u8; PLAIN_BYTES] {
+    let mut whole = [0; PLAIN_BYTES];
+    let operation = ADD | if wants_answer { ANSWER } else { 0 };
+    whole[..HEAD_BYTES].copy_from_slice(&[operation, kind_byte(item), 0, PLAIN_BYTES as u8]);
+    whole[HEAD_BYTES..].copy_from_slice(&item.to_wire());
+    whole
+}
+
+/// The item that a message adds, where it holds nothing, calls nothing and wants no answer: by far the most are so.
+#[inline]
+#[must_use]
+pub fn take_plain(message: &[u8; PLAIN_BYTES]) -> Option<Item> {
+    let ([ADD, kind, 0, 20], wire) = message.split_first_chunk::<HEAD_BYTES>()? else { return None };
+    let drawn = match kind & 0xf {
+        1 => Kind::Vector,
+        2 => Kind::Rectangle,
+        _ => return None,
+    };
+    Some(Item::from_wire(drawn, kind >> 4, wire.first_chunk()?))
+}
+
+/// Bytes that a message has, as far as what is there of it says: its head's, or all of them.
+#[must_use]
+pub fn needed(message: &[u8]) -> usize {
+    let length = message.get(2..HEAD_BYTES).map_or(0, |two| usize::from(u16::from_be_bytes([two[0], two[1]])));
+    length.max(HEAD_BYTES)
+}
+
+fn put_any(out: &mut Vec<u8>, request: &Request<'_>, wants_answer: bool) {
     let begin = out.len();
     let (operation, kind) = numbers(request);
-    if let Request::AddItem(item, b"") = request {
-        // By far the most: all of it at once.
-        let mut whole = [0; HEAD_BYTES + WIRE_BYTES];
-        whole[..HEAD_BYTES].copy_from_slice(&[operation | if wants_answer { ANSWER } else { 0 }, kind, 0, 20]);
-        whole[HEAD_BYTES..].copy_from_slice(&item.to_wire());
-        return out.extend_from_slice(&whole);
-    }
     out.extend([operation | if wants_answer { ANSWER } else { 0 }, kind, 0, 0]);
     match request {
         Request::Hello { version, token } => {
@@ -208,7 +244,7 @@ const fn numbers(request: &Request<'_>) -> (u8, u8) {
         Request::EditSymbol(_) => (3, 0),
         Request::EndSymbol => (4, 0),
         Request::DeleteSymbol(_) => (5, 0),
-        Request::AddItem(item, _) => (6, kind_byte(item)),
+        Request::AddItem(item, _) => (ADD, kind_byte(item)),
         Request::ChangeItem(item, _) => (7, kind_byte(item)),
         Request::DeleteItem(_) => (8, 0),
         Request::CreateWindow(..) => (9, 0),

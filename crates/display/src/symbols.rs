@@ -98,6 +98,8 @@ pub struct Symbol {
     index: Option<HashMap<u32, u32>>,
     /// Items that were deleted and are still in the list.
     gone: usize,
+    /// Whether one of its items was ever a call: most symbols need not be looked through for those.
+    may_call: bool,
 }
 
 /// Bytes of an entry of an index, about.
@@ -170,8 +172,25 @@ impl Symbol {
             index.insert(item.id, self.items.len() as u32);
         }
         let bytes = self.hold(bytes)?;
+        self.may_call |= item.kind == Some(Kind::Call);
         self.items.push(Item { bytes, ..item });
         Ok(())
+    }
+
+    /// Adds items that hold and call nothing as long as their ids grow, they are drawable, and there are no more than that: how many it
+    /// took. The next, if there is one, is for [`Symbol::add`].
+    pub fn extend(&mut self, items: impl Iterator<Item = Item>, most: usize) -> usize {
+        if self.index.is_some() {
+            return 0;
+        }
+        let before = self.items.len();
+        let mut least = self.items.last().map_or(0, |last| u64::from(last.id) + 1);
+        self.items.extend(items.take(most).take_while(|item| {
+            let is_next = u64::from(item.id) >= least && item.bytes == 0 && is_plain(item);
+            least = u64::from(item.id) + 1;
+            is_next
+        }));
+        self.items.len() - before
     }
 
     fn hold(&mut self, bytes: &[u8]) -> Result<u16, Refusal> {
@@ -202,6 +221,7 @@ impl Symbol {
             }
             None => self.hold(bytes)?,
         };
+        self.may_call |= item.kind == Some(Kind::Call);
         self.items[at] = Item { bytes, ..item };
         Ok(())
     }
@@ -243,17 +263,24 @@ impl Symbol {
 
     /// The symbols that it calls.
     pub fn calls(&self) -> impl Iterator<Item = u32> {
-        self.items.iter().filter(|item| item.kind == Some(Kind::Call)).map(|item| item.data)
+        let items = if self.may_call { self.items.as_slice() } else { &[] };
+        items.iter().filter(|item| item.kind == Some(Kind::Call)).map(|item| item.data)
     }
+}
+
+/// Whether an item holds and calls nothing and can be drawn.
+fn is_plain(item: &Item) -> bool {
+    matches!(item.kind, Some(Kind::Vector | Kind::Rectangle)) && is_drawable(item)
+}
+
+fn is_drawable(item: &Item) -> bool {
+    item.data <= 255 && usize::from(item.stipple) < STIPPLES.len()
 }
 
 fn fits(item: &Item, bytes: &[u8]) -> Result<(), Refusal> {
     let Some(kind) = item.kind else { return Err(Refusal::Bytes) };
-    let is_drawable = match kind {
-        Kind::Call => item.x1 > 0,
-        _ => item.data <= 255 && usize::from(item.stipple) < STIPPLES.len(),
-    };
-    let is_right = is_drawable
+    let is_in_range = if kind == Kind::Call { item.x1 > 0 } else { is_drawable(item) };
+    let is_right = is_in_range
         && match kind {
             Kind::Text => true,
             Kind::Polyline | Kind::Spline | Kind::Fill => bytes.len().is_multiple_of(4) && !bytes.is_empty(),
@@ -354,6 +381,14 @@ impl Symbols {
         let is_plain = is_plain && symbol.index.is_none();
         self.memory += if is_plain { size_of::<Item>() } else { symbol.memory() - before.min(symbol.memory()) };
         Ok(())
+    }
+
+    /// Adds items to a symbol as [`Symbol::extend`] does, as far as there is memory: how many it took.
+    pub fn extend(&mut self, limits: &Limits, number: u32, items: impl Iterator<Item = Item>) -> usize {
+        let most = limits.bytes.saturating_sub(self.memory) / size_of::<Item>();
+        let taken = self.all.get_mut(&number).map_or(0, |symbol| symbol.extend(items, most));
+        self.memory += taken * size_of::<Item>();
+        taken
     }
 
     /// Changes an item of a symbol.

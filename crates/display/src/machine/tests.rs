@@ -54,6 +54,61 @@ const fn vector(id: u32, y: i16) -> Request<'static> {
 const WINDOW: [(Request<'_>, bool); 2] =
     [(Request::CreateWindow(1, (64, 64), b"one"), false), (Request::DisplayView(1, 1, (0, 0), FULL_SIZE), false)];
 
+/// Hears of each step, so that each request is carried out by itself.
+struct Each;
+
+impl Watch for Each {
+    fn now(&mut self) -> u64 {
+        0
+    }
+
+    fn hears(&self) -> bool {
+        true
+    }
+}
+
+/// The end of a client that sent that in such pieces: its picture and its answers.
+fn end_of(bytes: &[u8], piece: usize, watch: &mut dyn Watch) -> (Vec<u8>, u32, Vec<u8>, Option<Vec<u8>>) {
+    let mut display = Display::new(Limits { bytes: 400, ..Limits::default() }, Vec::new());
+    let client = display.connect();
+    bytes.chunks(piece).for_each(|piece| display.receive(client, piece, watch).unwrap());
+    let seen = display.draw(client, 1).map(|window| window.pixels().bytes().to_vec());
+    let (picture, requests) = display.picture(client);
+    (picture, requests, display.output(client), seen)
+}
+
+proptest::proptest! {
+    /// Items that are taken together, in whatever pieces they come, are what each by itself is; the same ones are refused.
+    #[test]
+    fn items_together_are_what_they_are_one_by_one(
+        asked in proptest::collection::vec((0u32..30, 0u8..12, -5i16..70, 0u8..7), 0..60), piece in 1usize..300, is_growing: bool
+    ) {
+        let mut bytes = Vec::new();
+        put(&mut bytes, &Request::Hello { version: VERSION, token: b"" }, false);
+        WINDOW.iter().for_each(|(request, _)| put(&mut bytes, request, false));
+        put(&mut bytes, &Request::DefineSymbol(1), false);
+        for (at, (id, what, y, stipple)) in asked.into_iter().enumerate() {
+            let id = if is_growing { at as u32 } else { id };
+            let item = |kind| Item::drawn(kind, id, (0, y), (9, y + 4)).stippled(stipple);
+            let request = match what {
+                0 => Request::AddItem(item(Kind::Text), b"a"),
+                1 => Request::AddItem(Item::call(id, 2, 0, y), b""),
+                2 => Request::EndSymbol,
+                3 => Request::EditSymbol(1),
+                4 => Request::DeleteItem(id),
+                5 => Request::AddItem(item(Kind::Vector), b"too much"),
+                6 | 7 => Request::AddItem(item(Kind::Rectangle), b""),
+                _ => Request::AddItem(item(Kind::Vector).stippled(0), b""),
+            };
+            put(&mut bytes, &request, y == 0);
+        }
+        put(&mut bytes, &Request::Sync(1), false);
+        let alone = end_of(&bytes, bytes.len(), &mut Each);
+        proptest::prop_assert_eq!(&end_of(&bytes, bytes.len(), &mut || 0), &alone);
+        proptest::prop_assert_eq!(&end_of(&bytes, piece, &mut || 0), &alone);
+    }
+}
+
 #[test]
 fn a_symbol_is_seen_when_it_is_done_and_not_before() {
     let mut talk = Talk::new(Limits::default());
