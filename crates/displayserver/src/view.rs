@@ -1,7 +1,8 @@
 //! The display in a browser: a page, and a WebSocket that brings it the pixels of all windows as they change and takes keys and the
 //! pointer back. Whoever asks needs the secret that the address holds; pages of other origins are sent away.
 //!
-//! A picture goes when the one before the last was shown: a slow browser sees fewer, and nothing piles up.
+//! A picture goes as soon as something changed, and two at most before the first of them was shown: the page shows one at each of the
+//! screen's, the second waits there for the next. So a way there and back costs no picture, a slow browser sees fewer, and nothing piles up.
 
 use crate::address::{Address, Listener, Stream};
 use crate::server::Server;
@@ -30,8 +31,12 @@ const MOST: usize = 16;
 const HEAD: usize = 8 << 10;
 /// See `HEAD`.
 const MESSAGE: usize = 4 << 10;
-/// Between two pictures, at least.
-const FRAME: Duration = Duration::from_micros(16_000);
+/// Between two looks at what changed, where nothing does.
+const SELDOM: Duration = Duration::from_millis(16);
+/// The same while pictures come.
+const OFTEN: Duration = Duration::from_millis(4);
+/// How long after a picture the next is expected soon.
+const LIVELY: Duration = Duration::from_millis(250);
 /// Pictures that go before the first of them was shown: one is drawn while the next is on its way.
 const AHEAD: u32 = 2;
 /// How long a browser may take to say what it wants, and to take a picture.
@@ -96,8 +101,7 @@ fn visit(server: &Server, stream: Stream, token: &str) -> std::io::Result<()> {
         Err(refusal)
     };
     if let Ok(socket) = accept_hdr_with_config(stream, judge, Some(config)) {
-        socket.get_ref().stream.read_within(Some(FRAME))?;
-        Viewer { server, socket, seen: BTreeMap::new(), shown: Instant::now(), waits: 0 }.serve();
+        Viewer { server, socket, seen: BTreeMap::new(), sent: Instant::now(), waits: 0 }.serve();
     }
     Ok(())
 }
@@ -181,7 +185,8 @@ struct Viewer<'s> {
     server: &'s Server,
     socket: WebSocket<Replayed>,
     seen: BTreeMap<(ClientId, u32), Seen>,
-    shown: Instant,
+    /// When the last picture went.
+    sent: Instant,
     /// Pictures that are on their way and were not shown yet.
     waits: u32,
 }
@@ -195,20 +200,16 @@ impl Viewer<'_> {
         while self.step().is_some() {}
     }
 
-    /// Sends what changed, if the last was shown, and reads what came meanwhile.
+    /// Sends what changed, if no more than one is on its way, and reads what the browser says until the next look.
     fn step(&mut self) -> Option<()> {
-        if self.waits < AHEAD && self.shown.elapsed() >= FRAME {
-            self.shown = Instant::now();
+        if self.waits < AHEAD {
             let changes = self.changes();
-            self.waits += u32::from(!changes.is_empty());
-            for message in changes {
-                self.socket.write(message).ok()?;
+            if !changes.is_empty() {
+                self.picture(changes)?;
             }
-            self.socket.flush().ok()?;
         }
-        // Until the next picture is due, or the browser says something.
-        let rest = FRAME.saturating_sub(self.shown.elapsed()).max(Duration::from_millis(1));
-        self.socket.get_ref().stream.read_within(Some(rest)).ok()?;
+        let pause = if self.sent.elapsed() < LIVELY { OFTEN } else { SELDOM };
+        self.socket.get_ref().stream.read_within(Some(pause)).ok()?;
         match self.socket.read() {
             Ok(Message::Text(text)) => self.takes(text.as_str()),
             Ok(Message::Close(_)) => None,
@@ -222,11 +223,19 @@ impl Viewer<'_> {
         }
     }
 
-    /// What a browser says: the last picture is shown, or somebody pressed something.
+    fn picture(&mut self, parts: Vec<Message>) -> Option<()> {
+        (self.waits, self.sent) = (self.waits + 1, Instant::now());
+        for message in parts.into_iter().chain([Message::text(json!({ "end": true }).to_string())]) {
+            self.socket.write(message).ok()?;
+        }
+        self.socket.flush().ok()
+    }
+
+    /// What a browser says: a picture is shown, or somebody pressed something.
     fn takes(&mut self, text: &str) -> Option<()> {
         let said: Value = serde_json::from_str(text).ok()?;
         if said["shown"].as_bool() == Some(true) {
-            self.waits = 0;
+            self.waits = self.waits.saturating_sub(1);
             return Some(());
         }
         let client = ClientId(said["client"].as_u64()?);
