@@ -1,8 +1,10 @@
-//! Where a display listens, and connections there: a TCP port, a unix socket by its path, streams of PUP, V's messages, a terminal.
+//! Where a display listens, and connections there: a TCP port, a unix socket by its path, streams of PUP, V's messages,
+//! streams through an internet server, a terminal.
 
 use crate::message_stream::Messages;
 use crate::pup::{Pup, PupListener};
 use crate::raw::Raw;
+use crate::vio::Vio;
 use stackline_core::error::{Error, Result};
 use std::fmt;
 use std::fs::File;
@@ -28,10 +30,12 @@ pub enum Address {
     Messages(String),
     /// A host and a port, by streams of PUP.
     Pup(String),
+    /// Through an internet server: its secret, its host and port, and what it connects to.
+    Vio(String, String, Box<Self>),
 }
 
 impl Address {
-    /// `unix:PATH`, `HOST:PORT`, `ikp:HOST:PORT`, `pup:HOST:PORT`, or `tty`.
+    /// `unix:PATH`, `HOST:PORT`, `ikp:HOST:PORT`, `pup:HOST:PORT`, `vio:[SECRET@]HOST:PORT/ADDRESS`, or `tty`.
     ///
     /// # Errors
     /// What was expected.
@@ -41,6 +45,11 @@ impl Address {
         }
         if let Some(path) = text.strip_prefix("unix:") {
             return if path.is_empty() { Err("a path behind `unix:`".into()) } else { Ok(Self::Unix(path.into())) };
+        }
+        if let Some(rest) = text.strip_prefix("vio:") {
+            return Self::through(rest).ok_or_else(|| {
+                "vio:[SECRET@]HOST:PORT/ADDRESS: an internet server, and HOST:PORT or pup:HOST:PORT to which it connects".into()
+            });
         }
         let place = |place: &str| {
             let port = place.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?)));
@@ -54,12 +63,21 @@ impl Address {
         place(text).map(Self::Tcp).ok_or_else(|| "HOST:PORT, as in 127.0.0.1:7085, or unix:PATH".into())
     }
 
+    /// `[SECRET@]HOST:PORT/ADDRESS`.
+    fn through(text: &str) -> Option<Self> {
+        let (server, to) = text.split_once('/')?;
+        let (secret, server) = server.rsplit_once('@').unwrap_or(("", server));
+        let Ok(Self::Tcp(server)) = Self::of(server) else { return None };
+        let to = Self::of(to).ok().filter(|to| matches!(to, Self::Tcp(_) | Self::Pup(_)))?;
+        Some(Self::Vio(secret.to_owned(), server, Box::new(to)))
+    }
+
     /// Whether only this machine's programs reach what listens there.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         match self {
             Self::Unix(_) | Self::Terminal => true,
-            Self::Tcp(place) | Self::Messages(place) | Self::Pup(place) => {
+            Self::Tcp(place) | Self::Messages(place) | Self::Pup(place) | Self::Vio(_, place, _) => {
                 place.to_socket_addrs().is_ok_and(|mut all| all.all(|address| address.ip().is_loopback()))
             }
         }
@@ -76,6 +94,7 @@ impl Address {
             Self::Terminal => return terminal(),
             Self::Messages(place) => Messages::connect(place).map(|client| Stream::Messages(Box::new(client))),
             Self::Pup(place) => Pup::connect(place).map(Stream::Pup),
+            Self::Vio(secret, server, to) => Vio::connect(server, secret.as_bytes(), &to.to_string()).map(Stream::Vio),
         };
         stream.map_err(|error| {
             Error::environment(format!("no display answers at {self}: {error}"))
@@ -119,6 +138,7 @@ impl fmt::Display for Address {
             Self::Terminal => f.write_str("tty"),
             Self::Messages(place) => write!(f, "ikp:{place}"),
             Self::Pup(place) => write!(f, "pup:{place}"),
+            Self::Vio(_, server, to) => write!(f, "vio:{server}/{to}"),
         }
     }
 }
@@ -136,6 +156,8 @@ pub enum Stream {
     Messages(Box<Messages>),
     /// A stream of PUP.
     Pup(Pup),
+    /// A stream through an internet server.
+    Vio(Vio),
 }
 
 impl Stream {
@@ -151,6 +173,7 @@ impl Stream {
                 Ok(Self::Terminal(input.try_clone()?, output.try_clone()?, raw.clone()))
             }
             Self::Pup(stream) => Ok(Self::Pup(stream.again())),
+            Self::Vio(stream) => Ok(Self::Vio(stream.again())),
             // Who sends is blocked until the reply: nobody reads meanwhile.
             Self::Messages(_) => Err(io::ErrorKind::Unsupported.into()),
         }
@@ -165,6 +188,10 @@ impl Stream {
             Self::Tcp(stream) => stream.set_write_timeout(Some(patience)),
             Self::Unix(stream) => stream.set_write_timeout(Some(patience)),
             Self::Pup(stream) => {
+                stream.write_within(patience);
+                Ok(())
+            }
+            Self::Vio(stream) => {
                 stream.write_within(patience);
                 Ok(())
             }
@@ -185,6 +212,10 @@ impl Stream {
                 stream.read_within(patience);
                 Ok(())
             }
+            Self::Vio(stream) => {
+                stream.read_within(patience);
+                Ok(())
+            }
             Self::Messages(messages) => {
                 messages.patience.set(patience);
                 Ok(())
@@ -201,6 +232,10 @@ impl Stream {
                 stream.end();
                 Ok(())
             }
+            Self::Vio(stream) => {
+                stream.end();
+                Ok(())
+            }
             Self::Terminal(..) | Self::Messages(_) => Ok(()),
         };
     }
@@ -214,6 +249,7 @@ impl Read for Stream {
             Self::Terminal(input, ..) => input.read(into),
             Self::Messages(messages) => messages.read(into),
             Self::Pup(stream) => stream.read(into),
+            Self::Vio(stream) => stream.read(into),
         }
     }
 }
@@ -226,6 +262,7 @@ impl Write for Stream {
             Self::Terminal(_, output, _) => output.write(bytes),
             Self::Messages(messages) => messages.write(bytes),
             Self::Pup(stream) => stream.write(bytes),
+            Self::Vio(stream) => stream.write(bytes),
         }
     }
 
@@ -259,6 +296,8 @@ impl Listener {
             Address::Messages(_) => Err(Error::input("V's messages have no connections to listen for").hint(
                 "`display serve --listen ikp:HOST:PORT` serves a display by them; others listen at HOST:PORT or unix:PATH",
             )),
+            Address::Vio(..) => Err(Error::input("an internet server connects to others, and nobody to it")
+                .hint("listen at HOST:PORT, pup:HOST:PORT or unix:PATH")),
             Address::Terminal => {
                 Err(Error::input("nobody connects to this program's terminal").hint("listen at HOST:PORT or unix:PATH"))
             }

@@ -10,8 +10,10 @@
 //! | [`raw`] | a terminal that takes bytes as they are |
 //! | [`agent`] | an agent between clients and a display, which outlives the display |
 //! | [`server`] | clients' bytes to the machine and back |
+//! | [`vio`] | a client's side of that: blocks as a stream of bytes |
 //! | [`view`] | the page and the WebSocket by which browsers look on |
 //! | [`client`] | a connection to a display: requests, credit, answers |
+//! | [`internet`] | streams of TCP and PUP for programs that speak V's messages alone |
 //! | [`level`] | the four levels at which a picture is sent |
 //! | [`bench`] | the paper's benchmarks at these levels |
 //! | [`terminal`] | programs on pseudo-terminals over TELNET, and the other end |
@@ -21,6 +23,7 @@ pub mod address;
 pub mod agent;
 pub mod bench;
 pub mod client;
+pub mod internet;
 pub mod level;
 pub mod message_stream;
 pub mod messages;
@@ -30,6 +33,7 @@ pub mod server;
 pub mod simulated;
 pub mod terminal;
 pub mod view;
+pub mod vio;
 
 /// A secret for an address that is opened in a browser: 128 bits in hexadecimal digits.
 ///

@@ -14,6 +14,7 @@
 //! | [`pup`] | Xerox PUP: packets, a byte stream with marks and interrupts |
 //! | [`tcp`] | one end of a TCP connection, as Linux has it |
 //! | [`telnet`] | one end of a TELNET connection: data, commands, options |
+//! | [`vio`] | V's I/O protocol: blocks that are read and written by messages, none twice |
 
 #![no_std]
 
@@ -28,3 +29,4 @@ pub mod ncp;
 pub mod pup;
 pub mod tcp;
 pub mod telnet;
+pub mod vio;

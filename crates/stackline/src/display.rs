@@ -5,8 +5,8 @@ mod simulated;
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags::{
-    self, DisplayAgent, DisplayBench, DisplayCommand, DisplayServe, DisplayTelnet, DisplayTerminal, DisplayView,
-    PictureFlag,
+    self, DisplayAgent, DisplayBench, DisplayCommand, DisplayInternet, DisplayServe, DisplayTelnet, DisplayTerminal,
+    DisplayView, PictureFlag,
 };
 use crate::output;
 use crate::run::listen_for_ctrl_c;
@@ -17,6 +17,7 @@ use stackline_displayserver::address::{Address, Listener, Stream};
 use stackline_displayserver::agent as agents;
 use stackline_displayserver::bench::{self, Measured, Rate};
 use stackline_displayserver::client::Client;
+use stackline_displayserver::internet;
 use stackline_displayserver::level::{Level, Picture};
 use stackline_displayserver::messages;
 use stackline_displayserver::server::Server;
@@ -50,6 +51,7 @@ fn carry_out(flags: &flags::Display) -> Result {
         DisplayCommand::Agent(flags) => agent(flags),
         DisplayCommand::Terminal(flags) => terminals(flags),
         DisplayCommand::Telnet(flags) => telnet(flags),
+        DisplayCommand::Internet(flags) => internet_server(flags),
     }
 }
 
@@ -120,10 +122,32 @@ fn terminals(flags: &DisplayTerminal) -> Result {
     Ok(Exit::Done)
 }
 
+/// Brings programs that speak V's messages alone to streams until somebody wants the end.
+fn internet_server(flags: &DisplayInternet) -> Result {
+    let Address::Messages(place) = &flags.listen else {
+        return Err(Error::input(format!("an internet server is asked by V's messages, not at {}", flags.listen))
+            .hint("--listen ikp:HOST:PORT"));
+    };
+    let secret = flags.secret.clone().unwrap_or_default();
+    if secret.is_empty() && !flags.listen.is_loopback() {
+        return Err(Error::input(format!("anybody could connect to anything through {}", flags.listen))
+            .hint("give clients a secret, `--secret`, or listen at ikp:127.0.0.1:PORT"));
+    }
+    if secret.len() > 255 {
+        return Err(Error::input("a secret has at most 255 bytes").hint("choose a shorter one"));
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    listen_for_ctrl_c([&stop])?;
+    let local = internet::serve(place, secret.into_bytes())?;
+    output::print(&format!("streams: vio:{local}/HOST:PORT, vio:{local}/pup:HOST:PORT\n"))?;
+    wait(&stop);
+    Ok(Exit::Done)
+}
+
 /// Bytes go both ways at once only over a stream that can be connected to.
 fn is_stream(display: &Address) -> Result<()> {
     match display {
-        Address::Tcp(_) | Address::Unix(_) | Address::Pup(_) => Ok(()),
+        Address::Tcp(_) | Address::Unix(_) | Address::Pup(_) | Address::Vio(..) => Ok(()),
         Address::Terminal => Err(Error::input("a display behind a terminal cannot be connected to again")
             .hint("name one at HOST:PORT or unix:PATH")),
         Address::Messages(_) => Err(Error::input(
@@ -135,6 +159,12 @@ fn is_stream(display: &Address) -> Result<()> {
 
 /// The other end of a terminal.
 fn telnet(flags: &DisplayTelnet) -> Result {
+    if let Address::Vio(_, _, to) = &flags.terminal
+        && matches!(**to, Address::Pup(_))
+    {
+        return Err(Error::input("the PUP TELNET is marks in its stream, which do not pass an internet server")
+            .hint(format!("connect to {to} itself, or to a terminal at HOST:PORT through the server")));
+    }
     match &flags.to {
         Some(display) => {
             is_stream(display)?;

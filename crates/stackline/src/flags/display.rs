@@ -36,11 +36,23 @@ pub(crate) enum DisplayCommand {
     Terminal(DisplayTerminal),
     /// Connect to a terminal by TELNET, for a display or a person
     Telnet(DisplayTelnet),
+    /// Bring programs that speak V's messages alone to streams of TCP and PUP: the V-System's internet server
+    Internet(DisplayInternet),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DisplayInternet {
+    /// Where it is asked: ikp:HOST:PORT. Others connect through it as vio:HOST:PORT/ADDRESS
+    #[arg(long, value_name = "ADDRESS", value_parser = Address::of, default_value = "ikp:127.0.0.1:7089")]
+    pub(crate) listen: Address,
+    /// What its clients have to know: vio:SECRET@HOST:PORT/ADDRESS
+    #[arg(long, value_name = "SECRET", env = "STACKLINE_INTERNET_SECRET", hide_env_values = true)]
+    pub(crate) secret: Option<String>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct DisplayAgent {
-    /// Where clients connect: HOST:PORT, or unix:PATH. The secret they know is the display's
+    /// Where clients connect: HOST:PORT, unix:PATH or pup:HOST:PORT. The secret they know is the display's
     #[arg(long, value_name = "ADDRESS", value_parser = Address::of, default_value = "127.0.0.1:7086")]
     pub(crate) listen: Address,
     /// The display
@@ -56,7 +68,7 @@ pub(crate) struct DisplayAgent {
 
 #[derive(Args, Debug)]
 pub(crate) struct DisplayTerminal {
-    /// Where terminals are served: HOST:PORT, or unix:PATH
+    /// Where terminals are served: HOST:PORT, unix:PATH, or pup:HOST:PORT by the PUP TELNET
     #[arg(long, value_name = "ADDRESS", value_parser = Address::of, default_value = "127.0.0.1:7023")]
     pub(crate) listen: Address,
     /// Listen beyond this machine: whoever connects runs the program
@@ -98,7 +110,7 @@ pub(crate) struct DisplayServe {
 
 #[derive(Args, Debug)]
 pub(crate) struct DisplayBench {
-    /// The display: HOST:PORT, unix:PATH, ikp:HOST:PORT by V's messages, pup:HOST:PORT by streams of PUP, or `tty` for one at the other end of this terminal (results go to standard error then); one of its own
+    /// The display: HOST:PORT, unix:PATH, ikp:HOST:PORT by V's messages, pup:HOST:PORT by streams of PUP, vio:HOST:PORT/ADDRESS through an internet server, or `tty` for one at the other end of this terminal (results go to standard error then); one of its own
     /// where none is given
     #[arg(long, value_name = "ADDRESS", value_parser = Address::of)]
     pub(crate) to: Option<Address>,

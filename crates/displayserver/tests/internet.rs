@@ -1,0 +1,113 @@
+//! An internet server: displays and terminals reached through it by V's messages alone, what it refuses, what it forgets.
+#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
+
+use stackline_display::machine::FULL_SIZE;
+use stackline_display::protocol::{Input, Request};
+use stackline_display::symbols::Limits;
+use stackline_displayserver::address::{Address, Listener};
+use stackline_displayserver::bench::pictures;
+use stackline_displayserver::client::Client;
+use stackline_displayserver::internet;
+use stackline_displayserver::level::{Level, send};
+use stackline_displayserver::server::Server;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::thread;
+use std::time::{Duration, Instant};
+
+fn served() -> (Server, Address, Address) {
+    let server = Server::new(Limits::default(), Vec::new());
+    let [tcp, pup] = ["127.0.0.1:0", "pup:127.0.0.1:0"].map(|at| {
+        let listener = Listener::at(&Address::of(at).unwrap()).unwrap();
+        let address = listener.address();
+        server.listen(listener, |_| {});
+        address
+    });
+    (server, tcp, pup)
+}
+
+fn through(server: &str, to: &Address) -> Address {
+    Address::of(&format!("vio:{server}/{to}")).unwrap()
+}
+
+#[test]
+fn pictures_and_input_pass_it_whatever_stream_it_connects_by() {
+    let (server, tcp, pup) = served();
+    let local = internet::serve("127.0.0.1:0", Vec::new()).unwrap().to_string();
+    let picture = pictures().into_iter().find(|picture| picture.name == "rectangles").unwrap();
+    let draw = |address: &Address, level: Level| {
+        let mut client = Client::connect(address, b"").unwrap();
+        client.send(&Request::CreateWindow(1, (800, 800), b"test")).unwrap();
+        client.send(&Request::DisplayView(1, 100, (8, 8), FULL_SIZE)).unwrap();
+        client.send(&Request::DefineSymbol(100)).unwrap();
+        client.ask(&Request::EndSymbol).unwrap();
+        send(&mut client, level, &picture, 100).unwrap();
+        client.sync(3).unwrap();
+        let (id, _) = server.displays().pop().unwrap();
+        server.input(id, 1, Input::Key(65));
+        assert_eq!(client.input().unwrap().input, Input::Key(65));
+        server.last(|id, display| display.draw(id, 1).unwrap().pixels().bytes().to_vec()).unwrap()
+    };
+    for (_, level) in Level::ALL {
+        let expected = draw(&tcp, level);
+        for to in [&tcp, &pup] {
+            assert!(draw(&through(&local, to), level) == expected, "{to} at level {}", level.name());
+        }
+    }
+    // Clients that have gone say so, and the display is told.
+    let begun = Instant::now();
+    while !server.displays().is_empty() {
+        assert!(begun.elapsed() < Duration::from_secs(10), "clients that have gone are there");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_stream_ends_after_what_was_written_and_both_ends_hear_it() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = Address::of(&listener.local_addr().unwrap().to_string()).unwrap();
+    let local = internet::serve("127.0.0.1:0", Vec::new()).unwrap().to_string();
+    // One that is written much and left, one that says something and goes.
+    let reads = thread::spawn(move || {
+        let (mut first, _) = listener.accept().unwrap();
+        let mut all = Vec::new();
+        first.read_to_end(&mut all).unwrap();
+        let (mut second, _) = listener.accept().unwrap();
+        second.write_all(&[7; 200_000]).unwrap();
+        all
+    });
+    let written: Vec<u8> = (0..300_000_u32).map(|byte| (byte % 251) as u8).collect();
+    let mut stream = through(&local, &to).connect().unwrap();
+    stream.write_all(&written).unwrap();
+    drop(stream);
+    let mut stream = through(&local, &to).connect().unwrap();
+    let mut all = Vec::new();
+    stream.read_to_end(&mut all).unwrap();
+    assert_eq!(all, [7; 200_000]);
+    assert!(reads.join().unwrap() == written);
+}
+
+#[test]
+fn what_it_does_not_do_is_told_in_a_sentence() {
+    let (_server, tcp, _) = served();
+    let local = internet::serve("127.0.0.1:0", b"secret".to_vec()).unwrap().to_string();
+    let refused = |address: &str| Client::connect(&Address::of(address).unwrap(), b"").unwrap_err().to_string();
+    let error = refused(&format!("vio:{local}/{tcp}"));
+    assert!(error.contains("the secret is another"), "{error}");
+    let error = refused(&format!("vio:secret@{local}/127.0.0.1:1"));
+    assert!(error.contains("no display answers at 127.0.0.1:1") || error.contains("refused"), "{error}");
+    assert!(Client::connect(&Address::of(&format!("vio:secret@{local}/{tcp}")).unwrap(), b"").is_ok());
+    let error = refused("vio:127.0.0.1:1/127.0.0.1:2");
+    assert!(error.contains("vio:127.0.0.1:1/127.0.0.1:2"), "{error}");
+    for wrong in ["vio:127.0.0.1:1", "vio:127.0.0.1/127.0.0.1:2", "vio:127.0.0.1:1/unix:/tmp/x", "vio:/"] {
+        assert!(Address::of(wrong).unwrap_err().contains("vio:[SECRET@]HOST:PORT/ADDRESS"), "{wrong}");
+    }
+    // As many as may be; those that go make room.
+    let streams: Vec<_> =
+        (0..64).map_while(|_| Address::of(&format!("vio:secret@{local}/{tcp}")).unwrap().connect().ok()).collect();
+    assert!(streams.len() >= 60);
+    let error = Address::of(&format!("vio:secret@{local}/{tcp}")).unwrap().connect().unwrap_err();
+    assert!(error.message.contains("too many instances"), "{error}");
+    drop(streams);
+    assert!(Address::of(&format!("vio:secret@{local}/{tcp}")).unwrap().connect().is_ok());
+}
