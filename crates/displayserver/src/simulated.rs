@@ -42,8 +42,8 @@ pub fn measure(scene: &Scene<'_>, picture: &Picture, rates: &[Rate], trials: usi
     Ok(all?.into_iter().filter(|measured| !measured.trials.is_empty()).collect())
 }
 
-/// The two hosts, of a class that fits them.
-fn nodes(scene: &Scene<'_>) -> Result<[Node; 2]> {
+/// The client's host, the display's and the internet server's, of a class that fits them.
+fn nodes(scene: &Scene<'_>) -> Result<[Node; 3]> {
     let node = |name: &str| {
         let at = scene.network.hosts.iter().position(|host| host.name == name);
         let none = || Error::input(format!("the network {} has no host {name}", scene.network.name));
@@ -51,17 +51,31 @@ fn nodes(scene: &Scene<'_>) -> Result<[Node; 2]> {
     };
     let [from, to] = [node(&scene.from)?, node(&scene.to)?];
     let refused = |message: &str, hint: &str| Err(Error::input(message).hint(hint));
+    let internet = scene.internet.as_deref().map(node).transpose()?;
+    if internet.is_some() {
+        let is_stream = matches!(scene.carrier, Carrier::Tcp(_) | Carrier::Pup(_));
+        if !is_stream || matches!(scene.class, Class::Local | Class::Messages) {
+            return refused(
+                "an internet server is for streams",
+                "class agent, terminal or distributed, over tcp or pup",
+            );
+        }
+        if internet == Some(from) {
+            return refused("the internet server is the display's", "put it on the display's host or on a third one");
+        }
+    }
+    let third = internet.unwrap_or(to);
     match (scene.class, scene.carrier) {
         (Class::Local, _) if from != to => {
             refused("a local application is on the display's host", "name one host twice, or choose another class")
         }
-        (Class::Local, _) => Ok([from, to]),
+        (Class::Local, _) => Ok([from, to, third]),
         _ if from == to => refused("the application is on the display's host", "that is class `local`"),
-        (Class::Messages, Carrier::Ikp) | (Class::Agent, _) => Ok([from, to]),
+        (Class::Messages, Carrier::Ikp) | (Class::Agent, _) => Ok([from, to, third]),
         (Class::Messages, _) => {
             refused("messages between V's hosts go over `ikp`", "`--over ikp`, or choose another class")
         }
         (_, Carrier::Ikp) => refused("this class has no messages", "`agent` and `messages` go over `ikp`"),
-        (Class::Terminal | Class::Distributed, _) => Ok([from, to]),
+        (Class::Terminal | Class::Distributed, _) => Ok([from, to, third]),
     }
 }

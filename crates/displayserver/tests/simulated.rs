@@ -33,6 +33,7 @@ fn scene<'n>(network: &'n Network, class: Class, carrier: Carrier<'n>) -> Scene<
         network,
         from: from.into(),
         to: "sun".into(),
+        internet: None,
         class,
         carrier,
         drawing: DRAWING,
@@ -93,6 +94,37 @@ fn messages_are_answered_one_by_one_and_an_agent_lets_both_hosts_work() {
 }
 
 #[test]
+fn an_internet_server_costs_its_host_a_message_each_and_on_another_host_the_network_twice() {
+    let mut network = network(10e6);
+    network.hosts.push(host("gateway", 0, MS));
+    network.hosts.push(host("slow", 0, 20 * MS));
+    for name in ["gateway", "slow"] {
+        for end in ["sun", "vax"] {
+            let (ends, rate) = ((name.into(), end.into()), Rate::Constant(10e6));
+            network.links.push(Link { ends, rate, ..Link::default() });
+        }
+    }
+    let tcp = Stack::plain("tcp");
+    let at = |internet: Option<&str>, level: Level| {
+        let scene = scene(&network, Class::Agent, Carrier::Tcp([&tcp, &tcp]));
+        taken(&Scene { internet: internet.map(str::to_owned), ..scene }, "vectors", Measure::At(level))
+    };
+    // One request and its answer: on the display's host a message of the server's each way; on another one a question too, on the wire.
+    let [without, here, there] = [None, Some("sun"), Some("gateway")].map(|host| at(host, Level::StopAndWait));
+    close(here, without + 2.0, 0.01);
+    close(there, without + 2.0 + 2.0 * 0.3, 0.03);
+    // What the display's host need not do it does not wait for; a server that is slower than all others is waited for: 630 vectors in 64 messages.
+    let [without, here, there, slow] =
+        [None, Some("sun"), Some("gateway"), Some("slow")].map(|host| at(host, Level::Batched));
+    close(here, without + 0.1, 0.01);
+    assert!(there < here, "{there} {here}");
+    assert!(slow > without, "{slow} {without}");
+    let pup = Carrier::Pup(stackline_proto::pup::Options::default());
+    let by_pup = Scene { internet: Some("gateway".into()), ..scene(&network, Class::Terminal, pup) };
+    assert!(taken(&by_pup, "vectors", Measure::At(Level::Pipelined)) > 2.0);
+}
+
+#[test]
 fn a_serial_line_carries_its_characters() {
     for (bits, a_second) in [(10, 6.0), (8, 7.5)] {
         let network = network(1200.0);
@@ -136,4 +168,11 @@ fn what_does_not_go_together_is_refused() {
     assert!(refused(Class::Messages, Carrier::Tcp([&tcp, &tcp]), "vax").contains("ikp"));
     assert!(refused(Class::Terminal, Carrier::Ikp, "vax").contains("no messages"));
     assert!(refused(Class::Agent, Carrier::Ikp, "pdp").contains("no host pdp"));
+    for (class, carrier, internet) in
+        [(Class::Messages, Carrier::Ikp, "sun"), (Class::Agent, Carrier::Tcp([&tcp, &tcp]), "vax")]
+    {
+        let scene = Scene { internet: Some(internet.into()), ..scene(&network, class, carrier) };
+        let error = measure(&scene, &picture("vectors"), &[Measure::Display], 1).unwrap_err();
+        assert!(error.message.contains("internet server"), "{error}");
+    }
 }

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `case` | a cell as an experiment: machines, class, picture, rate; its simulation |
 //! | `printed` | the tables, each cell with its experiment and with what it sets of the profile |
+//! | `internet` | the internet server on another workstation |
 //! | `judged` | how near simulated cells are to printed ones, table by table and all together |
 //! | `memory` | Table 5-2: display file against bitmap |
 //! | `doubts` | what the paper's own numbers contradict |
@@ -14,6 +15,7 @@
 mod case;
 mod doubts;
 mod factors;
+mod internet;
 mod judged;
 mod memory;
 mod printed;

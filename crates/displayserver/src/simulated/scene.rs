@@ -65,6 +65,8 @@ pub struct Scene<'n> {
     pub from: String,
     /// The display's host.
     pub to: String,
+    /// The host of an internet server at which the client's stream ends, where that is a program of its own: the display's or another one.
+    pub internet: Option<String>,
     /// How the application is divided.
     pub class: Class,
     /// What carries requests and answers.

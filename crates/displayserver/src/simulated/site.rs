@@ -2,10 +2,12 @@
 
 mod agents;
 mod display;
+mod internet;
 
 use super::programs::{Client, LocalAgent, PIPE, PTY, Program, RemoteAgent, Travels, Waits, bytes};
 use super::scene::{Carrier, Class, Scene};
 use super::script::{Action, Job, Script};
+use internet::Internet;
 use stackline_core::error::{Error, Result};
 use stackline_core::network::{Link, Loss, WorkKind};
 use stackline_core::program::Side;
@@ -29,6 +31,8 @@ enum Way {
     Line(f64, f64, Duration),
     /// Calls of `ikp`: of the client or its agent, and of the display's agent back.
     Calls(u32, u32),
+    /// A connection of `tcp` or PUP to an internet server.
+    Internet,
 }
 
 /// What is done once a processor or a moment has come.
@@ -43,6 +47,9 @@ enum Task {
     Taken,
     /// The agent of the display's host has taken what came.
     Came(Vec<Job>),
+    /// The internet server has taken requests, or answers.
+    Crossed(Vec<Job>),
+    AnswersCrossed(Vec<u8>),
     /// A serial line has brought requests, or has room for more; it has brought answers.
     Over(Vec<Job>),
     Room,
@@ -65,14 +72,16 @@ enum Who {
     RemoteAgent,
     LocalAgent,
     Display,
+    Internet,
 }
 
 impl Who {
-    /// Its host: the client's or the display's.
+    /// Its host: the client's, the display's, or the internet server's.
     const fn host(self) -> usize {
         match self {
             Self::Client | Self::RemoteAgent => 0,
             Self::LocalAgent | Self::Display => 1,
+            Self::Internet => 2,
         }
     }
 }
@@ -100,12 +109,13 @@ fn line(scene: &Scene<'_>) -> Result<(f64, Duration)> {
 pub(super) struct Site<'s> {
     scene: &'s Scene<'s>,
     world: Messages<Travels, ()>,
-    nodes: [Node; 2],
-    costs: [Option<Costs>; 2],
+    nodes: [Node; 3],
+    costs: [Option<Costs>; 3],
     way: Way,
     client: Client,
     remote: Option<RemoteAgent>,
     local: Option<LocalAgent>,
+    internet: Option<Internet>,
     program: Program,
     /// When a serial line is free, both ways.
     line_free: [Instant; 2],
@@ -114,18 +124,27 @@ pub(super) struct Site<'s> {
 }
 
 impl<'s> Site<'s> {
-    pub(super) fn new(scene: &'s Scene<'s>, nodes: [Node; 2], script: Script) -> Result<Self> {
+    pub(super) fn new(scene: &'s Scene<'s>, nodes: [Node; 3], script: Script) -> Result<Self> {
         let mut world = Messages::new(scene.network, scene.seed, (), false);
-        let way = match (scene.class, scene.carrier) {
+        let ends = if scene.internet.is_some() { nodes[2] } else { nodes[1] };
+        let mut way = match (scene.class, scene.carrier) {
             (Class::Local, _) => Way::Local,
             (_, Carrier::Ikp) => Way::Calls(world.call_to(nodes[0], nodes[1])?, world.call_to(nodes[1], nodes[0])?),
-            (_, Carrier::Tcp(stacks)) => Way::Stream(world.connect(nodes[0], nodes[1], stacks)?),
-            (_, Carrier::Pup(options)) => Way::Stream(world.connect_pup(nodes[0], nodes[1], options)?),
+            (_, Carrier::Tcp(stacks)) => Way::Stream(world.connect(nodes[0], ends, stacks)?),
+            (_, Carrier::Pup(options)) => Way::Stream(world.connect_pup(nodes[0], ends, options)?),
             (_, Carrier::Line(bits)) => {
                 let (bit_s, delay) = line(scene)?;
                 Way::Line(bit_s, f64::from(bits), delay)
             }
         };
+        let mut internet = None;
+        if let (Way::Stream(connection), true) = (way, scene.internet.is_some()) {
+            let elsewhere = nodes[2] != nodes[1];
+            let calls =
+                elsewhere.then(|| Ok::<_, Error>((world.call_to(nodes[1], ends)?, world.call_to(nodes[1], ends)?)));
+            internet = Some(Internet::new(connection, calls.transpose()?));
+            way = Way::Internet;
+        }
         let over_ikp = matches!(scene.carrier, Carrier::Ikp);
         let has_pipe = scene.class == Class::Terminal || (scene.class == Class::Agent && over_ikp);
         let has_agent = !matches!(scene.class, Class::Local | Class::Messages);
@@ -139,6 +158,7 @@ impl<'s> Site<'s> {
             client: Client::new(script.actions),
             remote: has_pipe.then(RemoteAgent::default),
             local: has_agent.then(LocalAgent::default),
+            internet,
             program: Program::new(),
             line_free: [Instant(0); 2],
             tasks: BTreeMap::new(),
@@ -149,7 +169,7 @@ impl<'s> Site<'s> {
     /// What each trial took.
     pub(super) fn carry_out(mut self) -> Result<Vec<Duration>> {
         // Over a connection it begins when that is there.
-        if !matches!(self.way, Way::Stream(_)) {
+        if !matches!(self.way, Way::Stream(_) | Way::Internet) {
             self.client()?;
         }
         while !self.client.actions.is_empty() || self.client.waits != Waits::Nothing {
@@ -163,23 +183,43 @@ impl<'s> Site<'s> {
 
     fn happened(&mut self, happening: Happening<Travels>) -> Result<()> {
         match happening {
-            Happening::Connected(_) => self.client(),
+            Happening::Connected(_) => {
+                if self.internet.as_ref().is_some_and(|internet| internet.calls.is_some()) {
+                    self.ask_block();
+                }
+                self.client()
+            }
             Happening::Broken(_) => Err(Error::measurement("the connection to the simulated display was given up")),
             Happening::Timer(token) | Happening::Worked(token) => match self.tasks.remove(&token) {
                 Some(task) => self.carry_on(task),
                 None => Ok(()),
             },
-            Happening::Arrived { message: Travels::Requests(jobs), .. } => self.arrived(jobs),
+            Happening::Arrived { message: Travels::Requests(jobs), .. } if self.internet.is_some() => {
+                self.internet_has(jobs);
+                Ok(())
+            }
+            Happening::Arrived { message: Travels::Requests(jobs), .. }
+            | Happening::Answered(_, Travels::Requests(jobs)) => {
+                self.arrived(jobs);
+                Ok(())
+            }
             Happening::Arrived { message: Travels::Answers(answers), .. } => self.came_back(answers),
-            Happening::Asked(_, Travels::Requests(jobs)) if self.local.is_some() => self.arrived(jobs),
+            Happening::Asked(_, Travels::Requests(jobs)) if self.local.is_some() => {
+                self.arrived(jobs);
+                Ok(())
+            }
             Happening::Asked(_, Travels::Requests(jobs)) => self.display_has(jobs),
+            Happening::Asked(calls, Travels::Answers(answers)) if self.internet.is_some() => {
+                self.internet_asked(calls, answers);
+                Ok(())
+            }
             Happening::Asked(calls, Travels::Answers(answers)) => {
                 self.world.answer(calls, 1, Travels::Answers(Vec::new()));
                 self.came_back(answers)
             }
             Happening::Answered(calls, Travels::Answers(answers)) => self.answered(calls, &answers),
             Happening::Sent { side: Side::Initiator, .. } => self.handed_over(),
-            Happening::Answered(..) | Happening::Sent { .. } | Happening::Room { .. } => Ok(()),
+            Happening::Sent { .. } | Happening::Room { .. } => Ok(()),
         }
     }
 
@@ -202,7 +242,18 @@ impl<'s> Site<'s> {
             }
             Task::Taken => self.taken(),
             Task::Came(jobs) => self.agent_has(jobs),
-            Task::Over(jobs) => self.arrived(jobs),
+            Task::Crossed(jobs) => {
+                self.crossed(jobs);
+                Ok(())
+            }
+            Task::AnswersCrossed(answers) => {
+                self.answers_crossed(answers);
+                Ok(())
+            }
+            Task::Over(jobs) => {
+                self.arrived(jobs);
+                Ok(())
+            }
             Task::Room => self.handed_over(),
             Task::OverBack(answers) => self.came_back(answers),
             Task::Answers(answers) => self.answer(answers),
@@ -336,6 +387,10 @@ impl<'s> Site<'s> {
     fn answered(&mut self, calls: u32, answers: &[u8]) -> Result<()> {
         match self.way {
             Way::Calls(_, back) if calls == back => {
+                self.answer_left();
+                Ok(())
+            }
+            Way::Internet => {
                 self.answer_left();
                 Ok(())
             }

@@ -99,6 +99,10 @@ pub(super) struct Case {
     pub(super) bit_s: Option<f64>,
     /// Whether messages go before operations at the remote host, or the other way round, where that is not the profile's.
     pub(super) priority: Priority,
+    /// The host of an internet server that is a program apart from the display's agent.
+    pub(super) internet: Option<&'static str>,
+    /// Whether the application goes without a terminal, as a transfer of a file does.
+    pub(super) is_plain: bool,
 }
 
 /// Who goes first at the remote host (Table 6-1).
@@ -113,7 +117,18 @@ pub(super) enum Priority {
 impl Case {
     pub(super) const fn new(network: &'static str, joined: Joined, drawn: Drawn, rate: Rate) -> Self {
         let (cpu, version) = ([1.0, 1.0], Version::Latest);
-        Self { network, joined, cpu, version, drawn, rate, bit_s: None, priority: Priority::Profile }
+        Self {
+            network,
+            joined,
+            cpu,
+            version,
+            drawn,
+            rate,
+            bit_s: None,
+            priority: Priority::Profile,
+            internet: None,
+            is_plain: false,
+        }
     }
 
     /// Items a second, or characters.
@@ -132,6 +147,7 @@ impl Case {
             network: &network,
             from: network.hosts[from].name.clone(),
             to: network.hosts[0].name.clone(),
+            internet: self.internet.map(str::to_owned),
             class: self.class(),
             carrier,
             drawing: self.drawing(),
@@ -153,6 +169,7 @@ impl Case {
             Joined::Local => Class::Local,
             Joined::SunIkp => Class::Messages,
             Joined::VaxIkp => Class::Agent,
+            _ if self.is_plain => Class::Agent,
             Joined::Pup | Joined::Ethernet | Joined::Arpanet | Joined::Serial => Class::Terminal,
         }
     }

@@ -1,7 +1,7 @@
 //! The paper made again, table by table.
 
 use super::judged::{self, Judged};
-use super::{doubts, factors, memory, printed, today};
+use super::{doubts, factors, internet, memory, printed, today};
 use crate::paper::{Part, Reproduction, Settings};
 use stackline_core::error::Result;
 use stackline_report::paper::Paper;
@@ -25,7 +25,7 @@ pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
         }
     };
     let gains = || Ok(vec![judged::gains(&judged::simulate(vec![printed::levels()])?)]);
-    let parts: [Part<'_>; 17] = [
+    let parts: [Part<'_>; 18] = [
         (&["Table 3-1"], &table("Table 3-1")),
         (&["Table 3-2"], &table("Table 3-2")),
         (&["Table 4-1"], &table("Table 4-1")),
@@ -39,6 +39,7 @@ pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
         (&["Table 6-2"], &table("Table 6-2")),
         (&["Table 8-1"], &table("Table 8-1")),
         (&["Table 8-2"], &table("Table 8-2")),
+        (&["9.2"], &|| internet::sheet().map(|sheet| vec![sheet])),
         (&["Judgement"], &|| Ok(vec![judged::summary(judged()?)])),
         (&["Factors"], &|| factors::sheet().map(|sheet| vec![sheet])),
         (&["Contradictions"], &|| Ok(vec![doubts::sheet()])),

@@ -41,6 +41,7 @@ pub(super) fn bench(flags: &DisplayBench) -> Result {
         network: &network,
         from,
         to,
+        internet: own.internet.as_deref().map(|name| named(&network, Some(name), false)).transpose()?,
         class,
         carrier,
         drawing: own.draw,

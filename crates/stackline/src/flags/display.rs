@@ -155,6 +155,10 @@ pub(crate) struct DisplaySimulated {
     /// The display's host; the network's first without it
     #[arg(long, value_name = "HOST", requires = "across")]
     pub(crate) display: Option<String>,
+    /// A host with an internet server, at which the client's stream ends: the display's host, or another one, from which the display's agent
+    /// gets blocks by V's messages; none apart from the agent without it
+    #[arg(long, value_name = "HOST", requires = "across")]
+    pub(crate) internet: Option<String>,
     /// How the application is divided between the two
     #[arg(long, value_name = "CLASS", default_value = "agent", requires = "across")]
     pub(crate) class: ClassFlag,

@@ -50,6 +50,10 @@ impl Site<'_> {
         match self.way {
             Way::Local => return self.display_has(jobs),
             Way::Stream(connection) => self.world.send(connection, Side::Initiator, bytes, Travels::Requests(jobs)),
+            Way::Internet => {
+                let connection = self.internet.as_ref().map_or(0, |internet| internet.connection);
+                self.world.send(connection, Side::Initiator, bytes, Travels::Requests(jobs));
+            }
             Way::Calls(calls, _) => self.world.ask(calls, bytes, Travels::Requests(jobs)),
             Way::Line(bit_s, bits, delay) => {
                 let over = self.over(0, bytes as f64 * bits / bit_s);
@@ -71,12 +75,11 @@ impl Site<'_> {
 
     // --- the agent of the display's host ---
 
-    pub(super) fn arrived(&mut self, jobs: Vec<Job>) -> Result<()> {
+    pub(super) fn arrived(&mut self, jobs: Vec<Job>) {
         if let Some(agent) = &mut self.local {
             agent.came.push_back(jobs);
             self.agent_takes();
         }
-        Ok(())
     }
 
     pub(super) fn agent_takes(&mut self) {
@@ -110,8 +113,10 @@ impl Site<'_> {
 
     /// The agent takes more.
     pub(super) fn agent_goes_on(&mut self) {
-        if let Way::Calls(calls, _) = self.way {
-            self.world.answer(calls, 1, Travels::Answers(Vec::new()));
+        match self.way {
+            Way::Calls(calls, _) => self.world.answer(calls, 1, Travels::Answers(Vec::new())),
+            Way::Internet => self.ask_block(),
+            _ => {}
         }
     }
 
@@ -155,6 +160,13 @@ impl Site<'_> {
                 self.answer_left();
             }
             Way::Calls(_, back) => self.world.ask(back, bytes, Travels::Answers(answers)),
+            Way::Internet => match self.internet.as_ref().and_then(|internet| internet.calls) {
+                Some((_, writes)) => self.world.ask(writes, bytes, Travels::Answers(answers)),
+                None => {
+                    self.answers_cross(answers);
+                    self.answer_left();
+                }
+            },
             Way::Line(bit_s, bits, delay) => {
                 let over = self.over(1, bytes as f64 * bits / bit_s);
                 self.at(over + delay, Task::OverBack(answers));

@@ -1,0 +1,55 @@
+//! The internet server on the display's workstation and on another one (section 9.2): what TELNET and a transfer of a file lose by it.
+
+use super::case::{Case, Drawn, Joined, Machines, at};
+use crate::parallel;
+use stackline_core::error::Result;
+use stackline_displayserver::level::Level;
+use stackline_report::sheet::{Cell, Sheet};
+
+/// Applications: name, what the paper prints (percent lost), whether it has a terminal, and the remote host's speed.
+const CASES: [(&str, &str, bool, f64); 5] = [
+    ("TELNET, a fifth of a 780", "15 on average", false, 0.32),
+    ("TELNET, half of a 780", "15 on average", false, 0.8),
+    ("TELNET, 780", "near 50", false, 1.6),
+    ("TELNET, twice a 780", "near 50", false, 3.2),
+    ("FTP, 780", "20 on average", true, 1.6),
+];
+
+/// One after the other: text with the server here, and there.
+pub(super) fn sheet() -> Result<Sheet> {
+    let columns = [
+        ("application", ""),
+        ("local", "characters/s"),
+        ("remote", "characters/s"),
+        ("lost", "%"),
+        ("printed", "% lost"),
+    ];
+    let mut sheet = Sheet::new("9.2", "what an internet server on another workstation costs, text", &columns);
+    let machines = Machines::read()?;
+    let case = |plain: bool, speed: f64, server: &'static str| Case {
+        internet: Some(server),
+        is_plain: plain,
+        cpu: [1.0, speed],
+        ..Case::new("remote_server", Joined::Ethernet, Drawn::Text, at(Level::Batched))
+    };
+    let cases: Vec<Case> = CASES
+        .iter()
+        .flat_map(|(_, _, plain, speed)| ["sun", "server"].map(|server| case(*plain, *speed, server)))
+        .collect();
+    let rates: Vec<f64> =
+        parallel::each(&cases, |case| case.simulated(&machines)).into_iter().collect::<Result<_>>()?;
+    for ((name, printed, ..), rates) in CASES.iter().zip(rates.chunks(2)) {
+        sheet.rows.push(vec![
+            Cell::text(*name),
+            Cell::Number(rates[0], 0),
+            Cell::Number(rates[1], 0),
+            Cell::Number(100.0 * (1.0 - rates[1] / rates[0]), 0),
+            Cell::text(*printed),
+        ]);
+    }
+    Ok(sheet.note(
+        "Printed: 60 KB of code and 20 KB of buffers are saved, and each block crosses the network twice. Here a block costs its question and \
+         its answer, with the copies and messages of Sun-IKP, while the other workstation takes the stream's packets off this one: \
+         what is lost in print is not lost here.",
+    ))
+}
