@@ -26,6 +26,8 @@ pub enum Address {
     Unix(PathBuf),
     /// The other end of this program's terminal.
     Terminal,
+    /// The other ends of its standard output and input.
+    Pipe,
     /// A host and a port, by V's messages.
     Messages(String),
     /// A host and a port, by streams of PUP.
@@ -35,13 +37,15 @@ pub enum Address {
 }
 
 impl Address {
-    /// `unix:PATH`, `HOST:PORT`, `ikp:HOST:PORT`, `pup:HOST:PORT`, `vio:[SECRET@]HOST:PORT/ADDRESS`, or `tty`.
+    /// `unix:PATH`, `HOST:PORT`, `ikp:HOST:PORT`, `pup:HOST:PORT`, `vio:[SECRET@]HOST:PORT/ADDRESS`, `tty`, or `pipe`.
     ///
     /// # Errors
     /// What was expected.
     pub fn of(text: &str) -> std::result::Result<Self, String> {
-        if text == "tty" {
-            return Ok(Self::Terminal);
+        match text {
+            "tty" => return Ok(Self::Terminal),
+            "pipe" => return Ok(Self::Pipe),
+            _ => {}
         }
         if let Some(path) = text.strip_prefix("unix:") {
             return if path.is_empty() { Err("a path behind `unix:`".into()) } else { Ok(Self::Unix(path.into())) };
@@ -76,7 +80,7 @@ impl Address {
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         match self {
-            Self::Unix(_) | Self::Terminal => true,
+            Self::Unix(_) | Self::Terminal | Self::Pipe => true,
             Self::Tcp(place) | Self::Messages(place) | Self::Pup(place) | Self::Vio(_, place, _) => {
                 place.to_socket_addrs().is_ok_and(|mut all| all.all(|address| address.ip().is_loopback()))
             }
@@ -91,7 +95,8 @@ impl Address {
         let stream = match self {
             Self::Tcp(address) => tcp(address).map(Stream::Tcp),
             Self::Unix(path) => UnixStream::connect(path).map(Stream::Unix),
-            Self::Terminal => return terminal(),
+            Self::Terminal => return terminal(true),
+            Self::Pipe => return terminal(false),
             Self::Messages(place) => Messages::connect(place).map(|client| Stream::Messages(Box::new(client))),
             Self::Pup(place) => Pup::connect(place).map(Stream::Pup),
             Self::Vio(secret, server, to) => Vio::connect(server, secret.as_bytes(), &to.to_string()).map(Stream::Vio),
@@ -103,16 +108,17 @@ impl Address {
     }
 }
 
-/// This program's terminal, taking every byte as it is.
-fn terminal() -> Result<Stream> {
-    let raw = Raw::of(io::stdin().as_fd()).ok_or_else(|| {
-        Error::input("standard input is no terminal")
-            .hint("`stackline display terminal -- PROGRAM` serves programs on terminals")
-    })?;
+/// This program's terminal, taking every byte as it is; or its standard input and output, whatever they are.
+fn terminal(is_one: bool) -> Result<Stream> {
+    let raw = if is_one { Raw::of(io::stdin().as_fd()) } else { None };
+    if is_one && raw.is_none() {
+        return Err(Error::input("standard input is no terminal")
+            .hint("`stackline display terminal -- PROGRAM` serves programs on terminals"));
+    }
     let clone = |fd: BorrowedFd<'_>| fd.try_clone_to_owned().map(File::from);
     let ends = clone(io::stdin().as_fd()).and_then(|input| Ok((input, clone(io::stdout().as_fd())?)));
     let (input, output) = ends.map_err(|error| Error::environment(format!("the terminal cannot be had: {error}")))?;
-    Ok(Stream::Terminal(input, output, Some(Arc::new(raw))))
+    Ok(Stream::Terminal(input, output, raw.map(Arc::new)))
 }
 
 fn tcp(address: &str) -> io::Result<TcpStream> {
@@ -136,6 +142,7 @@ impl fmt::Display for Address {
             Self::Tcp(address) => f.write_str(address),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
             Self::Terminal => f.write_str("tty"),
+            Self::Pipe => f.write_str("pipe"),
             Self::Messages(place) => write!(f, "ikp:{place}"),
             Self::Pup(place) => write!(f, "pup:{place}"),
             Self::Vio(_, server, to) => write!(f, "vio:{server}/{to}"),
@@ -150,7 +157,7 @@ pub enum Stream {
     Tcp(TcpStream),
     /// On this machine.
     Unix(UnixStream),
-    /// A terminal: where it is read and written, and how it was before.
+    /// A terminal, or pipes: where it is read and written, and how a terminal was before.
     Terminal(File, File, Option<Arc<Raw>>),
     /// By V's messages.
     Messages(Box<Messages>),
@@ -298,8 +305,8 @@ impl Listener {
             )),
             Address::Vio(..) => Err(Error::input("an internet server connects to others, and nobody to it")
                 .hint("listen at HOST:PORT, pup:HOST:PORT or unix:PATH")),
-            Address::Terminal => {
-                Err(Error::input("nobody connects to this program's terminal").hint("listen at HOST:PORT or unix:PATH"))
+            Address::Terminal | Address::Pipe => {
+                Err(Error::input("nobody connects to this program's terminal or pipes").hint("listen at HOST:PORT or unix:PATH"))
             }
             Address::Tcp(address) => TcpListener::bind(address.as_str()).map(Self::Tcp).map_err(failed),
             Address::Pup(address) => PupListener::bind(address).map(Self::Pup).map_err(failed),

@@ -1,16 +1,22 @@
 //! The V-System's internet server (sections 2.3 and 9.2 of the paper): programs that speak V's messages alone reach streams of TCP and PUP
 //! through it, by V's I/O protocol (`proto::vio`). Who creates an instance chooses the protocol by its name, `HOST:PORT` or `pup:HOST:PORT`.
+//! The V-server is the same with a program's pipes instead of a stream, into which it may look now and then only.
 //!
 //! The server is one thread; each instance has one that reads its stream and one that writes it. As V's processes do, a reader tells the
 //! server by a message that something has come for a request that waits.
 
-use crate::address::{Address, Stream};
+mod ends;
+
+pub use ends::Serves;
+
+use crate::address::Address;
 use crate::message_stream::address;
+use ends::Ends;
 use stackline_core::error::{Error, Result};
 use stackline_proto::vio::{BLOCK, Instance, Reply, Request, Turn};
 use stackline_transfer::ikp::{self, Options, Segments, Ticket};
 use std::collections::{HashMap, VecDeque};
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -64,16 +70,22 @@ struct Known {
 
 struct Office {
     messages: ikp::Server,
+    place: Place,
+    known: HashMap<u64, Known>,
+}
+
+/// Where it is asked, what lets clients in, and what instances are.
+struct Place {
     local: SocketAddr,
     secret: Vec<u8>,
-    known: HashMap<u64, Known>,
+    serves: Serves,
 }
 
 /// Serves from now on, in threads of its own. Where.
 ///
 /// # Errors
 /// When nothing can listen there.
-pub fn serve(at: &str, secret: Vec<u8>) -> Result<SocketAddr> {
+pub fn serve(at: &str, secret: Vec<u8>, serves: Serves) -> Result<SocketAddr> {
     let failed = |why: String| {
         Error::environment(format!("nothing can listen at ikp:{at}: {why}"))
             .hint("another program may have it: choose another address")
@@ -81,7 +93,7 @@ pub fn serve(at: &str, secret: Vec<u8>) -> Result<SocketAddr> {
     let bound = address(at).map_err(|error| failed(error.to_string()))?;
     let messages = ikp::Server::bind(bound, &Options::default()).map_err(|error| failed(error.to_string()))?;
     let local = messages.local().map_err(|error| failed(error.to_string()))?;
-    let mut office = Office { messages, local, secret, known: HashMap::new() };
+    let mut office = Office { messages, place: Place { local, secret, serves }, known: HashMap::new() };
     thread::spawn(move || office.serve());
     Ok(local)
 }
@@ -97,12 +109,12 @@ impl Office {
     fn serve(&mut self) {
         let mut looked = Instant::now();
         loop {
-            let Self { messages, known, secret, local } = self;
+            let Self { messages, known, place } = self;
             let mut wanted = None;
             match messages.receive_within(LATER) {
                 Ok(Some(request)) => {
                     let room = request.room();
-                    match answer(known, secret, *local, request.message(), room) {
+                    match answer(known, place, request.message(), room) {
                         Answer::Now(mut reply) => {
                             reply.truncate(room);
                             let _ = request.reply(&reply);
@@ -175,17 +187,15 @@ impl Office {
 }
 
 /// Carries a request out.
-fn answer(known: &mut HashMap<u64, Known>, secret: &[u8], local: SocketAddr, message: &[u8], room: usize) -> Answer {
+fn answer(known: &mut HashMap<u64, Known>, place: &Place, message: &[u8], room: usize) -> Answer {
     let refused = |why: &str| Answer::Now(Reply::Refused(why.as_bytes()).bytes());
     let Some(request) = Request::read(message) else { return refused("that is no request") };
-    if let Request::Create { secret: said, name } = request {
-        if !said.is_empty() && said.len() == secret.len() || secret.is_empty() {
-            let differs = said.iter().zip(secret).fold(0, |all, (one, other)| all | (one ^ other));
-            if differs == 0 {
-                return Answer::Now(create(known, local, name));
-            }
+    if let Request::Create { secret, name } = request {
+        let differs = secret.iter().zip(&place.secret).fold(0, |all, (one, other)| all | (one ^ other));
+        if secret.len() != place.secret.len() || differs != 0 {
+            return refused("the secret is another");
         }
-        return refused("the secret is another");
+        return Answer::Now(create(known, place, name));
     }
     let (Request::Read(instance, _)
     | Request::Write(instance, ..)
@@ -254,78 +264,91 @@ fn write(one: &mut Known, block: u32, bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// A new instance, whose stream is being connected.
-fn create(known: &mut HashMap<u64, Known>, local: SocketAddr, name: &[u8]) -> Vec<u8> {
+/// A new instance, which is being connected.
+fn create(known: &mut HashMap<u64, Known>, place: &Place, name: &[u8]) -> Vec<u8> {
     let refused = |why: &str| Reply::Refused(why.as_bytes()).bytes();
     if known.len() >= MOST {
         return refused("there are too many instances already");
     }
     let named = str::from_utf8(name).ok().and_then(|name| Address::of(name).ok());
-    let Some(to @ (Address::Tcp(_) | Address::Pup(_))) = named else {
+    let to = named.filter(|to| matches!(to, Address::Tcp(_) | Address::Pup(_)));
+    if to.is_none() && matches!(place.serves, Serves::Streams) {
         return refused("streams are named HOST:PORT or pup:HOST:PORT");
-    };
+    }
     let Ok(instance) = getrandom::u64() else { return refused("there are no random numbers") };
     let shared = Arc::new(Shared::default());
     let (blocks, written) = sync_channel(BLOCKS);
-    let reads = Arc::clone(&shared);
-    thread::spawn(move || stream(&to, &reads, written, local, instance));
+    let (reads, serves, local) = (Arc::clone(&shared), place.serves.clone(), place.local);
+    thread::spawn(move || {
+        let tell = Tell { shared: reads, server: ikp::Client::connect(local, &Options::default()).ok(), instance };
+        tell.carry(ends::connect(&serves, to.as_ref()), written);
+    });
     let (machine, heard) = (Instance::default(), Instant::now());
     known.insert(instance, Known { machine, shared, to: blocks, waits: None, heard, is_released: false });
     Reply::Created(instance, BLOCK as u16).bytes()
 }
 
-/// The stream of an instance: connected, written by a thread of its own, which ends it, and read until it ends.
-fn stream(to: &Address, shared: &Arc<Shared>, written: Receiver<Vec<u8>>, server: SocketAddr, instance: u64) {
-    let end = |why: String| {
-        shared.came().ended.get_or_insert(why);
-    };
-    let mut tell = ikp::Client::connect(server, &Options::default()).ok();
-    let mut look = || {
-        let wanted = std::mem::take(&mut shared.came().is_wanted);
-        if let (true, Some(tell)) = (wanted, &mut tell) {
-            let _ = tell.send(&Request::Look(instance).bytes(), Segments::none(), &mut [0; 64]);
-        }
-    };
-    let (mut reads, writes) = match to.connect().and_then(|stream| {
-        let again = stream.again().map_err(|error| Error::environment(error.to_string()))?;
-        Ok((stream, again))
-    }) {
-        Ok(both) => both,
-        Err(error) => {
-            end(error.message);
-            return look();
-        }
-    };
-    thread::spawn(move || write_all(writes, &written));
-    let mut piece = [0; 16 << 10];
-    loop {
-        match reads.read(&mut piece) {
-            Ok(0) => end(String::new()),
-            Ok(count) => {
-                let mut came = shared.came();
-                while came.bytes.len() >= WAITING && !came.is_over {
-                    came = shared.room.wait(came).unwrap_or_else(PoisonError::into_inner);
-                }
-                came.bytes.extend(&piece[..count]);
-                if came.is_over {
-                    break;
-                }
+/// The reader of an instance, and how it tells the server that something has come.
+struct Tell {
+    shared: Arc<Shared>,
+    server: Option<ikp::Client>,
+    instance: u64,
+}
+
+impl Tell {
+    /// Reads what comes until it ends; a thread of its own writes, and ends both.
+    fn carry(mut self, connected: Result<Ends>, written: Receiver<Vec<u8>>) {
+        let Ends { mut reads, writes, end } = match connected {
+            Ok(ends) => ends,
+            Err(error) => return self.ended(error.message),
+        };
+        thread::spawn(move || {
+            write_all(writes, &written);
+            end();
+        });
+        let mut piece = [0; 16 << 10];
+        loop {
+            match reads.read(&mut piece) {
+                Ok(0) => return self.ended(String::new()),
+                Ok(count) if !self.has(&piece[..count]) => return,
+                Ok(_) => {}
+                Err(error) => return self.ended(error.to_string()),
             }
-            Err(error) => end(error.to_string()),
         }
-        look();
-        if shared.came().ended.is_some() {
-            break;
+    }
+
+    /// Bytes have come. False where nobody reads them any more.
+    fn has(&mut self, bytes: &[u8]) -> bool {
+        let mut came = self.shared.came();
+        while came.bytes.len() >= WAITING && !came.is_over {
+            came = self.shared.room.wait(came).unwrap_or_else(PoisonError::into_inner);
+        }
+        came.bytes.extend(bytes);
+        let goes_on = !came.is_over;
+        drop(came);
+        self.look();
+        goes_on
+    }
+
+    fn ended(&mut self, why: String) {
+        self.shared.came().ended.get_or_insert(why);
+        self.look();
+    }
+
+    /// The server looks where a request waits.
+    fn look(&mut self) {
+        let wanted = std::mem::take(&mut self.shared.came().is_wanted);
+        if let (true, Some(server)) = (wanted, &mut self.server) {
+            let _ = server.send(&Request::Look(self.instance).bytes(), Segments::none(), &mut [0; 64]);
         }
     }
 }
 
-/// Writes blocks until nobody writes any more; what was written before is there then.
-fn write_all(mut stream: Stream, written: &Receiver<Vec<u8>>) {
+/// Writes blocks until nobody writes any more.
+fn write_all(mut writes: Box<dyn Write + Send>, written: &Receiver<Vec<u8>>) {
     while let Ok(block) = written.recv() {
-        if stream.write_all(&block).is_err() {
+        if writes.write_all(&block).is_err() {
             break;
         }
     }
-    stream.end();
 }

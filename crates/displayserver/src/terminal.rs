@@ -241,8 +241,9 @@ fn key(pty: &Pty, code: SpecialCodeIndex) -> Option<u8> {
 pub fn attach(terminal: &Address, display: &Address, typed: bool) -> Result<()> {
     let mut from = terminal.connect().map_err(|error| unserved(terminal, &error))?;
     let mut to = display.connect()?;
-    if let Stream::Pup(from) = from {
-        return pup::attach(&from, to, typed);
+    if matches!(from, Stream::Pup(_)) {
+        // Its bytes are as they are, and marks are for persons.
+        return bring(from, to, typed);
     }
     let mut telnet = Telnet::new(Role::User);
     telnet.ask(TelnetOption::Binary, Whose::Own, true);
@@ -271,6 +272,33 @@ pub fn attach(terminal: &Address, display: &Address, typed: bool) -> Result<()> 
             return Err(gone());
         }
         data.clear();
+    }
+    to.end();
+    Ok(())
+}
+
+/// Brings a display what comes, as it is, and back its answers: one byte a message where they are typed. Returns when either ends.
+///
+/// # Errors
+/// When one of them is lost.
+pub fn bring(mut from: Stream, mut to: Stream, typed: bool) -> Result<()> {
+    let (mut answers, mut typing) = (to.again().map_err(lost)?, from.again().map_err(lost)?);
+    thread::spawn(move || {
+        let mut piece = [0; PIECE];
+        while let Ok(count @ 1..) = answers.read(&mut piece) {
+            if !piece[..count].chunks(if typed { 1 } else { PIECE }).all(|bytes| typing.write_all(bytes).is_ok()) {
+                break;
+            }
+        }
+        typing.end();
+    });
+    let mut piece = [0; PIECE];
+    loop {
+        match from.read(&mut piece).map_err(lost)? {
+            0 => break,
+            count if to.write_all(&piece[..count]).is_err() => return Err(gone()),
+            _ => {}
+        }
     }
     to.end();
     Ok(())

@@ -7,9 +7,10 @@ use stackline_display::symbols::Limits;
 use stackline_displayserver::address::{Address, Listener};
 use stackline_displayserver::bench::pictures;
 use stackline_displayserver::client::Client;
-use stackline_displayserver::internet;
+use stackline_displayserver::internet::{self, Serves};
 use stackline_displayserver::level::{Level, send};
 use stackline_displayserver::server::Server;
+use stackline_displayserver::vio::Vio;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::thread;
@@ -33,7 +34,7 @@ fn through(server: &str, to: &Address) -> Address {
 #[test]
 fn pictures_and_input_pass_it_whatever_stream_it_connects_by() {
     let (server, tcp, pup) = served();
-    let local = internet::serve("127.0.0.1:0", Vec::new()).unwrap().to_string();
+    let local = internet::serve("127.0.0.1:0", Vec::new(), Serves::Streams).unwrap().to_string();
     let picture = pictures().into_iter().find(|picture| picture.name == "rectangles").unwrap();
     let draw = |address: &Address, level: Level| {
         let mut client = Client::connect(address, b"").unwrap();
@@ -66,7 +67,7 @@ fn pictures_and_input_pass_it_whatever_stream_it_connects_by() {
 fn a_stream_ends_after_what_was_written_and_both_ends_hear_it() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let to = Address::of(&listener.local_addr().unwrap().to_string()).unwrap();
-    let local = internet::serve("127.0.0.1:0", Vec::new()).unwrap().to_string();
+    let local = internet::serve("127.0.0.1:0", Vec::new(), Serves::Streams).unwrap().to_string();
     // One that is written much and left, one that says something and goes.
     let reads = thread::spawn(move || {
         let (mut first, _) = listener.accept().unwrap();
@@ -90,7 +91,7 @@ fn a_stream_ends_after_what_was_written_and_both_ends_hear_it() {
 #[test]
 fn what_it_does_not_do_is_told_in_a_sentence() {
     let (_server, tcp, _) = served();
-    let local = internet::serve("127.0.0.1:0", b"secret".to_vec()).unwrap().to_string();
+    let local = internet::serve("127.0.0.1:0", b"secret".to_vec(), Serves::Streams).unwrap().to_string();
     let refused = |address: &str| Client::connect(&Address::of(address).unwrap(), b"").unwrap_err().to_string();
     let error = refused(&format!("vio:{local}/{tcp}"));
     assert!(error.contains("the secret is another"), "{error}");
@@ -110,4 +111,45 @@ fn what_it_does_not_do_is_told_in_a_sentence() {
     assert!(error.message.contains("too many instances"), "{error}");
     drop(streams);
     assert!(Address::of(&format!("vio:secret@{local}/{tcp}")).unwrap().connect().is_ok());
+}
+
+#[test]
+fn a_program_is_read_and_written_by_its_pipes_looked_into_now_and_then_and_ends_with_its_client() {
+    let program = |script: &str| ["sh", "-c", script].map(str::to_owned).to_vec();
+    let serve = |script: &str, polls: Option<Duration>| {
+        let serves = Serves::Program { program: program(script), polls };
+        internet::serve("127.0.0.1:0", Vec::new(), serves).unwrap().to_string()
+    };
+    let server = serve("while read line; do echo got $line; done", Some(Duration::from_millis(300)));
+    let mut stream = Vio::connect(&server, b"", "program").unwrap();
+    for line in ["one", "two"] {
+        let begun = Instant::now();
+        stream.write_all(format!("{line}\n").as_bytes()).unwrap();
+        let mut piece = [0; 100];
+        let count = stream.read(&mut piece).unwrap();
+        assert_eq!(piece[..count], *format!("got {line}\n").as_bytes());
+        // Whoever looks now and then sees the second answer no earlier than at the next look.
+        assert!(line == "one" || begun.elapsed() > Duration::from_millis(100), "{:?}", begun.elapsed());
+    }
+    drop(stream);
+    let server = serve("trap '' HUP; echo $$.; sleep 60", None);
+    let mut stream = Vio::connect(&server, b"", "program").unwrap();
+    let mut said = String::new();
+    while !said.ends_with(".\n") {
+        let mut piece = [0; 100];
+        let count = stream.read(&mut piece).unwrap();
+        said.push_str(&String::from_utf8_lossy(&piece[..count]));
+    }
+    let process = format!("/proc/{}/stat", said.trim_end_matches(".\n"));
+    assert!(std::fs::exists(&process).unwrap());
+    drop(stream);
+    let begun = Instant::now();
+    while std::fs::read_to_string(&process).is_ok_and(|stat| !stat.contains(") Z")) {
+        assert!(begun.elapsed() < Duration::from_secs(10), "the program outlives its client");
+        thread::sleep(Duration::from_millis(10));
+    }
+    let server =
+        internet::serve("127.0.0.1:0", Vec::new(), Serves::Program { program: vec!["/nowhere".into()], polls: None });
+    let error = Vio::connect(&server.unwrap().to_string(), b"", "program").unwrap().read(&mut [0; 10]).unwrap_err();
+    assert!(error.to_string().contains("/nowhere cannot be started"), "{error}");
 }

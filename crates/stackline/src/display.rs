@@ -5,8 +5,8 @@ mod simulated;
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags::{
-    self, DisplayAgent, DisplayBench, DisplayCommand, DisplayInternet, DisplayServe, DisplayTelnet, DisplayTerminal,
-    DisplayView, PictureFlag,
+    self, DisplayAgent, DisplayBench, DisplayCommand, DisplayExecute, DisplayInternet, DisplayServe, DisplayTelnet,
+    DisplayTerminal, DisplayView, DisplayVserver, PictureFlag,
 };
 use crate::output;
 use crate::run::listen_for_ctrl_c;
@@ -17,14 +17,16 @@ use stackline_displayserver::address::{Address, Listener, Stream};
 use stackline_displayserver::agent as agents;
 use stackline_displayserver::bench::{self, Measured, Rate};
 use stackline_displayserver::client::Client;
-use stackline_displayserver::internet;
+use stackline_displayserver::internet::{self, Serves};
 use stackline_displayserver::level::{Level, Picture};
 use stackline_displayserver::messages;
 use stackline_displayserver::server::Server;
 use stackline_displayserver::terminal;
 use stackline_displayserver::view;
+use stackline_displayserver::vio::Vio;
 use stackline_events::Recorder;
 use std::io::{IsTerminal, Read, Write, stderr};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,6 +54,8 @@ fn carry_out(flags: &flags::Display) -> Result {
         DisplayCommand::Terminal(flags) => terminals(flags),
         DisplayCommand::Telnet(flags) => telnet(flags),
         DisplayCommand::Internet(flags) => internet_server(flags),
+        DisplayCommand::Vserver(flags) => v_server(flags),
+        DisplayCommand::Execute(flags) => execute(flags),
     }
 }
 
@@ -124,23 +128,57 @@ fn terminals(flags: &DisplayTerminal) -> Result {
 
 /// Brings programs that speak V's messages alone to streams until somebody wants the end.
 fn internet_server(flags: &DisplayInternet) -> Result {
-    let Address::Messages(place) = &flags.listen else {
-        return Err(Error::input(format!("an internet server is asked by V's messages, not at {}", flags.listen))
-            .hint("--listen ikp:HOST:PORT"));
+    let local = by_blocks(&flags.listen, flags.secret.as_deref(), Serves::Streams, "connect to anything")?;
+    output::print(&format!("streams: vio:{local}/HOST:PORT, vio:{local}/pup:HOST:PORT\n"))?;
+    until_stopped()
+}
+
+/// Serves a program by its pipes until somebody wants the end.
+fn v_server(flags: &DisplayVserver) -> Result {
+    let serves = Serves::Program { program: flags.program.clone(), polls: flags.polls };
+    let local = by_blocks(&flags.listen, flags.secret.as_deref(), serves, &format!("run {}", flags.program[0]))?;
+    output::print(&format!("programs: ikp:{local}\n"))?;
+    until_stopped()
+}
+
+/// Serves instances by V's block I/O. Where.
+fn by_blocks(listen: &Address, secret: Option<&str>, serves: Serves, anybody: &str) -> Result<SocketAddr> {
+    let Address::Messages(place) = listen else {
+        return Err(
+            Error::input(format!("it is asked by V's messages, not at {listen}")).hint("--listen ikp:HOST:PORT")
+        );
     };
-    let secret = flags.secret.clone().unwrap_or_default();
-    if secret.is_empty() && !flags.listen.is_loopback() {
-        return Err(Error::input(format!("anybody could connect to anything through {}", flags.listen))
+    let secret = secret.unwrap_or_default();
+    if secret.is_empty() && !listen.is_loopback() {
+        return Err(Error::input(format!("anybody could {anybody} through {listen}"))
             .hint("give clients a secret, `--secret`, or listen at ikp:127.0.0.1:PORT"));
     }
     if secret.len() > 255 {
         return Err(Error::input("a secret has at most 255 bytes").hint("choose a shorter one"));
     }
+    internet::serve(place, secret.as_bytes().to_vec(), serves)
+}
+
+fn until_stopped() -> Result {
     let stop = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&stop])?;
-    let local = internet::serve(place, secret.into_bytes())?;
-    output::print(&format!("streams: vio:{local}/HOST:PORT, vio:{local}/pup:HOST:PORT\n"))?;
     wait(&stop);
+    Ok(Exit::Done)
+}
+
+/// Brings a display what a program of a V-server says.
+fn execute(flags: &DisplayExecute) -> Result {
+    let Address::Messages(place) = &flags.program else {
+        return Err(Error::input(format!("programs are served by V's messages, not at {}", flags.program))
+            .hint("`stackline display vserver -- PROGRAM` serves one, and prints where"));
+    };
+    is_stream(&flags.to)?;
+    let secret = flags.secret.clone().unwrap_or_default();
+    let program = Vio::connect(place, secret.as_bytes(), "program").map_err(|error| {
+        Error::environment(format!("no program is served at {}: {error}", flags.program))
+            .hint("`stackline display vserver -- PROGRAM` serves one, and prints where")
+    })?;
+    terminal::bring(Stream::Vio(program), flags.to.connect()?, flags.typed)?;
     Ok(Exit::Done)
 }
 
@@ -148,8 +186,10 @@ fn internet_server(flags: &DisplayInternet) -> Result {
 fn is_stream(display: &Address) -> Result<()> {
     match display {
         Address::Tcp(_) | Address::Unix(_) | Address::Pup(_) | Address::Vio(..) => Ok(()),
-        Address::Terminal => Err(Error::input("a display behind a terminal cannot be connected to again")
-            .hint("name one at HOST:PORT or unix:PATH")),
+        Address::Terminal | Address::Pipe => {
+            Err(Error::input("a display behind a terminal or a pipe cannot be connected to again")
+                .hint("name one at HOST:PORT or unix:PATH"))
+        }
         Address::Messages(_) => Err(Error::input(
             "by V's messages a client is blocked while it sends, so nobody stands between",
         )
@@ -274,10 +314,10 @@ fn bench(flags: &DisplayBench) -> Result {
     let mut all = Vec::new();
     let target = if stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
     let bar = ProgressBar::with_draw_target(None, target);
-    let mut only = None;
+    // A picture each has a connection, but a terminal is one.
+    let (is_only, mut only) = (matches!(address, Address::Terminal | Address::Pipe), None);
     for picture in &pictures {
-        // A picture each has a connection, but a terminal is one.
-        let client = match only.take().filter(|_| address == Address::Terminal) {
+        let client = match only.take().filter(|_| is_only) {
             Some(client) => client,
             None => Client::connect(&address, secret.as_bytes())?,
         };
@@ -300,7 +340,7 @@ fn bench(flags: &DisplayBench) -> Result {
         }
     }
     bar.finish_and_clear();
-    if address == Address::Terminal {
+    if is_only {
         // Standard output is the display's.
         output::say(&stackline_report::display::display(&address.to_string(), &rows(&all)));
         return Ok(Exit::Done);

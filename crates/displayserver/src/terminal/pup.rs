@@ -1,8 +1,7 @@
 //! The PUP TELNET at both ends: bytes go as they are; marks say how large the terminal is and ask whether all before them is done; an
 //! interrupt with a mark behind it makes what was typed between them be dropped, and interrupts the program.
 
-use super::{PIECE, Terminal, gone, interrupt, lost};
-use crate::address::Stream;
+use super::{PIECE, Terminal, interrupt, lost};
 use crate::pup::{Came, Pup};
 use crate::raw::Raw;
 use pty_process::Size;
@@ -66,31 +65,6 @@ fn resize(pty: &Pty, size: &mut (u16, u16), mark: Mark, argument: u8) {
         _ => return,
     }
     let _ = pty.resize(Size::new(size.0, size.1));
-}
-
-/// Brings a display what the program of a terminal says, and it the display's answers.
-pub(super) fn attach(from: &Pup, mut to: Stream, typed: bool) -> Result<()> {
-    let mut answers = to.again().map_err(lost)?;
-    let mut typing = from.again();
-    thread::spawn(move || {
-        let mut piece = [0; PIECE];
-        while let Ok(count @ 1..) = answers.read(&mut piece) {
-            if !piece[..count].chunks(if typed { 1 } else { PIECE }).all(|bytes| typing.write_all(bytes).is_ok()) {
-                break;
-            }
-        }
-        typing.end();
-    });
-    let mut piece = [0; PIECE];
-    loop {
-        match from.next(&mut piece).map_err(lost)? {
-            Came::Data(0) => break,
-            Came::Data(count) if to.write_all(&piece[..count]).is_err() => return Err(gone()),
-            _ => {}
-        }
-    }
-    to.end();
-    Ok(())
 }
 
 /// A person at the other end. The program echoes.

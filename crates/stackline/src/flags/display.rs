@@ -38,6 +38,42 @@ pub(crate) enum DisplayCommand {
     Telnet(DisplayTelnet),
     /// Bring programs that speak V's messages alone to streams of TCP and PUP: the V-System's internet server
     Internet(DisplayInternet),
+    /// Serve a program by its pipes to each who asks by V's messages: the V-server
+    Vserver(DisplayVserver),
+    /// Bring a display what a program of a V-server says
+    Execute(DisplayExecute),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DisplayVserver {
+    /// Where it is asked: ikp:HOST:PORT
+    #[arg(long, value_name = "ADDRESS", value_parser = Address::of, default_value = "ikp:127.0.0.1:7090")]
+    pub(crate) listen: Address,
+    /// What its clients have to know
+    #[arg(long, value_name = "SECRET", env = "STACKLINE_VSERVER_SECRET", hide_env_values = true)]
+    pub(crate) secret: Option<String>,
+    /// How often it looks into what the program wrote, as where nothing tells it; at once without it
+    #[arg(long, value_name = "TIME", value_parser = super::duration)]
+    pub(crate) polls: Option<Duration>,
+    /// The program and its arguments; `stackline display bench --to pipe` draws through pipes
+    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) program: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DisplayExecute {
+    /// Where the V-server is: ikp:HOST:PORT
+    #[arg(value_name = "ADDRESS", value_parser = Address::of, default_value = "ikp:127.0.0.1:7090")]
+    pub(crate) program: Address,
+    /// What the V-server's clients have to know
+    #[arg(long, value_name = "SECRET", env = "STACKLINE_VSERVER_SECRET", hide_env_values = true)]
+    pub(crate) secret: Option<String>,
+    /// The display that gets what the program says
+    #[arg(long, value_name = "ADDRESS", value_parser = Address::of, default_value = "127.0.0.1:7085")]
+    pub(crate) to: Address,
+    /// Answers of the display travel as if they were typed, a byte a message
+    #[arg(long)]
+    pub(crate) typed: bool,
 }
 
 #[derive(Args, Debug)]
@@ -110,7 +146,7 @@ pub(crate) struct DisplayServe {
 
 #[derive(Args, Debug)]
 pub(crate) struct DisplayBench {
-    /// The display: HOST:PORT, unix:PATH, ikp:HOST:PORT by V's messages, pup:HOST:PORT by streams of PUP, vio:HOST:PORT/ADDRESS through an internet server, or `tty` for one at the other end of this terminal (results go to standard error then); one of its own
+    /// The display: HOST:PORT, unix:PATH, ikp:HOST:PORT by V's messages, pup:HOST:PORT by streams of PUP, vio:HOST:PORT/ADDRESS through an internet server, `tty` for one at the other end of this terminal, or `pipe` of standard output and input (results go to standard error then); one of its own
     /// where none is given
     #[arg(long, value_name = "ADDRESS", value_parser = Address::of)]
     pub(crate) to: Option<Address>,
