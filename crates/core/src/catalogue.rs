@@ -137,6 +137,9 @@ pub struct StackTable {
     /// Sets of options of which at most one is written. An entry is a name, or `name = word`: that option with that word.
     #[serde(skip)]
     pub exclusive: &'static [&'static [&'static str]],
+    /// Options that mean nothing without another one: each with that one.
+    #[serde(skip)]
+    pub needs: &'static [(&'static str, &'static str)],
     /// Bytes of the network layer that the largest packet of a path has to hold, with these options.
     #[serde(skip)]
     pub least_mtu: fn(&Stack) -> u64,
@@ -179,6 +182,7 @@ impl StackTable {
         options: &[],
         mapping: &[],
         exclusive: &[],
+        needs: &[],
         least_mtu: least_ipv4,
         raw_frames: never,
         unreported: (&[], ""),
@@ -230,6 +234,13 @@ impl StackTable {
         })
     }
 
+    /// An option that is written without the one it needs, and that one.
+    #[must_use]
+    pub fn lack(&self, stack: &Stack) -> Option<(&'static str, &'static str)> {
+        let lacks = |(one, other): &&(&str, &str)| is_written(stack, one) && !is_written(stack, other);
+        self.needs.iter().find(lacks).copied()
+    }
+
     /// Whether its messages go across such a network: across IMPs, or across switches.
     ///
     /// # Errors
@@ -266,9 +277,12 @@ impl StackTable {
                 return Err(Error::input(message).hint(option.help));
             }
         }
-        match self.conflict(stack) {
+        if let Some((one, other)) = self.conflict(stack) {
+            return Err(Error::input(excludes(self.name, one, other)).hint("keep one of them"));
+        }
+        match self.lack(stack) {
             None => Ok(()),
-            Some((one, other)) => Err(Error::input(excludes(self.name, one, other)).hint("keep one of them")),
+            Some((one, other)) => Err(Error::input(lacks(one, other)).hint(completes(one, other))),
         }
     }
 }
@@ -301,6 +315,18 @@ fn is_written(stack: &Stack, entry: &str) -> bool {
 #[must_use]
 pub fn excludes(stack: &str, one: &str, other: &str) -> String {
     format!("{stack} is either {one} or {other}, not both")
+}
+
+/// That an option means nothing without another, in words.
+#[must_use]
+pub fn lacks(one: &str, other: &str) -> String {
+    format!("the option `{one}` means nothing without `{other}`")
+}
+
+/// What mends that.
+#[must_use]
+pub fn completes(one: &str, other: &str) -> String {
+    format!("write `{other}` too, or leave `{one}` out")
 }
 
 const fn same(one: &str, other: &str) -> bool {

@@ -1,7 +1,7 @@
 //! TCP in virtual time: its options, its window, what it reports.
 
 mod common;
-use common::{WAN, refused, response, run, throughput};
+use common::{WAN, close, refused, response, run, throughput};
 
 #[test]
 fn a_window_bounds_what_is_on_its_way() {
@@ -149,4 +149,59 @@ fn a_fixed_timeout_waits_as_long_as_it_says_however_often() {
     let (short, long) = (of("0.25 s"), of("4 s"));
     let lost = (long - short) / 3.75;
     assert!((lost - lost.round()).abs() < 0.01 && lost.round() >= 2.0, "{short} {long}");
+}
+
+#[test]
+fn packet_buffers_fill_with_small_packets_unless_something_is_done() {
+    // A reader of a unit each 10 ms, and a writer of one each 5 ms: the window says 8000 bytes, which are 400 units of 20.
+    let network = "network wan { host a; host b { work 10 ms per operation; } link a - b 10 Mbit/s 1 ms; }\n";
+    let of = |options: &str| {
+        let text = format!(
+            "{network}1 from a to b bulk_put 20*600 constant(5 ms) over tcp(nodelay, silly_windows, mss = 1012, {options}) across wan;"
+        );
+        let outcome = run(&text);
+        let record = &outcome.records[0];
+        assert_eq!(record.responder.received_bytes, 12_000, "{options}");
+        let noted = |note: &String| {
+            note.strip_prefix("packets that found no free buffer of the receiver: ")?.parse::<u64>().ok()
+        };
+        let dropped: u64 = record.responder.notes.iter().filter_map(noted).sum();
+        (dropped, record.initiator.transport.unwrap().1.retransmits, record.elapsed_ns as f64 / 1e9)
+    };
+    let (bytes, packets) = (of("receive_buffer = 8000"), of("packet_buffers = 8"));
+    assert!(bytes.0 == 0 && bytes.1 == 0, "{bytes:?}");
+    assert!(packets.0 > 20 && packets.1 > 20 && packets.2 > 1.03 * bytes.2, "{bytes:?} {packets:?}");
+    for options in [
+        "packet_buffers = 8, compaction",
+        "packet_buffers = 8, small_buffers = 400",
+        "packet_buffers = 8, expected_packet = 20",
+    ] {
+        let (dropped, again, seconds) = of(options);
+        assert!(dropped == 0 && again == 0 && seconds < 1.05 * bytes.2, "{options}: {dropped:?} {again} {seconds}");
+    }
+}
+
+#[test]
+fn packet_buffers_of_full_segments_are_a_window_of_bytes() {
+    let of = |options: &str| {
+        let text = format!("{WAN}1 from a to b bulk_put 10000*100 over tcp(mss = 1012, {options}) across wan;");
+        throughput(&run(&text).records[0])
+    };
+    // Four segments each round trip of 20 ms and what a segment takes at 10 Mbit/s.
+    close(of("packet_buffers = 4"), 4.0 * 8000.0 / 0.0209, 0.05);
+    assert!(of("packet_buffers = 4, expected_packet = 500") < 0.6 * of("packet_buffers = 4"));
+}
+
+#[test]
+fn what_means_nothing_without_packet_buffers_is_refused() {
+    for option in ["small_buffers = 3", "expected_packet = 20", "compaction"] {
+        let refusal = refused(&format!("{WAN}1 from a to b rr 32*10 over tcp({option}) across wan;"));
+        let name = option.split(' ').next().unwrap();
+        assert_eq!(refusal.message, format!("the option `{name}` means nothing without `packet_buffers`"));
+        assert_eq!(refusal.hint, Some(format!("write `packet_buffers` too, or leave `{name}` out")));
+    }
+    let both = refused(&format!(
+        "{WAN}1 from a to b rr 32*10 over tcp(packet_buffers = 3, receive_buffer = 9 kB) across wan;"
+    ));
+    assert_eq!(both.message, "tcp is either receive_buffer or packet_buffers, not both");
 }

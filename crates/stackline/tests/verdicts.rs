@@ -75,8 +75,14 @@ fn cases() -> Vec<Case> {
         let mut cases = vec![Case { world, stack: name.to_string(), imps, allowed: crosses("") }];
         for option in table.options {
             let (right, wrong) = values(option);
-            cases.extend(right.into_iter().map(|written| case(written.clone(), crosses(&written))));
-            cases.extend(wrong.into_iter().map(|written| case(written, false)));
+            // What means nothing by itself is allowed with what it needs alone.
+            let needed =
+                table.needs.iter().find(|(one, _)| *one == option.name).and_then(|(_, other)| table.option(other));
+            let company = needed.and_then(|needed| values(needed).0.pop());
+            cases.extend(company.iter().flat_map(|_| &right).map(|written| case(written.clone(), false)));
+            let whole = |written: String| company.iter().fold(written, |written, other| format!("{written}, {other}"));
+            cases.extend(right.into_iter().map(|written| case(whole(written.clone()), crosses(&written))));
+            cases.extend(wrong.into_iter().map(|written| case(whole(written), false)));
         }
         for set in table.exclusive {
             let pairs =

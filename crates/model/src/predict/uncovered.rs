@@ -79,6 +79,7 @@ fn older(s: &Situation<'_>) -> Result<(), String> {
     let time = times.into_iter().find(|(name, usual)| stack.seconds(name).is_some_and(|time| time != *usual));
     let time = time.map(|(name, _)| name).or(stack.seconds("fixed_timeout").map(|_| "fixed_timeout"));
     let word = word.map(|(name, _)| name).or(stack.flag("silly_windows").then_some("silly_windows"));
+    let word = word.or(stack.number("packet_buffers").map(|_| "packet_buffers"));
     let first = stack.number("first_window").is_some_and(|segments| segments != INITIAL_SEGMENTS);
     let name = word.or(time).or(first.then_some("first_window"));
     name.map_or(Ok(()), |name| Err(format!("the forms are of Linux's TCP, and `{name}` makes it another")))

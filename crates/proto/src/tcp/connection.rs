@@ -1,5 +1,6 @@
 //! The machine: one end of a connection, the application's operations, and the verbs `handle`, `poll`, `deadline`.
 
+use super::buffers::Buffers;
 use super::event::EventLog;
 use super::options::Options;
 use super::receive::Receiver;
@@ -119,6 +120,8 @@ pub struct Facts {
     pub waiting: u64,
     /// The peer's window.
     pub peer_window: u64,
+    /// Packets that found no free buffer, where buffers are packets.
+    pub dropped: u64,
 }
 
 /// One end of a connection.
@@ -161,6 +164,7 @@ impl Connection {
         sender.congestion.begin(now, 0);
         let offered =
             options.receive_buffer.map(|asked| socket_memory::window(socket_memory::receive(asked), mss.into()));
+        let offered = options.packet_buffers.map(|plan| Buffers::new(plan, mss).most()).or(offered);
         let tuning = Tuning::new(offered, mss);
         let scale = Tuning::scale(offered);
         Self {
@@ -423,6 +427,7 @@ impl Connection {
             unsent: sender.queued.saturating_sub(sender.next.max(1)),
             waiting: self.receiver.waiting(),
             peer_window: sender.window,
+            dropped: self.receiver.buffers.as_ref().map_or(0, Buffers::dropped),
         }
     }
 

@@ -56,7 +56,7 @@ pub enum Event {
         /// `open`, `disorder`, `cwr`, `recovery` or `loss`.
         state: &'static str,
     },
-    /// The receive queue is full: the window offered is none.
+    /// The receive queue is full: the window offered is none, or a packet found no free buffer.
     Full {
         /// The byte that would be next.
         offset: u64,

@@ -148,6 +148,10 @@ impl Connection {
             self.receiver.now = true;
             return;
         }
+        if segment.length > 0 && !self.receiver.keeps(Range { start, end: start + u64::from(segment.length) }) {
+            self.emit_full();
+            return;
+        }
         if !self.input_acknowledgement(now, segment, start) {
             return;
         }

@@ -25,10 +25,12 @@
 //! | `rtt` | the round trip time and the time-out made of it |
 //! | `receive` | ranges that arrived, and when to acknowledge |
 //! | `window` | how much the receiver offers |
+//! | `buffers` | the same of a receiver whose memory is packets instead of bytes, as in 1985 |
 //! | `time_accounting` | what keeps the sender from sending more, and for how long |
 //! | [`event`], `trace` | events of a connection, and their recording |
 
 mod bbr;
+mod buffers;
 mod congestion;
 pub mod connection;
 mod cubic;
@@ -60,6 +62,6 @@ pub use congestion::Algorithm;
 pub use connection::{Cause, Connection, Facts, Received, State};
 pub use ecn::Codepoint;
 pub use event::{Event, Reason};
-pub use options::{Options, Recovery};
+pub use options::{Options, PacketBuffers, Recovery};
 pub use segment::{Flags, Segment};
 pub use time_accounting::Spent;

@@ -14,6 +14,24 @@ pub enum Recovery {
     Reno,
 }
 
+/// Buffers of packets in which a receiver keeps what its application has not read (Lantz, Nowicki and Theimer 1985, section 7.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketBuffers {
+    /// Buffers that hold a packet of any size each.
+    pub packets: u32,
+    /// Buffers beside them for packets of at most [`PacketBuffers::SMALL`] bytes.
+    pub small: u32,
+    /// Bytes that a packet is expected to carry, at most those of a full segment; without it so many.
+    pub expected: Option<u32>,
+    /// When none is free, packets that follow each other are moved together.
+    pub compaction: bool,
+}
+
+impl PacketBuffers {
+    /// Bytes of data that a small buffer holds.
+    pub const SMALL: u32 = 128;
+}
+
 /// Options of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -34,6 +52,8 @@ pub struct Options {
     /// Bytes asked for what has arrived, of which a part is offered ([`stackline_core::socket_memory::window`]); without it the window is as
     /// large as the reader needs, from 64 KiB up to 6 MiB.
     pub receive_buffer: Option<u64>,
+    /// What has arrived is kept in buffers of packets instead of bytes, and the window is made of those that are free.
+    pub packet_buffers: Option<PacketBuffers>,
     /// How long the acknowledgement of a single segment waits for company; zero: not at all.
     pub delayed_ack: Duration,
     /// Retransmission timeouts are no shorter. Linux takes the variation of the round trip for at least so much, others compare
@@ -71,6 +91,7 @@ impl Default for Options {
             send_buffer: None,
             notsent_lowat: None,
             receive_buffer: None,
+            packet_buffers: None,
             delayed_ack: Duration(40_000_000),
             least_timeout: Duration(200_000_000),
             first_timeout: Duration(1_000_000_000),

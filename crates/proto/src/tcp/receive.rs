@@ -1,6 +1,7 @@
 //! What arrived: the stream in order, ranges behind gaps, and when to acknowledge, as Linux does: the first segments at
 //! once, then every second full one or after a while, gaps at once but not too often.
 
+use super::buffers::Buffers;
 use super::options::Options;
 use super::sequence::{Origin, Range};
 use super::window::Tuning;
@@ -48,6 +49,8 @@ pub(super) struct Receiver {
     pub(super) offered: u64,
     pub(super) scale: u8,
     pub(super) tuning: Tuning,
+    /// Where packets are kept, if not as bytes.
+    pub(super) buffers: Option<Buffers>,
     /// Largest segment received, and the largest possible.
     segment: u32,
     largest: u32,
@@ -90,6 +93,7 @@ impl Receiver {
             offered: 0,
             scale,
             tuning,
+            buffers: options.packet_buffers.map(|plan| Buffers::new(plan, segment)),
             segment: segment.min(LEAST_SEGMENT),
             largest: segment,
             patience: options.delayed_ack,
@@ -124,6 +128,12 @@ impl Receiver {
     /// The window ends here.
     pub(super) const fn edge(&self) -> u64 {
         self.acknowledged + self.offered
+    }
+
+    /// Whether there is a place to keep data that covers a range; it is kept there.
+    pub(super) fn keeps(&mut self, data: Range) -> bool {
+        let new = Range { start: data.start.max(self.next), ..data };
+        self.buffers.as_mut().is_none_or(|buffers| buffers.keep(new))
     }
 
     /// A segment covers a range that ends inside the window; `fin` if its last position is a FIN.
@@ -267,7 +277,11 @@ impl Receiver {
 
     /// The window that would be advertised now.
     pub(super) fn window(&self) -> u64 {
-        self.tuning.offer(self.waiting() + self.beyond_bytes, self.largest, self.silly)
+        let held = match &self.buffers {
+            Some(buffers) => self.tuning.clamp.saturating_sub(buffers.window()),
+            None => self.waiting() + self.beyond_bytes,
+        };
+        self.tuning.offer(held, self.largest, self.silly)
     }
 
     /// Whether the advertised window is zero.
@@ -302,6 +316,9 @@ impl Receiver {
             return 0;
         }
         self.taken += n;
+        if let Some(buffers) = &mut self.buffers {
+            buffers.read(self.taken);
+        }
         self.tuning.took(now, self.taken, self.waiting(), self.beyond_bytes);
         let owed = self.delayed.is_some();
         let drained = self.waiting() == 0;

@@ -52,6 +52,14 @@ impl Connection {
         }
     }
 
+    /// A packet found no free buffer.
+    pub(super) fn emit_full(&mut self) {
+        let (offset, queued) = (self.receiver.next.saturating_sub(1), self.receiver.waiting());
+        if let Some(trace) = &mut self.trace {
+            trace.events.push(Event::Full { offset, queued });
+        }
+    }
+
     /// Records changes of phase and of the receive queue.
     #[inline]
     pub(super) fn emit_changes(&mut self) {

@@ -85,4 +85,8 @@ pub(super) trait StreamEnd {
     fn push(&self, executor: &Executor);
     fn transport(&self, now: Instant) -> Transport;
     fn settings(&self, now: Instant) -> BTreeMap<String, String>;
+    /// Things worth a flag when it ends.
+    fn notes(&self, _now: Instant) -> Vec<String> {
+        Vec::new()
+    }
 }

@@ -16,7 +16,8 @@ use stackline_core::time::{Duration, Instant};
 use stackline_events::{Keyword, Value};
 use stackline_net::{Ecn, Packet};
 use stackline_proto::tcp::{
-    self, Algorithm, Codepoint, Connection, Event, Facts, Flags, Options, Received, Recovery, Segment, State,
+    self, Algorithm, Codepoint, Connection, Event, Facts, Flags, Options, PacketBuffers, Received, Recovery, Segment,
+    State,
 };
 use std::collections::BTreeMap;
 
@@ -98,6 +99,31 @@ pub(super) const TABLE: StackTable = StackTable {
             "windows are offered and used however small they are, at each read (1982)",
         ),
         OptionTable::new(
+            "packet_buffers",
+            OptionKind::Number(1, 4096),
+            "none: what has arrived is kept as bytes",
+            "arriving packets are kept in so many buffers, one a packet, until they are read; without a free one they are dropped, and the \
+             window is the free ones times expected_packet (1985)",
+        ),
+        OptionTable::new(
+            "expected_packet",
+            OptionKind::Bytes(1, 65_535),
+            "a full segment",
+            "bytes that a receiver with packet_buffers expects of a packet, at most a full segment: what higher protocols say of theirs",
+        ),
+        OptionTable::new(
+            "small_buffers",
+            OptionKind::Number(1, 4096),
+            "none: all buffers take a packet of any size",
+            "so many packet_buffers more, of 128 bytes, for packets that fit",
+        ),
+        OptionTable::new(
+            "compaction",
+            OptionKind::Flag,
+            "off: a packet stays in its buffer",
+            "without a free one of packet_buffers, packets that follow each other are moved together; this takes no time",
+        ),
+        OptionTable::new(
             "timer_tick",
             OptionKind::Time,
             "0 s: retransmission timeouts are exact",
@@ -105,7 +131,12 @@ pub(super) const TABLE: StackTable = StackTable {
         ),
     ],
     mapping: MAPPING,
-    exclusive: &[&["recovery = reno", "congestion = cubic", "congestion = bbr"]],
+    exclusive: &[&["recovery = reno", "congestion = cubic", "congestion = bbr"], &["receive_buffer", "packet_buffers"]],
+    needs: &[
+        ("expected_packet", "packet_buffers"),
+        ("small_buffers", "packet_buffers"),
+        ("compaction", "packet_buffers"),
+    ],
     facts: StackFacts {
         packets: PacketContent::Stream,
         form: ClosedForm::Tcp,
@@ -145,6 +176,7 @@ pub(super) fn options(stack: &Stack, mtu: u32, ecn: bool) -> Options {
         send_buffer: stack.number("send_buffer"),
         notsent_lowat: stack.number("notsent_lowat"),
         receive_buffer: stack.number("receive_buffer"),
+        packet_buffers: packet_buffers(stack),
         delayed_ack: time("delayed_ack", usual.delayed_ack),
         timeout: stack.seconds("timeout").map(Duration::from_seconds),
         least_timeout: time("least_timeout", usual.least_timeout),
@@ -156,6 +188,16 @@ pub(super) fn options(stack: &Stack, mtu: u32, ecn: bool) -> Options {
         first_window: stack.number("first_window").map_or(usual.first_window, |segments| segments as u32),
         quickack: stack.word("quickack") != Some("off"),
     }
+}
+
+fn packet_buffers(stack: &Stack) -> Option<PacketBuffers> {
+    let number = |name: &str| stack.number(name).map(|number| u32::try_from(number).unwrap_or(u32::MAX));
+    Some(PacketBuffers {
+        packets: number("packet_buffers")?,
+        small: number("small_buffers").unwrap_or(0),
+        expected: number("expected_packet"),
+        compaction: stack.flag("compaction"),
+    })
 }
 
 impl Machine {
@@ -292,6 +334,13 @@ impl Machine {
         }
     }
 
+    /// Packets that it had no buffer for.
+    pub(super) fn notes(&self, now: Instant) -> Vec<String> {
+        let dropped = self.connection.facts(now).dropped;
+        let note = || format!("packets that found no free buffer of the receiver: {dropped}");
+        (dropped > 0).then(note).into_iter().collect()
+    }
+
     pub(super) fn settings(&self, now: Instant) -> BTreeMap<String, String> {
         let (facts, options) = (self.connection.facts(now), self.connection.options());
         let delayed = stackline_core::units::time(options.delayed_ack.seconds());
@@ -304,7 +353,13 @@ impl Machine {
             ("delayed_ack", delayed),
             ("ecn", if options.ecn { "on" } else { "off" }.to_string()),
         ];
-        settings.into_iter().chain(unusual(options)).map(|(name, value)| (name.to_string(), value)).collect()
+        let kept = options.packet_buffers.iter().flat_map(|plan| buffers(*plan));
+        settings
+            .into_iter()
+            .chain(unusual(options))
+            .chain(kept)
+            .map(|(name, value)| (name.to_string(), value))
+            .collect()
     }
 }
 
@@ -322,6 +377,18 @@ fn unusual(options: &Options) -> impl Iterator<Item = (&'static str, String)> {
         ("fixed_timeout", options.fixed_timeout.and_then(|fixed| time(fixed, Duration::ZERO))),
         ("silly_windows", options.silly_windows.then(|| "on".to_string())),
         ("timer_tick", time(options.timer_tick, usual.timer_tick)),
+    ]
+    .into_iter()
+    .filter_map(|(name, value)| Some((name, value?)))
+}
+
+/// What a receiver keeps packets in.
+fn buffers(plan: PacketBuffers) -> impl Iterator<Item = (&'static str, String)> {
+    [
+        ("packet_buffers", Some(plan.packets.to_string())),
+        ("expected_packet", plan.expected.map(|bytes| format!("{bytes} B"))),
+        ("small_buffers", (plan.small > 0).then(|| plan.small.to_string())),
+        ("compaction", plan.compaction.then(|| "on".to_string())),
     ]
     .into_iter()
     .filter_map(|(name, value)| Some((name, value?)))

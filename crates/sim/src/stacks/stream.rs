@@ -9,7 +9,7 @@ use crate::trace::{Coming, Leaving};
 use crate::units::Units;
 use stackline_core::record::Transport;
 use stackline_core::time::{Duration, Instant};
-use stackline_endpoint::{Bulk, Service};
+use stackline_endpoint::{Bulk, Facts, Service};
 use std::collections::BTreeMap;
 use std::mem;
 use std::rc::Rc;
@@ -292,6 +292,10 @@ impl<E: StreamEnd> Service for Stream<E> {
 
     fn settings(&self) -> BTreeMap<String, String> {
         self.end.settings(self.context.now())
+    }
+
+    fn facts(&self) -> Facts {
+        Facts { notes: self.end.notes(self.context.now()), ..Facts::default() }
     }
 }
 

@@ -466,4 +466,11 @@ impl StreamEnd for Rc<End> {
             Machine::Smoltcp(machine) => machine.settings(),
         }
     }
+
+    fn notes(&self, now: Instant) -> Vec<String> {
+        match &*self.machine.borrow() {
+            Machine::Linux(machine) => machine.notes(now),
+            Machine::Smoltcp(_) => Vec::new(),
+        }
+    }
 }

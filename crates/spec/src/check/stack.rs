@@ -8,7 +8,9 @@ use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use stackline_core::catalogue::{Available, OptionKind, OptionTable, OptionValue, StackTable, excludes};
+use stackline_core::catalogue::{
+    Available, OptionKind, OptionTable, OptionValue, StackTable, completes, excludes, lacks,
+};
 use stackline_core::plan::Stack;
 
 /// The table of a stack that is written, or a diagnostic.
@@ -86,17 +88,28 @@ pub(crate) fn resolve(
         return Err(mistake);
     }
     let stack = table.stack(options);
-    match table.conflict(&stack) {
+    match together(item, table, &stack) {
         None => Ok(stack),
-        Some((one, other)) => {
-            // An entry may have a word behind its name.
-            let names = [one, other].map(|entry| fold(entry.split(' ').next().unwrap_or(entry)));
-            let second = item.options.iter().rev().find(|option| names.contains(&fold(&option.name.text)));
-            let span = second.map_or(item.name.span, |option| option.name.span);
-            let diagnostic = Diagnostic::error(span, excludes(table.name, one, other), "this one or the other");
-            Err(diagnostic.hint("keep one of them"))
-        }
+        Some(mistake) => Err(mistake),
     }
+}
+
+/// Options that exclude each other, or one that means nothing without another.
+fn together(item: &StackItem, table: &StackTable, stack: &Stack) -> Option<Diagnostic> {
+    // An entry may have a word behind its name.
+    let name = |entry: &str| fold(entry.split(' ').next().unwrap_or(entry));
+    let last = |names: &[String]| {
+        let written = item.options.iter().rev().find(|option| names.contains(&fold(&option.name.text)));
+        written.map_or(item.name.span, |option| option.name.span)
+    };
+    if let Some((one, other)) = table.conflict(stack) {
+        let span = last(&[name(one), name(other)]);
+        let diagnostic = Diagnostic::error(span, excludes(table.name, one, other), "this one or the other");
+        return Some(diagnostic.hint("keep one of them"));
+    }
+    let (one, other) = table.lack(stack)?;
+    let diagnostic = Diagnostic::error(last(&[name(one)]), lacks(one, other), "this one needs the other");
+    Some(diagnostic.hint(completes(one, other)))
 }
 
 fn one(
