@@ -1,9 +1,11 @@
-//! Texts of the language that papers have with them: networks of their machines, and stacks as the simulated world has them.
+//! Texts of the language that papers have with them: networks of their machines, stacks as the simulated world has them, and specifications
+//! that are carried out there.
 
 use stackline_core::error::{Error, Result};
 use stackline_core::network::Network;
 use stackline_core::plan::{Plan, Stack};
-use stackline_sim::CAPABILITIES;
+use stackline_core::random::Seed;
+use stackline_sim::{CAPABILITIES, Limits, Outcome, Scene};
 use stackline_spec::{Available, Context, Overrides, check};
 
 fn plan(text: &str, declarations_only: bool) -> Option<Plan> {
@@ -42,4 +44,20 @@ pub(crate) fn stack(over: &str) -> Result<Stack> {
     let first = plan(&format!("{pair} {over};"), false).and_then(|plan| plan.measurements.into_iter().next());
     let part = first.and_then(|measurement| measurement.parts.into_iter().next());
     part.map(|part| part.stack).ok_or_else(|| Error::measurement(format!("{over} is not right")))
+}
+
+/// The first run of the first specification of a text, simulated.
+///
+/// # Errors
+/// Never for the texts that papers have, unless the run cannot be carried out.
+pub(crate) fn carry_out(text: &str) -> Result<Outcome> {
+    let wrong = || Error::measurement(format!("it is not right: {}", text.lines().last().unwrap_or_default()));
+    let plan = plan(text, false).ok_or_else(wrong)?;
+    let measurement = plan.measurements.first().ok_or_else(wrong)?;
+    let across = |network: &&Network| Some(&network.name) == measurement.across.as_ref();
+    let network = plan.networks.iter().find(across).ok_or_else(wrong)?;
+    let seed = Seed::root(plan.seed).child("measurement").index(0).child("run").index(0);
+    let limits = Limits::default();
+    let scene = Scene { network, measurement, index: 0, run: 0, warmup: false, seed, limits, interrupted: None };
+    stackline_sim::carry_out(&scene, ()).map(|(outcome, ())| outcome)
 }

@@ -10,6 +10,7 @@
 //! | `doubts` | what the paper's own numbers contradict |
 //! | `factors` | the ranking of factors by a designed experiment, beside the paper's |
 //! | `today` | the same pictures on this machine |
+//! | `transport` | sections 6, 7 and 9: what a TCP taught its makers |
 //! | `reproduce` | all of it together |
 
 mod case;
@@ -21,13 +22,14 @@ mod memory;
 mod printed;
 mod reproduce;
 mod today;
+mod transport;
 
 use crate::paper::Paper;
 
 /// Its line in the list of papers.
 pub const PAPER: Paper = Paper {
     name: "vsystem",
-    title: "Lantz, Nowicki and Theimer 1985, a display as a distributed application: Tables 3-1 to 8-2, its factors ranked",
+    title: "Lantz, Nowicki and Theimer 1985, a display as a distributed application: Tables 3-1 to 8-2, its factors ranked, its lessons of TCP",
     profile: case::PROFILE,
     reproduce: reproduce::reproduce,
     measure: Some(today::measure),

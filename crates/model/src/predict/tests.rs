@@ -370,6 +370,8 @@ fn a_tcp_of_other_rules_has_no_form() {
             one(network(), option(part, name, usual.clone()));
         }
     }
+    let buffers = option(part(put(), "tcp", 65_536, 1000), "packet_buffers", OptionValue::Number(4));
+    assert!(refused(network(), buffers).contains("packet_buffers"));
 }
 
 #[test]

@@ -12,7 +12,8 @@ use stackline_displayserver::simulated::{Carrier, Class, Drawing, Scene, Shown, 
 use stackline_proto::pup;
 
 /// The machines, as networks of the language.
-pub(super) const PROFILE: &str = include_str!("../../data/vsystem.stackline");
+pub(super) const PROFILE: &str =
+    concat!(include_str!("../../data/vsystem.stackline"), "\n", include_str!("../../data/vsystem_transport.stackline"));
 /// Trials of each rate, as printed (3.1.1).
 const TRIALS: usize = 10;
 /// Letters of a request of the text benchmark, so that it fills a packet; and requests: characters that come without end.

@@ -24,7 +24,8 @@ pub(super) fn sheet() -> Result<Sheet> {
         ("lost", "%"),
         ("printed", "% lost"),
     ];
-    let mut sheet = Sheet::new("9.2", "what an internet server on another workstation costs, text", &columns);
+    let mut sheet =
+        Sheet::new("9.2 internet server", "what an internet server on another workstation costs, text", &columns);
     let machines = Machines::read()?;
     let case = |plain: bool, speed: f64, server: &'static str| Case {
         internet: Some(server),

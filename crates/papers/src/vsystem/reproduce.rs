@@ -1,7 +1,7 @@
 //! The paper made again, table by table.
 
 use super::judged::{self, Judged};
-use super::{doubts, factors, internet, memory, printed, today};
+use super::{doubts, factors, internet, memory, printed, today, transport};
 use crate::paper::{Part, Reproduction, Settings};
 use stackline_core::error::Result;
 use stackline_report::paper::Paper;
@@ -25,7 +25,7 @@ pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
         }
     };
     let gains = || Ok(vec![judged::gains(&judged::simulate(vec![printed::levels()])?)]);
-    let parts: [Part<'_>; 18] = [
+    let parts: [Part<'_>; 27] = [
         (&["Table 3-1"], &table("Table 3-1")),
         (&["Table 3-2"], &table("Table 3-2")),
         (&["Table 4-1"], &table("Table 4-1")),
@@ -37,9 +37,18 @@ pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
         (&["Table 5-2"], &|| Ok(vec![memory::sheet()])),
         (&["Table 6-1"], &table("Table 6-1")),
         (&["Table 6-2"], &table("Table 6-2")),
+        (&["6 early reply"], &|| transport::replies().map(|sheet| vec![sheet])),
+        (&["7.1 buffers"], &|| transport::buffers().map(|sheet| vec![sheet])),
+        (&["7.1 allocation"], &|| transport::allocation().map(|sheet| vec![sheet])),
+        (&["7.2 timers"], &|| transport::timers().map(|sheet| vec![sheet])),
+        (&["7.3 best case"], &|| transport::best().map(|sheet| vec![sheet])),
+        (&["7.3 silly windows"], &|| transport::silly().map(|sheet| vec![sheet])),
         (&["Table 8-1"], &table("Table 8-1")),
         (&["Table 8-2"], &table("Table 8-2")),
-        (&["9.2"], &|| internet::sheet().map(|sheet| vec![sheet])),
+        (&["9.1 blocks"], &|| transport::blocks().map(|sheet| vec![sheet])),
+        (&["9.2 internet server"], &|| internet::sheet().map(|sheet| vec![sheet])),
+        (&["9.3 useless packets"], &|| transport::polluted().map(|sheet| vec![sheet])),
+        (&["9.4 interface", "9.4 losses"], &transport::small_interface),
         (&["Judgement"], &|| Ok(vec![judged::summary(judged()?)])),
         (&["Factors"], &|| factors::sheet().map(|sheet| vec![sheet])),
         (&["Contradictions"], &|| Ok(vec![doubts::sheet()])),
@@ -100,6 +109,38 @@ mod tests {
         assert!(within >= 13, "{within} of 15");
         let sheet = made("Table 4-3").remove(0);
         assert!(number(&sheet.rows[1][3]) > 1.3 * number(&sheet.rows[0][3]), "{:?}", sheet.rows);
+    }
+
+    /// What rows of tables simulate, by what they are called.
+    fn simulated(sheets: &[Sheet], what: &str) -> f64 {
+        let rows = sheets.iter().flat_map(|sheet| &sheet.rows);
+        let found = rows.into_iter().find(|row| matches!(&row[0], Cell::Text(name) if name.starts_with(what)));
+        number(&found.unwrap_or_else(|| panic!("{what}"))[2])
+    }
+
+    #[test]
+    fn one_figure_sets_the_transport_and_others_follow() {
+        let sheets = made("7");
+        assert!((simulated(&sheets, "kbit/s in packets of 1000") - 450.0).abs() < 5.0);
+        assert!(simulated(&sheets, "times slower with a timeout of 30 ms") > 2.0);
+        assert!((9.0..11.0).contains(&simulated(&sheets, "% slower: 4 s for 0.25 s")));
+        assert!((0.5..3.0).contains(&simulated(&sheets, "% slower with it")));
+        assert!((2.5..3.5).contains(&simulated(&sheets, "% faster in packets of 1000")));
+        assert!(simulated(&sheets, "times slower, read by 10 bytes") > 5.0);
+        let buffers = sheets.iter().find(|sheet| sheet.name == "7.1 buffers").unwrap();
+        let unkept: Vec<bool> = buffers.rows.iter().map(|row| number(&row[2]) > 20.0).collect();
+        assert_eq!(unkept, [false, true, false, false, false, true, false]);
+    }
+
+    #[test]
+    fn larger_blocks_gain_and_larger_windows_lose() {
+        let sheets = made("9");
+        assert!((12.0..20.0).contains(&simulated(&sheets, "% faster with blocks of 4 KB")));
+        assert!((5000.0..=6000.0).contains(&simulated(&sheets, "bytes, 10 MHz to 8 MHz")));
+        let polluted = sheets.iter().find(|sheet| sheet.name == "9.3 useless packets").unwrap();
+        assert!(polluted.rows.windows(2).all(|two| number(&two[1][2]) < number(&two[0][2])), "{:?}", polluted.rows);
+        let replies = made("6 ").remove(0);
+        assert!(replies.rows.iter().all(|row| number(&row[4]) > 20.0), "{:?}", replies.rows);
     }
 
     #[test]

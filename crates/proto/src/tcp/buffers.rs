@@ -66,10 +66,13 @@ impl Buffers {
         self.dropped
     }
 
-    /// A packet with that part of the stream arrives: true when it is kept, or has nothing that is not kept already.
-    pub(super) fn keep(&mut self, packet: Range) -> bool {
+    /// A packet with that part of the stream arrives, where `next` is expected: true when it is kept, or has nothing that is not kept
+    /// already. What comes behind a gap leaves a buffer for what fills it; else both ends would wait for ever.
+    pub(super) fn keep(&mut self, packet: Range, next: u64) -> bool {
+        let packet = Range { start: packet.start.max(next), ..packet };
         let Some(range) = self.missing(packet) else { return true };
-        if let Some((large, small)) = self.free_buffer(range) {
+        let spare = u32::from(packet.start > next);
+        if let Some((large, small)) = self.free_buffer(range, spare) {
             self.insert(Held { range, large, small });
             return true;
         }
@@ -100,14 +103,15 @@ impl Buffers {
         (range.len() > 0).then_some(range)
     }
 
-    /// A buffer for a packet, large or small, once packets are moved together where that is wanted.
-    fn free_buffer(&mut self, range: Range) -> Option<(u32, u32)> {
+    /// A buffer for a packet, large or small, once packets are moved together where that is wanted. So many large ones stay free.
+    fn free_buffer(&mut self, range: Range, spare: u32) -> Option<(u32, u32)> {
         let free = |buffers: &Self| {
             let (large, small) = buffers.used();
-            if range.len() <= SMALL && small < buffers.plan.small {
+            let free = buffers.plan.packets.saturating_sub(large);
+            if range.len() <= SMALL && small < buffers.plan.small && free >= spare {
                 return Some((0, 1));
             }
-            (large < buffers.plan.packets).then_some((1, 0))
+            (free > spare).then_some((1, 0))
         };
         free(self).or_else(|| {
             if self.plan.compaction {
@@ -164,8 +168,20 @@ mod tests {
         PacketBuffers { packets, small: 0, expected: None, compaction: false }
     }
 
+    /// A packet that is next in order.
     fn keeps(buffers: &mut Buffers, start: u64, end: u64) -> bool {
-        buffers.keep(Range { start, end })
+        buffers.keep(Range { start, end }, start)
+    }
+
+    #[test]
+    fn what_lies_behind_a_gap_leaves_a_buffer_for_what_fills_it() {
+        let mut buffers = Buffers::new(PacketBuffers { small: 1, ..plan(2) }, 1000);
+        assert!(buffers.keep(Range { start: 2001, end: 3001 }, 1));
+        assert!(!buffers.keep(Range { start: 1001, end: 2001 }, 1));
+        assert!(buffers.keep(Range { start: 3001, end: 3002 }, 1));
+        assert!(buffers.keep(Range { start: 1, end: 1001 }, 1));
+        buffers.read(1001);
+        assert!(buffers.keep(Range { start: 1001, end: 2001 }, 1001));
     }
 
     #[test]
@@ -236,7 +252,7 @@ mod tests {
         for _ in 0..20_000 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let (start, length) = (read + (state >> 33) % 900, 1 + (state >> 45) % 200);
-            buffers.keep(Range { start, end: start + length });
+            buffers.keep(Range { start, end: start + length }, read);
             if state.is_multiple_of(3) {
                 read += (state >> 50) % 60;
                 buffers.read(read);

@@ -132,8 +132,8 @@ impl Receiver {
 
     /// Whether there is a place to keep data that covers a range; it is kept there.
     pub(super) fn keeps(&mut self, data: Range) -> bool {
-        let new = Range { start: data.start.max(self.next), ..data };
-        self.buffers.as_mut().is_none_or(|buffers| buffers.keep(new))
+        let next = self.next;
+        self.buffers.as_mut().is_none_or(|buffers| buffers.keep(data, next))
     }
 
     /// A segment covers a range that ends inside the window; `fin` if its last position is a FIN.

@@ -1,0 +1,85 @@
+//! Sections 9.3 and 9.4: packets that nobody wants, and an interface that holds 4 KB.
+
+use super::rows::{Is, Printed, row, sheet};
+use super::session::{Found, all, run, tcp, transfer};
+use crate::parallel;
+use stackline_core::error::Result;
+use stackline_report::sheet::{Cell, Sheet};
+
+/// Useless packets a second.
+const RATES: [u32; 8] = [0, 10, 20, 50, 100, 200, 400, 600];
+/// Bytes that each has with its headers, and what a byte and a packet take of a host, s.
+const USELESS: f64 = 92.0;
+const TAKES: f64 = 91.333e-6 + 13.7e-6 * USELESS;
+
+/// A transfer to a host that takes packets and throws them away besides.
+pub(in super::super) fn polluted() -> Result<Sheet> {
+    let specifications = RATES.map(|rate| {
+        let transfer =
+            format!("from a to b bulk_put 1000*1000 over {}", tcp(1000, "packet_buffers = 8, fixed_timeout = 1 s"));
+        match rate {
+            0 => format!("1 across polluted: {transfer};"),
+            _ => format!("1 background across polluted: {transfer} | from other to b stream 64 {rate}/s over discard;"),
+        }
+    });
+    let found = all(specifications)?;
+    let columns =
+        [("rate", "useless/s"), ("processor", "% of processor"), ("kbit_s", "kbit/s"), ("lost", "% of it lost")];
+    let title = "a transfer to a host that has to take and throw away packets of 64 bytes besides";
+    let mut sheet = Sheet::new("9.3 useless packets", title, &columns);
+    for (rate, one) in RATES.into_iter().zip(&found) {
+        sheet.rows.push(vec![
+            Cell::Number(f64::from(rate), 0),
+            Cell::Number(100.0 * TAKES * f64::from(rate), 1),
+            Cell::Number(one.kbit_s, 0),
+            Cell::Number(100.0 * (1.0 - one.kbit_s / found[0].kbit_s), 1),
+        ]);
+    }
+    Ok(sheet.note(
+        "Nothing is printed. A broadcast is such a packet at every host at once. It is copied before anything else is done, so acknowledgements \
+         and programs wait for it, and a transfer may lose more than the processor's share.",
+    ))
+}
+
+/// Windows, in packets of 1000 bytes.
+const WINDOWS: [u32; 8] = [2, 3, 4, 5, 6, 7, 8, 9];
+
+/// Windows into an interface of two buffers of 2 KB, of a host as fast as the sender and of a slower one.
+pub(in super::super) fn small_interface() -> Result<Vec<Sheet>> {
+    let of = |across: &'static str| WINDOWS.map(|window| (window, across));
+    let cases: Vec<(u32, &str)> = of("same_interface").into_iter().chain(of("slower_interface")).collect();
+    let found: Vec<Found> = parallel::each(&cases, |(window, across)| {
+        run(&transfer(1000, &tcp(1000, &format!("packet_buffers = {window}, fixed_timeout = 1 s")), across))
+    })
+    .into_iter()
+    .collect::<Result<_>>()?;
+    let (same, slower) = found.split_at(WINDOWS.len());
+    let columns = [
+        ("window", "window, bytes"),
+        ("kbit_s_10", "10 MHz, kbit/s"),
+        ("dropped_10", "dropped"),
+        ("kbit_s_8", "8 MHz, kbit/s"),
+        ("dropped_8", "dropped"),
+    ];
+    let title = "2000 packets of 1000 bytes to hosts whose interfaces hold two";
+    let mut curve = Sheet::new("9.4 interface", title, &columns);
+    for ((window, same), slower) in WINDOWS.iter().zip(same).zip(slower) {
+        let of = |found: &Found| [Cell::Number(found.kbit_s, 0), Cell::Number(found.dropped, 0)];
+        let first = Cell::Number(f64::from(window * 1000), 0);
+        curve.rows.push([first].into_iter().chain(of(same)).chain(of(slower)).collect());
+    }
+    let safe = |found: &[Found]| {
+        let lossless = WINDOWS.iter().zip(found).take_while(|(_, found)| found.dropped == 0.0);
+        lossless.last().map_or(f64::NAN, |(window, _)| f64::from(window * 1000))
+    };
+    let mut judged = sheet("9.4 losses", "the largest window from which an interface of 4 KB loses nothing");
+    judged.rows = vec![
+        row("bytes, 10 MHz to 8 MHz", Printed::Figure(5000.0), safe(slower), 0, Is::Predicts),
+        row("bytes, 10 MHz to 10 MHz (none to 9000)", Printed::Nothing, safe(same), 0, Is::Shown),
+    ];
+    let judged = judged.note(
+        "4 KB are taken for two buffers of 2 KB, as of the interface in `stackline reproduce blast`; three packets at once would be lost only \
+         from larger windows. After a loss the simulated sender halves its window, which senders of 1985 did not: they went on losing.",
+    );
+    Ok(vec![curve, judged])
+}

@@ -1,0 +1,41 @@
+//! Section 6: a server that answers before it has carried out a request, for calls one after the other.
+
+use super::session::all;
+use stackline_core::error::Result;
+use stackline_report::sheet::{Cell, Sheet};
+
+/// Times of a client between its calls, and of a server for each, ms.
+const TIMES: [(u32, u32); 4] = [(0, 10), (5, 10), (10, 10), (20, 10)];
+
+/// Both programs, by what client and server take.
+pub(in super::super) fn replies() -> Result<Sheet> {
+    let calls = |name: &str| {
+        TIMES.map(|(think, service)| {
+            format!("1 from a to b {name} 32, 32*500 constant({think} ms) constant({service} ms) over ikp across suns;")
+        })
+    };
+    let (late, early) = (all(calls("late_reply"))?, all(calls("early_reply"))?);
+    let columns = [
+        ("think", "client, ms"),
+        ("service", "server, ms"),
+        ("late", "reply after, ms"),
+        ("early", "before, ms"),
+        ("gain", "% faster"),
+    ];
+    let title = "a turn of a client that calls and works, by when the server answers";
+    let mut sheet = Sheet::new("6 early reply", title, &columns);
+    for ((think, service), (late, early)) in TIMES.iter().zip(late.iter().zip(&early)) {
+        let turn = |seconds: f64| 1e3 * seconds / 500.0;
+        sheet.rows.push(vec![
+            Cell::Number(f64::from(*think), 0),
+            Cell::Number(f64::from(*service), 0),
+            Cell::Number(turn(late.seconds), 1),
+            Cell::Number(turn(early.seconds), 1),
+            Cell::Number(100.0 * (late.seconds / early.seconds - 1.0), 0),
+        ]);
+    }
+    Ok(sheet.note(
+        "Nothing is printed. The server works while the answer travels and the client goes on; a client that asks again before it is done waits. Its \
+         answer can say that the request has come, not what became of it. Programs: `late_reply`, `early_reply` (`--profile`).",
+    ))
+}

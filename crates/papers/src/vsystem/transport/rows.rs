@@ -1,0 +1,79 @@
+//! What is printed, what is simulated, how far off that is, and whether it sets the profile.
+
+use stackline_report::sheet::{Cell, Sheet};
+
+/// A figure as it is printed.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Printed {
+    Nothing,
+    Figure(f64),
+    Range(f64, f64),
+    AtLeast(f64),
+    UpTo(f64),
+}
+
+impl Printed {
+    fn cell(self) -> Cell {
+        match self {
+            Self::Nothing => Cell::Absent,
+            Self::Figure(value) => Cell::text(format!("{value}")),
+            Self::Range(least, most) => Cell::text(format!("{least} to {most}")),
+            Self::AtLeast(least) => Cell::text(format!(">= {least}")),
+            Self::UpTo(most) => Cell::text(format!("<= {most}")),
+        }
+    }
+
+    /// By how much a figure is off, %: of the nearest that is printed.
+    fn off(self, simulated: f64) -> Option<f64> {
+        let nearest = match self {
+            Self::Nothing => return None,
+            Self::Figure(value) => value,
+            Self::Range(least, most) => simulated.clamp(least, most),
+            Self::AtLeast(least) => simulated.max(least),
+            Self::UpTo(most) => simulated.min(most),
+        };
+        Some(100.0 * (simulated / nearest - 1.0))
+    }
+}
+
+/// What a row is in the judgement of the whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Is {
+    /// It sets a figure of the profile or of the experiment.
+    Sets,
+    /// Nothing was chosen for it.
+    Predicts,
+    /// There is nothing printed to compare with.
+    Shown,
+}
+
+/// A table of such rows.
+pub(super) fn sheet(name: &str, title: &str) -> Sheet {
+    let columns = [("what", ""), ("printed", "printed"), ("simulated", "simulated"), ("off", "% off"), ("is", "is")];
+    Sheet::new(name, title, &columns)
+}
+
+/// A row, its figure with so many digits.
+pub(super) fn row(what: impl Into<String>, printed: Printed, simulated: f64, digits: usize, is: Is) -> Vec<Cell> {
+    let word = match is {
+        Is::Sets => "sets",
+        Is::Predicts => "predicted",
+        Is::Shown => "shown",
+    };
+    let off = printed.off(simulated).map_or(Cell::Absent, |off| Cell::Number(off.round() + 0.0, 0));
+    vec![Cell::text(what), printed.cell(), Cell::Number(simulated, digits), off, Cell::text(word)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_inside_what_is_printed_is_not_off() {
+        assert_eq!(Printed::Range(15.0, 20.0).off(16.0), Some(0.0));
+        assert_eq!(Printed::AtLeast(2.0).off(3.0), Some(0.0));
+        assert_eq!(Printed::UpTo(10.0).off(12.0).map(f64::round), Some(20.0));
+        assert_eq!(Printed::Range(15.0, 20.0).off(12.0).map(f64::round), Some(-20.0));
+        assert_eq!(Printed::Nothing.off(1.0), None);
+    }
+}
