@@ -184,6 +184,9 @@ pub struct Interface {
     /// Whether the host's processor does nothing else while what it has copied last is on the wire.
     #[serde(default)]
     pub busy_waiting: bool,
+    /// Whether a processor of its own copies, and the host's is free meanwhile (Zwaenepoel 1985, section 2.1.3: Excelan, CMC).
+    #[serde(default)]
+    pub interface_copies: bool,
     /// Time the host's processor takes to copy a packet in or out, whatever its size.
     pub copy_per_packet: Duration,
     /// Further time for each byte of it, in ns.
@@ -199,6 +202,12 @@ impl Interface {
     #[must_use]
     pub fn speed(&self) -> f64 {
         self.cpu_speed.filter(|speed| speed.is_finite() && *speed > 0.0).unwrap_or(1.0)
+    }
+
+    /// The same of what copies: the host's processor, or one of the interface, which is the one that costs were measured on.
+    #[must_use]
+    pub fn copy_speed(&self) -> f64 {
+        if self.interface_copies { 1.0 } else { self.speed() }
     }
 }
 

@@ -14,7 +14,7 @@ use stackline_core::network::Interface;
 #[must_use]
 pub fn copy_s(interface: &Interface, packet_bytes: u64) -> f64 {
     let s = interface.copy_per_packet.seconds() + interface.copy_ns_per_byte.max(0.0) * 1e-9 * real(packet_bytes);
-    s / interface.speed()
+    s / interface.copy_speed()
 }
 
 /// How long a packet keeps each stage busy, in order, and the delay behind it: the copy in, each hop, the copy out. An

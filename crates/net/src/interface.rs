@@ -1,6 +1,6 @@
 //! A host's interface and the copying between it and memory (Zwaenepoel 1985, section 2).
 //!
-//! One processor copies one packet at a time, without interruption; arriving packets go before departing ones. A
+//! One processor, the host's or the interface's own, copies one packet at a time, without interruption; arriving packets go before departing ones. A
 //! departing packet is copied once the interface has a free buffer, and holds it until its last bit is on the wire. An
 //! arriving packet holds a buffer until it has been copied out, and is dropped when none is free. A processor that
 //! waits busily does nothing else until the packet it copied last has left.
@@ -35,6 +35,8 @@ pub(crate) struct Card {
     out_buffers: usize,
     in_buffers: usize,
     busy_waits: bool,
+    /// A processor of the interface copies; the host's spends nothing.
+    own_processor: bool,
     arrived: VecDeque<(u32, u64)>,
     leaving: VecDeque<(u32, u64)>,
     /// The packet being copied, its direction, and when the copy ends.
@@ -50,7 +52,7 @@ pub(crate) struct Card {
 impl Card {
     /// `None` for an interface that costs no time and drops nothing.
     pub(crate) fn new(plan: &Interface) -> Option<Self> {
-        let speed = plan.speed();
+        let speed = plan.copy_speed();
         let free = plan.copy_per_packet == Duration::ZERO && plan.copy_ns_per_byte <= 0.0;
         if free && plan.buffer_frames.is_none() && !plan.single_buffered && !plan.busy_waiting {
             return None;
@@ -62,6 +64,7 @@ impl Card {
             out_buffers: if plan.single_buffered { 1 } else { buffers },
             in_buffers: buffers,
             busy_waits: plan.busy_waiting,
+            own_processor: plan.interface_copies,
             arrived: VecDeque::new(),
             leaving: VecDeque::new(),
             copying: None,
@@ -108,8 +111,11 @@ impl Card {
         }
     }
 
-    /// Time the processor has spent by now, in ns.
+    /// Time the host's processor has spent by now, in ns.
     pub(crate) const fn spent_ns(&self, now: Instant) -> u64 {
+        if self.own_processor {
+            return 0;
+        }
         self.spent_ns.saturating_sub(self.free_at.0.saturating_sub(now.0))
     }
 

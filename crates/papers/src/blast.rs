@@ -10,6 +10,7 @@
 //! | `case` | what a row asks to be simulated; rows before their columns are filled in |
 //! | `tables`, `figures` | the rows: printed and formula |
 //! | `simulated` | the column `simulated` |
+//! | `interfaces` | who copies, and what a slower receiver loses |
 //! | `measure` | its programs on this machine |
 //! | `measured` | the column `here` |
 //! | `charts` | Figures 4 to 6 as pictures |
@@ -19,6 +20,7 @@ mod case;
 mod charts;
 mod figures;
 pub mod formulas;
+mod interfaces;
 mod measure;
 mod measured;
 mod printed;

@@ -46,18 +46,20 @@ pub(crate) fn stack(over: &str) -> Result<Stack> {
     part.map(|part| part.stack).ok_or_else(|| Error::measurement(format!("{over} is not right")))
 }
 
-/// The first run of the first specification of a text, simulated.
+/// The first run of the first specification of a text, simulated across its network as that is changed.
 ///
 /// # Errors
 /// Never for the texts that papers have, unless the run cannot be carried out.
-pub(crate) fn carry_out(text: &str) -> Result<Outcome> {
+pub(crate) fn carry_out(text: &str, change: impl Fn(&mut Network)) -> Result<Outcome> {
     let wrong = || Error::measurement(format!("it is not right: {}", text.lines().last().unwrap_or_default()));
     let plan = plan(text, false).ok_or_else(wrong)?;
     let measurement = plan.measurements.first().ok_or_else(wrong)?;
     let across = |network: &&Network| Some(&network.name) == measurement.across.as_ref();
-    let network = plan.networks.iter().find(across).ok_or_else(wrong)?;
+    let mut network = plan.networks.iter().find(across).ok_or_else(wrong)?.clone();
+    change(&mut network);
     let seed = Seed::root(plan.seed).child("measurement").index(0).child("run").index(0);
     let limits = Limits::default();
-    let scene = Scene { network, measurement, index: 0, run: 0, warmup: false, seed, limits, interrupted: None };
+    let scene =
+        Scene { network: &network, measurement, index: 0, run: 0, warmup: false, seed, limits, interrupted: None };
     stackline_sim::carry_out(&scene, ()).map(|(outcome, ())| outcome)
 }

@@ -73,6 +73,7 @@ fn interface(interface: &Interface) -> Option<String> {
     said.extend(interface.buffer_frames.map(|frames| format!("{frames} frames of buffer")));
     said.extend(interface.single_buffered.then(|| "single-buffered".to_owned()));
     said.extend(interface.busy_waiting.then(|| "busy-waiting".to_owned()));
+    said.extend(interface.interface_copies.then(|| "copying by itself".to_owned()));
     if interface.copy_per_packet.0 > 0 || interface.copy_ns_per_byte > 0.0 {
         let per_byte = units::time(interface.copy_ns_per_byte / 1e9);
         said.push(format!("copying takes {} a packet and {per_byte} a byte", interface.copy_per_packet));

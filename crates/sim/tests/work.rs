@@ -40,6 +40,22 @@ fn programs_of_a_host_share_its_processor_and_packets_go_first() {
 }
 
 #[test]
+fn an_interface_that_copies_by_itself_leaves_the_processor_to_programs() {
+    // A unit takes 3 ms and its acknowledgements, or 2 ms while the next one is copied.
+    let network = |copies: &str| hosts("", &format!("work 2 ms per operation; copy 1 ms per packet; {copies}"));
+    let put = |copies: &str| run(&format!("{}1 from a to b bulk_put 1000*500 over tcp across wan;", network(copies)));
+    let (host, interface) = (put(""), put("interface_copies"));
+    assert!(throughput(&interface.records[0]) > 1.4 * throughput(&host.records[0]));
+    close(throughput(&interface.records[0]), 8000.0 / 0.002, 0.05);
+    // A slower processor of the host does not slow it down.
+    let alone = |speed: &str| {
+        let network = hosts("", &format!("copy 1 ms per packet; interface_copies; {speed}"));
+        response(&run(&format!("{network}1 from a to b rr 1*100 across wan;")).records[0])
+    };
+    assert_eq!(alone(""), alone("cpu 0.5;"));
+}
+
+#[test]
 fn what_has_priority_goes_first() {
     let of = |first: &str| {
         let network = hosts("", &format!("work 5 ms per operation, 1 ms per message; priority {first}"));

@@ -61,6 +61,8 @@ fn interfaces() {
     assert_eq!(interface("copy 2 ns per byte, 1 us per packet").copy_per_packet, Duration(1000));
     assert_eq!(interface("Single-Buffered"), Interface { single_buffered: true, ..none() });
     assert_eq!(interface("busy-waiting"), Interface { busy_waiting: true, ..none() });
+    let by_itself = Interface { interface_copies: true, copy_per_packet: Duration(1000), ..none() };
+    assert_eq!(interface("copy 1 us per packet; interface_copies"), by_itself);
 }
 
 #[test]

@@ -378,7 +378,7 @@ fn interface_s(interface: &Interface) -> f64 {
 /// Seconds an interface's processor takes to copy a packet in or out.
 pub(crate) fn interface_packet_s(interface: &Interface, bytes: u64) -> f64 {
     let time = interface.copy_per_packet.seconds() + interface.copy_ns_per_byte * real(bytes) / 1e9;
-    time / interface.cpu_speed.unwrap_or(1.0)
+    time / interface.copy_speed()
 }
 
 fn work(records: &[&RunRecord]) -> Work {

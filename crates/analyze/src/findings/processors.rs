@@ -90,7 +90,8 @@ fn copying(measurement: &Measurement<'_>, host: &Host) -> Option<Processor> {
         share,
         host: host.name.clone(),
         sentence: format!(
-            "the processor of {}{} copies {packets} packets at {} each, {} of the time",
+            "the {} of {}{} copies {packets} packets at {} each, {} of the time",
+            if interface.interface_copies { "interface" } else { "processor" },
             host.name,
             if share >= FULL { " is at its limit: it" } else { "" },
             units::time(each),
@@ -103,17 +104,23 @@ fn copying(measurement: &Measurement<'_>, host: &Host) -> Option<Processor> {
             units::time(busy_s)
         )),
         tries: vec![
-            Advice {
-                change: Some(Change::Processor(host.name.clone())),
-                ..Advice::of(format!(
-                    "a faster processor at {} (`cpu 2`), or fewer and larger packets (`mtu 9180` on its links)",
-                    host.name
-                ))
-            },
+            faster_copies(host),
             Advice::of("fewer copies: hand over larger units, or a stack that copies less"),
         ],
         confidence: 0.95,
     })
+}
+
+/// What copies packets of a host faster.
+fn faster_copies(host: &Host) -> Advice {
+    let larger = "fewer and larger packets (`mtu 9180` on its links)";
+    if host.interface.interface_copies {
+        return Advice::of(format!("an interface at {} that copies faster (`copy`), or {larger}", host.name));
+    }
+    Advice {
+        change: Some(Change::Processor(host.name.clone())),
+        ..Advice::of(format!("a faster processor at {} (`cpu 2`), or {larger}", host.name))
+    }
 }
 
 /// A simulated host whose programs take its processor's time, as it was seen now and then.

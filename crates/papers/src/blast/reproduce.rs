@@ -5,7 +5,7 @@ use super::case::Hosts;
 use super::formulas::Costs;
 use super::measure::Measurements;
 use super::profile::Profiles;
-use super::{charts, figures, measured, simulated, tables};
+use super::{charts, figures, interfaces, measured, simulated, tables};
 use crate::paper::{Reproduction, Settings};
 use stackline_core::error::Result;
 use stackline_report::paper::{Exhibit, Paper};
@@ -21,12 +21,16 @@ pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
         measured::fill(&mut sheets, &Measurements::read(output.as_deref()));
     }
     simulated::fill(sheets.iter_mut().flat_map(|sheet| &mut sheet.lines), &profiles, settings)?;
+    let others = settings.sheets(&[
+        (&["Interfaces"], &|| interfaces::interfaces().map(|sheet| vec![sheet])),
+        (&["Full speed"], &|| interfaces::full_speed().map(|sheet| vec![sheet])),
+    ])?;
     let tables = Paper {
         name: "blast".into(),
         title: "Zwaenepoel 1985: Protocols for large data transfers over local networks".into(),
         notes: vec![costs(&hosts), format!("What is drawn hangs on the seed {}.", settings.seed)],
         exhibits: sheets.into_iter().map(Exhibit::from).collect(),
-        sheets: Vec::new(),
+        sheets: others,
     };
     let mut charts: Vec<_> = charts::charts(&tables).into();
     charts.retain(|(file, _)| settings.wants(&file.replace("figure-", "Figure ").replace(".svg", "")));

@@ -55,6 +55,7 @@ fn interface(interface: &Interface) -> Vec<String> {
     said.extend(interface.buffer_frames.map(|frames| format!("buffer of {}", counted(u64::from(frames), "frame"))));
     said.extend(interface.single_buffered.then(|| "single-buffered".to_owned()));
     said.extend(interface.busy_waiting.then(|| "busy-waiting".to_owned()));
+    said.extend(interface.interface_copies.then(|| "copying by itself".to_owned()));
     let per_packet = (interface.copy_per_packet > Duration::ZERO).then(|| time(interface.copy_per_packet));
     said.extend(per_packet.map(|time| format!("copies a packet in {time}")));
     let per_byte = (interface.copy_ns_per_byte > 0.0).then(|| exact(interface.copy_ns_per_byte));

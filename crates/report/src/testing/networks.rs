@@ -40,6 +40,7 @@ pub(crate) fn everything() -> Network {
         buffer_frames: Some(32),
         single_buffered: true,
         busy_waiting: true,
+        interface_copies: false,
         copy_per_packet: Duration(120_000),
         copy_ns_per_byte: 80.0,
         cpu_speed: Some(2.0),

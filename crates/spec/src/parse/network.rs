@@ -16,6 +16,7 @@ const HOST_STATEMENTS: &[&str] = &[
     "buffer",
     "single_buffered",
     "busy_waiting",
+    "interface_copies",
     "copy",
     "cpu",
     "pace",
@@ -100,7 +101,7 @@ impl Parser<'_, '_> {
     fn host_statement(&mut self, host: &mut NodeItem) -> Parsed<()> {
         let word = self.folded(0);
         if !HOST_STATEMENTS.contains(&word.as_str()) {
-            let expected = "expected `buffer`, `single_buffered`, `busy_waiting`, `copy`, `cpu`, `pace`, `clock`, `down`, `fake`, `share`, `work`, `polls` or `priority`";
+            let expected = "expected `buffer`, `single_buffered`, `busy_waiting`, `interface_copies`, `copy`, `cpu`, `pace`, `clock`, `down`, `fake`, `share`, `work`, `polls` or `priority`";
             return Err(self.unexpected(expected, HOST_STATEMENTS));
         }
         let at = (word.as_str(), self.take(Role::Keyword));
@@ -112,6 +113,7 @@ impl Parser<'_, '_> {
             }
             "single_buffered" => self.set(&mut host.single_buffered, (), at, "host"),
             "busy_waiting" => self.set(&mut host.busy_waiting, (), at, "host"),
+            "interface_copies" => self.set(&mut host.interface_copies, at.1, at, "host"),
             "copy" => self.copy(host, at)?,
             "work" => self.work(host, at)?,
             "polls" => {

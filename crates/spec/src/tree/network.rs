@@ -36,6 +36,8 @@ pub(crate) struct NodeItem {
     pub(crate) buffer_frames: Option<Value>,
     pub(crate) single_buffered: Option<()>,
     pub(crate) busy_waiting: Option<()>,
+    /// Where it is said that the interface copies by itself.
+    pub(crate) interface_copies: Option<Span>,
     pub(crate) copy: Option<Span>,
     pub(crate) copy_per_packet: Option<Value>,
     pub(crate) copy_per_byte: Option<Value>,

@@ -33,7 +33,7 @@ pub(super) struct Found {
 
 /// Carries one out.
 pub(super) fn run(specification: &str) -> Result<Found> {
-    let outcome = profile::carry_out(&format!("{TEXT}\n{specification}"))?;
+    let outcome = profile::carry_out(&format!("{TEXT}\n{specification}"), |_| {})?;
     let first = outcome.records.first();
     let record = first.ok_or_else(|| stackline_core::error::Error::measurement("a run without a record"))?;
     let seconds = record.elapsed_ns as f64 / 1e9;

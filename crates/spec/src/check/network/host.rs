@@ -70,10 +70,12 @@ fn interface(item: &NodeItem, report: &mut Report) -> Interface {
         let diagnostic = Diagnostic::warning(value.span, "the speed of a processor with nothing to do", "no effect");
         report.push(diagnostic.hint("say what it does for a packet, as in `copy 100 us per packet`"));
     }
+    own_processor(item, report);
     Interface {
         buffer_frames: frames.and_then(|frames| u32::try_from(frames).ok()),
         single_buffered: item.single_buffered.is_some(),
         busy_waiting: item.busy_waiting.is_some(),
+        interface_copies: item.interface_copies.is_some(),
         copy_per_packet: per_packet
             .and_then(|value| report.keep(delay(value, "the time to copy a packet")))
             .unwrap_or_default(),
@@ -83,6 +85,20 @@ fn interface(item: &NodeItem, report: &mut Report) -> Interface {
             let hint = "leave `pace` out when it may send as fast as its link";
             report.keep(positive_rate(value, "the pace of a host", "nothing would ever leave", hint))
         }),
+    }
+}
+
+/// An interface that copies by itself needs something to copy, and no processor that waits for it.
+fn own_processor(item: &NodeItem, report: &mut Report) {
+    let Some(span) = item.interface_copies else { return };
+    if item.busy_waiting.is_some() {
+        let message = "a processor that waits for what it has copied does not leave the copying to the interface";
+        let diagnostic = Diagnostic::error(span, message, "the interface copies by itself");
+        report.push(diagnostic.hint("leave `busy_waiting` out, or `interface_copies`"));
+    }
+    if item.copy.is_none() {
+        let diagnostic = Diagnostic::error(span, "an interface that copies in no time", "nothing to copy with");
+        report.push(diagnostic.hint("say how long that takes, as in `copy 2 ms per packet; interface_copies;`"));
     }
 }
 
