@@ -205,3 +205,18 @@ fn what_means_nothing_without_packet_buffers_is_refused() {
     ));
     assert_eq!(both.message, "tcp is either receive_buffer or packet_buffers, not both");
 }
+
+#[test]
+fn few_packet_buffers_and_losses_never_stop_a_transfer() {
+    let lossy = "network n { host a; host b { work 1 ms per operation; } link a -> b 10 Mbit/s 5 ms loss 5%; link b -> a 10 Mbit/s 5 ms loss 5%; }\n";
+    for buffers in ["1", "2", "3, compaction", "8, small_buffers = 4", "16, expected_packet = 100, compaction"] {
+        for recovery in ["linux", "reno"] {
+            let over = format!("tcp(nodelay, recovery = {recovery}, packet_buffers = {buffers})");
+            for put in ["bulk_put 3000*60", "bulk_put 40*500 constant(1 ms)"] {
+                let record = run(&format!("{lossy}1 from a to b {put} over {over} across n;")).records.remove(0);
+                let whole = if put.contains("3000") { 180_000 } else { 20_000 };
+                assert_eq!((record.responder.received_bytes, record.limited), (whole, false), "{put} {over}");
+            }
+        }
+    }
+}

@@ -2,7 +2,8 @@
 
 use super::TEXT;
 use crate::{parallel, profile};
-use stackline_core::error::Result;
+use stackline_core::error::{Error, Result};
+use stackline_core::network::Network;
 
 /// The transport of 1985: no selective acknowledgements, no slow start, a single acknowledgement waits long for company. Each packet
 /// carries so many bytes.
@@ -33,9 +34,14 @@ pub(super) struct Found {
 
 /// Carries one out.
 pub(super) fn run(specification: &str) -> Result<Found> {
-    let outcome = profile::carry_out(&format!("{TEXT}\n{specification}"), |_| {})?;
+    run_across(specification, |_| {})
+}
+
+/// Carries one out across its network as that is changed.
+pub(super) fn run_across(specification: &str, change: impl Fn(&mut Network)) -> Result<Found> {
+    let outcome = profile::carry_out(&format!("{TEXT}\n{specification}"), change)?;
     let first = outcome.records.first();
-    let record = first.ok_or_else(|| stackline_core::error::Error::measurement("a run without a record"))?;
+    let record = first.ok_or_else(|| Error::measurement("a run without a record"))?;
     let seconds = record.elapsed_ns as f64 / 1e9;
     let bytes = record.data_bytes() as f64;
     let noted = |note: &String| note.rsplit_once("no free buffer of the receiver: ")?.1.parse::<f64>().ok();
@@ -54,7 +60,7 @@ pub(super) fn run(specification: &str) -> Result<Found> {
 /// Several, over all processors, in their order.
 pub(super) fn all<const N: usize>(specifications: [String; N]) -> Result<[Found; N]> {
     let found: Result<Vec<Found>> = parallel::each(&specifications, |one| run(one)).into_iter().collect();
-    let lost = |_| stackline_core::error::Error::measurement("a simulation ended without a result");
+    let lost = |_| Error::measurement("a simulation ended without a result");
     found?.try_into().map_err(lost)
 }
 
