@@ -56,7 +56,7 @@ pub(super) fn interfaces() -> Result<Sheet> {
     }
     Ok(sheet.note(
         "Nothing is printed but that the 8088 is slower than the host's 68000: it is taken for half as fast, and the CMC's processor for \
-         as fast. Where the interface copies, program and copy go on at once; with enough to do for the program the slower interface is the faster.",
+         as fast; all have two buffers each way here. Where the interface copies, program and copy go on at once; with enough to do for the program the slower interface is the faster.",
     ))
 }
 
@@ -79,7 +79,7 @@ pub(super) fn full_speed() -> Result<Sheet> {
     }
     Ok(sheet.note(
         "1 in 10,000 is printed of two stations at full speed (3.1.3). Two that are alike lose nothing here, since nothing disturbs them; a \
-         receiver slower by a part loses about that part, so the printed rate is that of rare disturbances and not of a difference of speeds.",
+         receiver slower by a part loses that part: the printed rate is a difference of a ten-thousandth, or rare disturbances.",
     ))
 }
 
