@@ -66,7 +66,8 @@ fn interface(item: &NodeItem, report: &mut Report) -> Interface {
     if let Some(value) = per_byte {
         report.keep(delay(value, "the time to copy a byte"));
     }
-    if let (Some(value), None) = (&item.cpu, item.copy.or(item.work)) {
+    let copies = item.copy.filter(|_| item.interface_copies.is_none());
+    if let (Some(value), None) = (&item.cpu, copies.or(item.work)) {
         let diagnostic = Diagnostic::warning(value.span, "the speed of a processor with nothing to do", "no effect");
         report.push(diagnostic.hint("say what it does for a packet, as in `copy 100 us per packet`"));
     }
