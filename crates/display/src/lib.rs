@@ -11,6 +11,7 @@
 //! | [`hit`] | which items are at a place |
 //! | [`machine`] | clients, windows, batches, credit, answers, input: bytes in, bytes out, time an argument |
 //! | [`agent`] | between a client and its display: has the picture, and gives it again to a display that was started again |
+//! | [`ngp`] | below the protocol: a definition that the other end has had is named by its digest |
 //! | [`scenes`] | the pictures of the paper's benchmarks |
 //!
 //! Nothing here reads a socket or a clock.
@@ -21,6 +22,7 @@ pub mod font;
 pub mod hit;
 pub mod item;
 pub mod machine;
+pub mod ngp;
 pub mod pixels;
 pub mod protocol;
 pub mod scenes;

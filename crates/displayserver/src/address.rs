@@ -2,6 +2,7 @@
 //! streams through an internet server, a terminal.
 
 use crate::message_stream::Messages;
+use crate::ngp::{Kept, Ngp, Sent};
 use crate::pup::{Pup, PupListener};
 use crate::raw::Raw;
 use crate::vio::Vio;
@@ -34,10 +35,13 @@ pub enum Address {
     Pup(String),
     /// Through an internet server: its secret, its host and port, and what it connects to.
     Vio(String, String, Box<Self>),
+    /// One of the streams with the network graphics protocol on it.
+    Ngp(Box<Self>, Sent),
 }
 
 impl Address {
-    /// `unix:PATH`, `HOST:PORT`, `ikp:HOST:PORT`, `pup:HOST:PORT`, `vio:[SECRET@]HOST:PORT/ADDRESS`, `tty`, or `pipe`.
+    /// `unix:PATH`, `HOST:PORT`, `ikp:HOST:PORT`, `pup:HOST:PORT`, `vio:[SECRET@]HOST:PORT/ADDRESS`, `ngp:` before a stream's, `tty`, or
+    /// `pipe`.
     ///
     /// # Errors
     /// What was expected.
@@ -49,6 +53,13 @@ impl Address {
         }
         if let Some(path) = text.strip_prefix("unix:") {
             return if path.is_empty() { Err("a path behind `unix:`".into()) } else { Ok(Self::Unix(path.into())) };
+        }
+        if let Some(rest) = text.strip_prefix("ngp:") {
+            let is_stream = |below: &Self| matches!(below, Self::Tcp(_) | Self::Unix(_) | Self::Pup(_) | Self::Vio(..));
+            let below = Self::of(rest).ok().filter(is_stream);
+            return below.map(|below| Self::Ngp(Box::new(below), Sent::new())).ok_or_else(|| {
+                "a stream behind `ngp:`, as in ngp:127.0.0.1:7085, ngp:unix:PATH or ngp:pup:127.0.0.1:7085".into()
+            });
         }
         if let Some(rest) = text.strip_prefix("vio:") {
             return Self::through(rest).ok_or_else(|| {
@@ -81,6 +92,7 @@ impl Address {
     pub fn is_loopback(&self) -> bool {
         match self {
             Self::Unix(_) | Self::Terminal | Self::Pipe => true,
+            Self::Ngp(below, _) => below.is_loopback(),
             Self::Tcp(place) | Self::Messages(place) | Self::Pup(place) | Self::Vio(_, place, _) => {
                 place.to_socket_addrs().is_ok_and(|mut all| all.all(|address| address.ip().is_loopback()))
             }
@@ -99,6 +111,13 @@ impl Address {
             Self::Pipe => return terminal(false),
             Self::Messages(place) => Messages::connect(place).map(|client| Stream::Messages(Box::new(client))),
             Self::Pup(place) => Pup::connect(place).map(Stream::Pup),
+            Self::Ngp(below, sent) => {
+                let stream = Ngp::connect(below.connect()?, sent).map(|stream| Stream::Ngp(Box::new(stream)));
+                return stream.map_err(|error| {
+                    Error::environment(format!("no display answers at {self}: {error}"))
+                        .hint("`stackline display serve --listen ngp:HOST:PORT` serves one by this protocol")
+                });
+            }
             Self::Vio(secret, server, to) => Vio::connect(server, secret.as_bytes(), &to.to_string()).map(Stream::Vio),
         };
         stream.map_err(|error| {
@@ -146,6 +165,7 @@ impl fmt::Display for Address {
             Self::Messages(place) => write!(f, "ikp:{place}"),
             Self::Pup(place) => write!(f, "pup:{place}"),
             Self::Vio(_, server, to) => write!(f, "vio:{server}/{to}"),
+            Self::Ngp(below, _) => write!(f, "ngp:{below}"),
         }
     }
 }
@@ -165,6 +185,8 @@ pub enum Stream {
     Pup(Pup),
     /// A stream through an internet server.
     Vio(Vio),
+    /// One with the network graphics protocol on it.
+    Ngp(Box<Ngp>),
 }
 
 impl Stream {
@@ -181,6 +203,7 @@ impl Stream {
             }
             Self::Pup(stream) => Ok(Self::Pup(stream.again())),
             Self::Vio(stream) => Ok(Self::Vio(stream.again())),
+            Self::Ngp(stream) => stream.again().map(|again| Self::Ngp(Box::new(again))),
             // Who sends is blocked until the reply: nobody reads meanwhile.
             Self::Messages(_) => Err(io::ErrorKind::Unsupported.into()),
         }
@@ -202,6 +225,7 @@ impl Stream {
                 stream.write_within(patience);
                 Ok(())
             }
+            Self::Ngp(stream) => stream.write_within(patience),
             Self::Terminal(..) | Self::Messages(_) => Ok(()),
         }
     }
@@ -223,6 +247,7 @@ impl Stream {
                 stream.read_within(patience);
                 Ok(())
             }
+            Self::Ngp(stream) => stream.read_within(patience),
             Self::Messages(messages) => {
                 messages.patience.set(patience);
                 Ok(())
@@ -243,6 +268,10 @@ impl Stream {
                 stream.end();
                 Ok(())
             }
+            Self::Ngp(stream) => {
+                stream.end();
+                Ok(())
+            }
             Self::Terminal(..) | Self::Messages(_) => Ok(()),
         };
     }
@@ -257,6 +286,7 @@ impl Read for Stream {
             Self::Messages(messages) => messages.read(into),
             Self::Pup(stream) => stream.read(into),
             Self::Vio(stream) => stream.read(into),
+            Self::Ngp(stream) => stream.read(into),
         }
     }
 }
@@ -270,6 +300,7 @@ impl Write for Stream {
             Self::Messages(messages) => messages.write(bytes),
             Self::Pup(stream) => stream.write(bytes),
             Self::Vio(stream) => stream.write(bytes),
+            Self::Ngp(stream) => stream.write(bytes),
         }
     }
 
@@ -287,6 +318,8 @@ pub enum Listener {
     Unix(UnixListener, PathBuf),
     /// Streams of PUP.
     Pup(PupListener),
+    /// Others with the network graphics protocol on them, and what is kept of their clients.
+    Ngp(Box<Self>, Kept),
 }
 
 impl Listener {
@@ -310,6 +343,7 @@ impl Listener {
             }
             Address::Tcp(address) => TcpListener::bind(address.as_str()).map(Self::Tcp).map_err(failed),
             Address::Pup(address) => PupListener::bind(address).map(Self::Pup).map_err(failed),
+            Address::Ngp(below, _) => Ok(Self::Ngp(Box::new(Self::at(below)?), Kept::default())),
             Address::Unix(path) => {
                 remove_left_behind(path);
                 UnixListener::bind(path).map(|listener| Self::Unix(listener, path.clone())).map_err(failed)
@@ -330,6 +364,7 @@ impl Listener {
             }
             Self::Unix(listener, _) => listener.accept().map(|(stream, _)| Stream::Unix(stream)),
             Self::Pup(listener) => listener.accept().map(Stream::Pup),
+            Self::Ngp(below, kept) => Ngp::accept(below.accept()?, kept).map(|stream| Stream::Ngp(Box::new(stream))),
         }
     }
 
@@ -342,6 +377,7 @@ impl Listener {
             }
             Self::Unix(_, path) => Address::Unix(path.clone()),
             Self::Pup(listener) => Address::Pup(listener.local().to_string()),
+            Self::Ngp(below, _) => Address::Ngp(Box::new(below.address()), Sent::new()),
         }
     }
 
@@ -352,6 +388,7 @@ impl Listener {
             Self::Tcp(listener) => listener.local_addr().is_ok_and(|address: SocketAddr| address.ip().is_loopback()),
             Self::Unix(..) => true,
             Self::Pup(listener) => listener.local().ip().is_loopback(),
+            Self::Ngp(below, _) => below.is_local(),
         }
     }
 }

@@ -6,6 +6,7 @@
 //! | [`address`] | where a display listens: a port or a unix socket |
 //! | [`messages`] | the same by V's messages: each is answered when it is carried out |
 //! | [`message_stream`] | a client's side of them |
+//! | [`ngp`] | the network graphics protocol on a stream |
 //! | [`pup`] | streams of PUP over UDP |
 //! | [`raw`] | a terminal that takes bytes as they are |
 //! | [`agent`] | an agent between clients and a display, which outlives the display |
@@ -27,6 +28,7 @@ pub mod internet;
 pub mod level;
 pub mod message_stream;
 pub mod messages;
+pub mod ngp;
 pub mod pup;
 pub mod raw;
 pub mod server;

@@ -8,7 +8,7 @@ use stackline_display::protocol::Input;
 use stackline_display::symbols::Limits;
 use stackline_events::event;
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -223,8 +223,11 @@ impl Served<'_> {
             let count = match stream.read(&mut piece) {
                 Ok(0) => return None,
                 Ok(count) => count,
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-                Err(_) if !is_known => continue,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) if !is_known && matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                    continue;
+                }
+                Err(error) if error.kind() == ErrorKind::InvalidData => return Some(error.to_string()),
                 Err(_) => return None,
             };
             let mut watch = Events { begun: self.begun, is_on: stackline_events::recorder::on() };

@@ -185,7 +185,7 @@ fn execute(flags: &DisplayExecute) -> Result {
 /// Bytes go both ways at once only over a stream that can be connected to.
 fn is_stream(display: &Address) -> Result<()> {
     match display {
-        Address::Tcp(_) | Address::Unix(_) | Address::Pup(_) | Address::Vio(..) => Ok(()),
+        Address::Tcp(_) | Address::Unix(_) | Address::Pup(_) | Address::Vio(..) | Address::Ngp(..) => Ok(()),
         Address::Terminal | Address::Pipe => {
             Err(Error::input("a display behind a terminal or a pipe cannot be connected to again")
                 .hint("name one at HOST:PORT or unix:PATH"))
@@ -226,8 +226,10 @@ fn wait(stop: &AtomicBool) {
 }
 
 fn forget(address: &Address) {
-    if let Address::Unix(path) = address {
-        let _ = std::fs::remove_file(path);
+    match address {
+        Address::Unix(path) => drop(std::fs::remove_file(path)),
+        Address::Ngp(below, _) => forget(below),
+        _ => {}
     }
 }
 

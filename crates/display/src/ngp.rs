@@ -1,0 +1,470 @@
+//! A network graphics protocol below the display's (the NGP of Lantz, Nowicki and Theimer 1985, section 2.3): requests travel in frames, and a
+//! definition that the other end has had is named by its digest instead of being sent again. Both ends of the display's protocol see the
+//! same bytes as without it.
+//!
+//! ```text
+//! frame       what 1 | length 3 | body
+//!   1 hello       to the display: "NGP1", key 16; back: the digests that are there, 16 each
+//!   2 bytes       requests or answers as they are
+//!   3 definition  DefineSymbol, EndSymbol, items as they are: they are kept under their digest
+//!   4 known       DefineSymbol, EndSymbol, digest 16
+//!   5 missing     back: digest 16        6 again: items as they are
+//! ```
+//! A digest is the first half of the items' SHA-256. What is kept belongs to a key, which its client chooses: nobody names what others have
+//! sent. It knows no sockets; whoever calls it moves the bytes.
+
+use crate::machine::CREDIT;
+use crate::protocol::{self, HEAD_BYTES, Request};
+use sha2::{Digest as _, Sha256};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Bytes of what is kept of a key, and of all definitions that are held until they are whole.
+pub const KEPT: usize = 8 << 20;
+const HELD: usize = 64 << 10;
+/// Digests that are told.
+const TOLD: usize = 1024;
+/// Bytes of frames that wait for a missing definition: more than a client may have on its way.
+const WAITING: usize = 4 << 20;
+/// Items shorter than that are sent again.
+const SHORT: usize = 64;
+/// Bytes before a frame's body, and the longest body.
+const FRAME: usize = 4;
+const LONGEST: usize = 1 << 20;
+const MAGIC: [u8; 4] = *b"NGP1";
+/// Bytes of `DefineSymbol`, and of `EndSymbol`.
+const DEFINE: usize = HEAD_BYTES + 4;
+const END: usize = HEAD_BYTES;
+
+const HELLO: u8 = 1;
+const BYTES: u8 = 2;
+const DEFINITION: u8 = 3;
+const KNOWN: u8 = 4;
+const MISSING: u8 = 5;
+const AGAIN: u8 = 6;
+
+/// What a client's definitions are kept under.
+pub type Key = [u8; 16];
+type Digest = [u8; 16];
+
+fn digest(items: &[u8]) -> Digest {
+    let mut digest = Digest::default();
+    digest.copy_from_slice(&Sha256::digest(items)[..16]);
+    digest
+}
+
+/// Why a connection has to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Broken(&'static str);
+
+impl Broken {
+    /// In words.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        self.0
+    }
+}
+
+/// Definitions by their digests, the oldest of which go.
+#[derive(Clone, Debug, Default)]
+pub struct Store {
+    definitions: BTreeMap<Digest, Arc<[u8]>>,
+    order: VecDeque<Digest>,
+    bytes: usize,
+}
+
+impl Store {
+    fn keep(&mut self, items: &[u8]) {
+        let digest = digest(items);
+        if items.len() > KEPT || self.definitions.contains_key(&digest) {
+            return;
+        }
+        self.bytes += items.len();
+        self.definitions.insert(digest, items.into());
+        self.order.push_back(digest);
+        while self.bytes > KEPT
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.bytes -= self.definitions.remove(&oldest).map_or(0, |items| items.len());
+        }
+    }
+
+    fn get(&self, digest: &Digest) -> Option<Arc<[u8]>> {
+        self.definitions.get(digest).cloned()
+    }
+}
+
+/// The same for all connections of a key.
+pub type SharedStore = Arc<Mutex<Store>>;
+
+fn lock(store: &SharedStore) -> MutexGuard<'_, Store> {
+    store.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Frames that came.
+#[derive(Debug, Default)]
+struct Frames {
+    rest: Vec<u8>,
+}
+
+impl Frames {
+    /// All that are whole by now.
+    fn take(&mut self, bytes: &[u8]) -> Result<Vec<(u8, Vec<u8>)>, Broken> {
+        self.rest.extend_from_slice(bytes);
+        let (mut used, mut frames) = (0, Vec::new());
+        while let Some([what, a, b, c]) = self.rest.get(used..).and_then(|rest| rest.first_chunk()).copied() {
+            let length = usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c);
+            if length > LONGEST || !(HELLO..=AGAIN).contains(&what) {
+                return Err(Broken("what comes is no frame"));
+            }
+            let Some(body) = self.rest.get(used + FRAME..used + FRAME + length) else { break };
+            frames.push((what, body.to_vec()));
+            used += FRAME + length;
+        }
+        self.rest.drain(..used);
+        Ok(frames)
+    }
+}
+
+fn put(out: &mut Vec<u8>, what: u8, parts: &[&[u8]]) {
+    let length: usize = parts.iter().map(|part| part.len()).sum();
+    let [_, a, b, c] = (length as u32).to_be_bytes();
+    out.extend([what, a, b, c]);
+    parts.iter().for_each(|part| out.extend_from_slice(part));
+}
+
+fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    bytes.chunks(LONGEST).for_each(|piece| put(out, BYTES, &[piece]));
+}
+
+/// The client's end.
+#[derive(Debug, Default)]
+pub struct Near {
+    frames: Frames,
+    rest: Vec<u8>,
+    /// A definition that is not whole yet begins here in `rest`, and is looked at up to there.
+    held: Option<usize>,
+    /// What was sent, and of that what the other end has.
+    sent: SharedStore,
+    there: BTreeMap<Digest, ()>,
+    out: Vec<u8>,
+    is_greeted: bool,
+}
+
+impl Near {
+    /// With what connections of the same key sent.
+    #[must_use]
+    pub fn new(key: &Key, sent: SharedStore) -> Self {
+        let mut new = Self { sent, ..Self::default() };
+        put(&mut new.out, HELLO, &[&MAGIC, key]);
+        new
+    }
+
+    /// Whether the other end has said what it has.
+    #[must_use]
+    pub const fn is_greeted(&self) -> bool {
+        self.is_greeted
+    }
+
+    /// Requests on their way.
+    pub fn send(&mut self, requests: &[u8]) {
+        self.rest.extend_from_slice(requests);
+        // Up to there requests go as they are; whole definitions go as such.
+        let (mut plain, mut at) = (0, self.held.take().unwrap_or(0));
+        let mut begins = (at > 0).then_some(0);
+        while let Ok(Some((request, wants, length))) = protocol::take(&self.rest[at..]) {
+            let next = at + length;
+            begins = match (request, begins) {
+                (Request::DefineSymbol(_), _) if !wants => Some(at),
+                (Request::AddItem(..), Some(from)) if !wants && next - from <= HELD => Some(from),
+                (Request::EndSymbol, Some(from)) if at - from - DEFINE >= SHORT => {
+                    put_bytes_if_any(&mut self.out, &self.rest[plain..from]);
+                    self.define(from, at, next);
+                    plain = next;
+                    None
+                }
+                _ => None,
+            };
+            at = next;
+        }
+        // A definition may become whole; what is no message the display refuses.
+        let ends = match begins {
+            Some(from) => from,
+            None if protocol::take(&self.rest[at..]).is_err() => self.rest.len(),
+            None => at,
+        };
+        put_bytes_if_any(&mut self.out, &self.rest[plain..ends]);
+        self.rest.drain(..ends);
+        self.held = begins.map(|from| at - from).filter(|held| *held > 0);
+    }
+
+    /// A whole definition in `rest`: `DefineSymbol` from there on, its end between the others.
+    fn define(&mut self, from: usize, end: usize, next: usize) {
+        let (head, items, tail) =
+            (&self.rest[from..from + DEFINE], &self.rest[from + DEFINE..end], &self.rest[end..next]);
+        let digest = digest(items);
+        if self.there.contains_key(&digest) && lock(&self.sent).get(&digest).is_some() {
+            put(&mut self.out, KNOWN, &[head, tail, &digest]);
+            return;
+        }
+        put(&mut self.out, DEFINITION, &[head, tail, items]);
+        lock(&self.sent).keep(items);
+        self.there.insert(digest, ());
+    }
+
+    /// What came from the display: its answers.
+    ///
+    /// # Errors
+    /// Why the connection has to end.
+    pub fn receive(&mut self, bytes: &[u8]) -> Result<Vec<u8>, Broken> {
+        let mut answers = Vec::new();
+        for (what, body) in self.frames.take(bytes)? {
+            match what {
+                BYTES => answers.extend(body),
+                HELLO => {
+                    self.is_greeted = true;
+                    let told = body.chunks_exact(16).filter_map(|digest| Digest::try_from(digest).ok());
+                    self.there.extend(told.take(TOLD).map(|digest| (digest, ())));
+                }
+                MISSING => {
+                    let missing = Digest::try_from(body).map_err(|_| Broken("what is missing has no digest"))?;
+                    self.there.remove(&missing);
+                    let items = lock(&self.sent).get(&missing).ok_or(Broken("what is missing was never sent"))?;
+                    put(&mut self.out, AGAIN, &[&items]);
+                    self.there.insert(missing, ());
+                }
+                _ => return Err(Broken("a display sends no definitions")),
+            }
+        }
+        Ok(answers)
+    }
+
+    /// What is to be sent, taken away.
+    pub fn output(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.out)
+    }
+}
+
+fn put_bytes_if_any(out: &mut Vec<u8>, bytes: &[u8]) {
+    if !bytes.is_empty() {
+        put_bytes(out, bytes);
+    }
+}
+
+/// The display's end.
+#[derive(Debug, Default)]
+pub struct Far {
+    frames: Frames,
+    store: SharedStore,
+    /// Frames behind one whose definition is missing.
+    waiting: VecDeque<(u8, Vec<u8>)>,
+    waiting_bytes: usize,
+    asked: Option<Digest>,
+    is_greeted: bool,
+    out: Vec<u8>,
+}
+
+impl Far {
+    /// What came from the client: its requests. `kept` gives what is kept of a key.
+    ///
+    /// # Errors
+    /// Why the connection has to end.
+    pub fn receive(&mut self, bytes: &[u8], kept: impl FnOnce(&Key) -> SharedStore) -> Result<Vec<u8>, Broken> {
+        let mut requests = Vec::new();
+        let mut kept = Some(kept);
+        // Who speaks something else need not be waited for.
+        let mut begins = self.frames.rest.iter().chain(bytes).skip(FRAME);
+        if !self.is_greeted && !MAGIC.iter().all(|letter| begins.next().is_none_or(|own| own == letter)) {
+            return Err(Broken("it does not speak the network graphics protocol"));
+        }
+        for (what, body) in self.frames.take(bytes)? {
+            match (what, self.is_greeted) {
+                (HELLO, false) => {
+                    let key = body.strip_prefix(&MAGIC).and_then(|key| Key::try_from(key).ok());
+                    let key = key.ok_or(Broken("it speaks another version"))?;
+                    self.is_greeted = true;
+                    self.store = kept.take().map(|kept| kept(&key)).unwrap_or_default();
+                    let told: Vec<u8> = lock(&self.store).order.iter().rev().take(TOLD).flatten().copied().collect();
+                    put(&mut self.out, HELLO, &[&told]);
+                }
+                (_, false) => return Err(Broken("it did not say who it is")),
+                (AGAIN, _) => lock(&self.store).keep(&body),
+                (HELLO | MISSING, _) => return Err(Broken("a client sends no such frame")),
+                _ => {
+                    self.waiting_bytes += body.len();
+                    if self.waiting_bytes > WAITING {
+                        return Err(Broken("too much waits for a definition that was not sent again"));
+                    }
+                    self.waiting.push_back((what, body));
+                }
+            }
+            self.go_on(&mut requests)?;
+            // A short frame can name a long definition, but no client may send more than its credit.
+            if requests.len() > 2 * CREDIT as usize {
+                return Err(Broken("it sends more than it may"));
+            }
+        }
+        Ok(requests)
+    }
+
+    /// Takes what does not wait.
+    fn go_on(&mut self, requests: &mut Vec<u8>) -> Result<(), Broken> {
+        while let Some((what, body)) = self.waiting.front().filter(|_| requests.len() <= 2 * CREDIT as usize) {
+            match *what {
+                KNOWN => {
+                    let whole = body.len() == DEFINE + END + 16;
+                    let digest =
+                        body.last_chunk::<16>().filter(|_| whole).ok_or(Broken("a definition is too short"))?;
+                    let kept = lock(&self.store).get(digest);
+                    let Some(items) = kept else {
+                        if self.asked != Some(*digest) {
+                            self.asked = Some(*digest);
+                            put(&mut self.out, MISSING, &[digest]);
+                        }
+                        return Ok(());
+                    };
+                    requests.extend_from_slice(&body[..DEFINE]);
+                    requests.extend_from_slice(&items);
+                    requests.extend_from_slice(&body[DEFINE..DEFINE + END]);
+                    self.asked = None;
+                }
+                DEFINITION => {
+                    let (head, items) =
+                        body.split_at_checked(DEFINE + END).ok_or(Broken("a definition is too short"))?;
+                    requests.extend_from_slice(&head[..DEFINE]);
+                    requests.extend_from_slice(items);
+                    requests.extend_from_slice(&head[DEFINE..]);
+                    lock(&self.store).keep(items);
+                }
+                _ => requests.extend_from_slice(body),
+            }
+            self.waiting_bytes -= body.len();
+            self.waiting.pop_front();
+        }
+        Ok(())
+    }
+
+    /// Answers on their way.
+    pub fn send(&mut self, answers: &[u8]) {
+        put_bytes_if_any(&mut self.out, answers);
+    }
+
+    /// What is to be sent, taken away.
+    pub fn output(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::item::{Item, Kind};
+    use proptest::prelude::*;
+
+    const KEY: Key = [7; 16];
+
+    fn definition(symbol: u32, items: std::ops::Range<i16>, wants: bool) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        protocol::put(&mut bytes, &Request::DefineSymbol(symbol), false);
+        for (id, at) in items.enumerate() {
+            let item = Item::drawn(Kind::Vector, id as u32 + 1, (at, 0), (at, 9));
+            protocol::put(&mut bytes, &Request::AddItem(item, b""), false);
+        }
+        protocol::put(&mut bytes, &Request::EndSymbol, wants);
+        bytes
+    }
+
+    /// What reaches the display, and how many bytes it took on the way.
+    fn through(near: &mut Near, far: &mut Far, pieces: &[&[u8]], kept: &SharedStore) -> (Vec<u8>, usize) {
+        let (mut came, mut sent) = (Vec::new(), 0);
+        for piece in pieces {
+            near.send(piece);
+            loop {
+                let (there, back) = (near.output(), far.output());
+                if there.is_empty() && back.is_empty() {
+                    break;
+                }
+                sent += there.len();
+                near.receive(&back).expect("frames");
+                came.extend(far.receive(&there, |_| Arc::clone(kept)).expect("frames"));
+            }
+        }
+        (came, sent)
+    }
+
+    #[test]
+    fn a_definition_that_was_sent_is_named_and_one_that_is_forgotten_is_sent_again() {
+        let (sent, kept) = (SharedStore::default(), SharedStore::default());
+        let (mut near, mut far) = (Near::new(&KEY, Arc::clone(&sent)), Far::default());
+        let [one, same] = [1, 2].map(|symbol| definition(symbol, 0..100, true));
+        let (came, first) = through(&mut near, &mut far, &[&one], &kept);
+        assert!(came == one && first > one.len());
+        // The same items under another number.
+        let (came, again) = through(&mut near, &mut far, &[&same], &SharedStore::default());
+        assert!(came == same && again < 50, "{again}");
+        // Another connection, to a display that has kept it, and to one that has forgotten.
+        let mut next = Near::new(&KEY, Arc::clone(&sent));
+        let (came, again) = through(&mut next, &mut Far::default(), &[b"", &one], &kept);
+        assert!(came == one && next.is_greeted() && again < 80, "{again}");
+        let mut forgets = Near::new(&KEY, sent);
+        forgets.there.insert(digest(&one[DEFINE..one.len() - END]), ());
+        let (came, again) = through(&mut forgets, &mut Far::default(), &[&one, &same], &SharedStore::default());
+        assert!(came == [one.clone(), same].concat() && again < one.len() + 200, "{again}");
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded_and_strangers_get_nothing_of_others() {
+        let mut store = Store::default();
+        for at in 0..300_u32 {
+            let mut items = vec![0; 64 << 10];
+            items[..4].copy_from_slice(&at.to_be_bytes());
+            store.keep(&items);
+        }
+        assert!(store.bytes <= KEPT && store.order.len() == store.definitions.len() && store.order.len() <= 128);
+        let mut far = Far::default();
+        assert!(far.receive(&[BYTES, 0, 0, 1, 0], |_| SharedStore::default()).is_err());
+        let mut far = Far::default();
+        let mut frames = Vec::new();
+        put(&mut frames, HELLO, &[&MAGIC, &KEY]);
+        put(&mut frames, KNOWN, &[&[0; DEFINE + END], &[9; 16]]);
+        (0..5).for_each(|_| put(&mut frames, BYTES, &[&vec![0; LONGEST]]));
+        assert_eq!(
+            far.receive(&frames, |_| SharedStore::default()).unwrap_err().words(),
+            "too much waits for a definition that was not sent again"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn the_display_sees_the_same_requests_in_whatever_pieces(
+            symbols in prop::collection::vec((0..4_u32, 0..6_i16, any::<bool>(), 0..3_u8), 1..20), size in 1..400_usize,
+        ) {
+            let mut all = Vec::new();
+            for (symbol, items, wants, other) in symbols {
+                match other {
+                    0 => protocol::put(&mut all, &Request::Sync(symbol), false),
+                    1 => protocol::put(&mut all, &Request::EditSymbol(symbol), wants),
+                    _ => {}
+                }
+                let mut own = definition(symbol, 0..items, wants);
+                if other == 2 {
+                    // One that never ends.
+                    own.truncate(own.len() - END);
+                }
+                all.extend(own);
+            }
+            // Every definition is whole at last.
+            protocol::put(&mut all, &Request::Sync(9), false);
+            let pieces: Vec<&[u8]> = all.chunks(size).collect();
+            let (came, _) = through(&mut Near::new(&KEY, SharedStore::default()), &mut Far::default(), &pieces, &SharedStore::default());
+            prop_assert!(came == all, "{} of {}", came.len(), all.len());
+        }
+
+        #[test]
+        fn any_bytes_are_frames_or_refused(bytes: Vec<u8>) {
+            let _ = Near::default().receive(&bytes);
+            let mut far = Far { is_greeted: true, ..Far::default() };
+            let _ = far.receive(&bytes, |_| SharedStore::default());
+        }
+    }
+}

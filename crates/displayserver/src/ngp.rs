@@ -1,0 +1,209 @@
+//! A stream with the network graphics protocol (`display::ngp`) on it: whoever writes requests or reads answers sees the same bytes as
+//! without it. What was sent and kept outlives connections, at both ends.
+
+use crate::address::Stream;
+use stackline_display::ngp::{Broken, Far, Key, Near, SharedStore};
+use std::io::{self, ErrorKind, Read, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Bytes that are read at once.
+const PIECE: usize = 64 << 10;
+/// How long the other end may take to say what it has.
+const GREETS: Duration = Duration::from_secs(10);
+/// Keys of which something is kept.
+const KEYS: usize = 64;
+
+/// What a client has sent, under a key of its own.
+#[derive(Clone, Debug)]
+pub struct Sent(Key, SharedStore);
+
+impl Sent {
+    /// Nothing yet.
+    pub(crate) fn new() -> Self {
+        let mut key = Key::default();
+        // Without random bytes keys are one, and displays may have to ask for definitions.
+        let _ = getrandom::fill(&mut key);
+        Self(key, SharedStore::default())
+    }
+}
+
+impl PartialEq for Sent {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Sent {}
+
+/// What a display keeps, by key; the oldest keys go.
+#[derive(Clone, Debug, Default)]
+pub struct Kept(Arc<Mutex<Vec<(Key, SharedStore)>>>);
+
+impl Kept {
+    /// What is kept of a key, from now on the newest one.
+    fn of(&self, key: &Key) -> SharedStore {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = kept.iter().position(|(own, _)| own == key);
+        let store = at.map(|at| kept.remove(at).1).unwrap_or_default();
+        kept.push((*key, Arc::clone(&store)));
+        let over = kept.len().saturating_sub(KEYS);
+        kept.drain(..over);
+        store
+    }
+}
+
+#[derive(Debug)]
+enum End {
+    Near(Near),
+    Far(Far, Kept),
+}
+
+impl End {
+    fn send(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Near(near) => near.send(bytes),
+            Self::Far(far, _) => far.send(bytes),
+        }
+    }
+
+    fn receive(&mut self, bytes: &[u8]) -> Result<Vec<u8>, Broken> {
+        match self {
+            Self::Near(near) => near.receive(bytes),
+            Self::Far(far, kept) => far.receive(bytes, |key| kept.of(key)),
+        }
+    }
+
+    fn output(&mut self) -> Vec<u8> {
+        match self {
+            Self::Near(near) => near.output(),
+            Self::Far(far, _) => far.output(),
+        }
+    }
+}
+
+/// A connection; who has it may read and write at once.
+#[derive(Debug)]
+pub struct Ngp {
+    /// What is read; only the first that has it reads.
+    reads: Stream,
+    rest: Vec<u8>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    end: Mutex<End>,
+    writes: Mutex<Stream>,
+}
+
+impl Shared {
+    /// Puts something into frames, or takes what came out of them; what is to be sent goes in its order.
+    fn step<T>(&self, step: impl FnOnce(&mut End) -> T) -> io::Result<T> {
+        let mut writes = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
+        let (done, out) = {
+            let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+            (step(&mut end), end.output())
+        };
+        if !out.is_empty() {
+            writes.write_all(&out)?;
+        }
+        Ok(done)
+    }
+}
+
+impl Ngp {
+    fn over(stream: Stream, end: End) -> io::Result<Self> {
+        let shared = Shared { end: Mutex::new(end), writes: Mutex::new(stream.again()?) };
+        Ok(Self { reads: stream, rest: Vec::new(), shared: Arc::new(shared) })
+    }
+
+    /// A client's end: what the display has of what was sent before is known then.
+    ///
+    /// # Errors
+    /// That the connection is lost, or the other end speaks something else.
+    pub fn connect(stream: Stream, sent: &Sent) -> io::Result<Self> {
+        let mut new = Self::over(stream, End::Near(Near::new(&sent.0, Arc::clone(&sent.1))))?;
+        new.shared.step(|_| ())?;
+        new.reads.read_within(Some(GREETS))?;
+        while !new.shared.step(|end| matches!(end, End::Near(near) if near.is_greeted()))? {
+            if new.fill()? == 0 {
+                return Err(io::Error::other("what answers there does not speak the network graphics protocol"));
+            }
+        }
+        new.reads.read_within(None)?;
+        Ok(new)
+    }
+
+    /// A display's end.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn accept(stream: Stream, kept: &Kept) -> io::Result<Self> {
+        Self::over(stream, End::Far(Far::default(), kept.clone()))
+    }
+
+    /// The same connection once more. What was taken out of frames and not read stays with the first.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn again(&self) -> io::Result<Self> {
+        Ok(Self { reads: self.reads.again()?, rest: Vec::new(), shared: Arc::clone(&self.shared) })
+    }
+
+    /// Reading takes no longer than that, or fails.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn read_within(&self, patience: Option<Duration>) -> io::Result<()> {
+        self.reads.read_within(patience)
+    }
+
+    /// Writing takes no longer than that, or fails.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn write_within(&self, patience: Duration) -> io::Result<()> {
+        self.shared.writes.lock().unwrap_or_else(PoisonError::into_inner).write_within(patience)
+    }
+
+    /// Ends it both ways.
+    pub fn end(&self) {
+        self.reads.end();
+    }
+
+    /// Reads once: how many bytes came, frames and all.
+    fn fill(&mut self) -> io::Result<usize> {
+        let mut piece = vec![0; PIECE];
+        let count = self.reads.read(&mut piece)?;
+        let came = self.shared.step(|end| end.receive(&piece[..count]))?;
+        let came = came.map_err(|broken| io::Error::new(ErrorKind::InvalidData, broken.words()))?;
+        self.rest.extend(came);
+        Ok(count)
+    }
+}
+
+impl Read for Ngp {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        while self.rest.is_empty() {
+            if self.fill()? == 0 {
+                return Ok(0);
+            }
+        }
+        let count = into.len().min(self.rest.len());
+        into[..count].copy_from_slice(&self.rest[..count]);
+        self.rest.drain(..count);
+        Ok(count)
+    }
+}
+
+impl Write for Ngp {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.shared.step(|end| end.send(bytes))?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,164 @@
+//! The network graphics protocol on streams: the same pictures with fewer bytes, what outlives connections and displays, who speaks something else.
+#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
+
+use stackline_display::machine::FULL_SIZE;
+use stackline_display::protocol::Request;
+use stackline_display::symbols::Limits;
+use stackline_displayserver::address::{Address, Listener};
+use stackline_displayserver::agent;
+use stackline_displayserver::bench::pictures;
+use stackline_displayserver::client::Client;
+use stackline_displayserver::level::{Level, Picture, send};
+use stackline_displayserver::server::Server;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+fn served(at: &str) -> (Server, Address) {
+    let server = Server::new(Limits::default(), Vec::new());
+    let listener = Listener::at(&Address::of(at).unwrap()).unwrap();
+    let address = listener.address();
+    server.listen(listener, |_| {});
+    (server, address)
+}
+
+/// A way to a display which counts the bytes that pass it, and can be cut.
+struct Path {
+    begins: String,
+    bytes: Arc<AtomicU64>,
+    open: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Path {
+    fn to(address: &Address) -> Self {
+        let to = address.to_string().trim_start_matches("ngp:").to_owned();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let path =
+            Self { begins: listener.local_addr().unwrap().to_string(), bytes: Arc::default(), open: Arc::default() };
+        let (counts, open) = (Arc::clone(&path.bytes), Arc::clone(&path.open));
+        thread::spawn(move || {
+            while let Ok((client, _)) = listener.accept() {
+                let display = TcpStream::connect(&to).unwrap();
+                open.lock().unwrap().push(display.try_clone().unwrap());
+                pass(client.try_clone().unwrap(), display.try_clone().unwrap(), Some(Arc::clone(&counts)));
+                pass(display, client, None);
+            }
+        });
+        path
+    }
+
+    /// Bytes towards the display so far.
+    fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    fn cut(&self) {
+        self.open.lock().unwrap().drain(..).for_each(|stream| drop(stream.shutdown(std::net::Shutdown::Both)));
+    }
+}
+
+fn pass(mut from: TcpStream, mut to: TcpStream, counts: Option<Arc<AtomicU64>>) {
+    thread::spawn(move || {
+        let mut piece = [0; 4096];
+        while let Ok(count @ 1..) = from.read(&mut piece) {
+            if let Some(counts) = &counts {
+                counts.fetch_add(count as u64, Ordering::Relaxed);
+            }
+            if to.write_all(&piece[..count]).is_err() {
+                break;
+            }
+        }
+        let _ = to.shutdown(std::net::Shutdown::Both);
+    });
+}
+
+fn picture(name: &str) -> Picture {
+    pictures().into_iter().find(|picture| picture.name == name).unwrap()
+}
+
+/// Draws it as a client of its own; what the display shows.
+fn draw(server: &Server, address: &Address, picture: &Picture, level: Level) -> Vec<u8> {
+    let mut client = Client::connect(address, b"").unwrap();
+    client.send(&Request::CreateWindow(1, (800, 800), b"test")).unwrap();
+    client.send(&Request::DisplayView(1, 100, (8, 8), FULL_SIZE)).unwrap();
+    client.send(&Request::DefineSymbol(100)).unwrap();
+    client.ask(&Request::EndSymbol).unwrap();
+    send(&mut client, level, picture, 100).unwrap();
+    client.sync(3).unwrap();
+    server.last(|id, display| display.draw(id, 1).unwrap().pixels().bytes().to_vec()).unwrap()
+}
+
+#[test]
+fn pictures_are_the_same_at_every_level_and_the_second_time_they_are_named() {
+    let (server, plain) = served("127.0.0.1:0");
+    let (other, ngp) = served("ngp:127.0.0.1:0");
+    let path = Path::to(&ngp);
+    let through = Address::of(&format!("ngp:{}", path.begins)).unwrap();
+    for name in ["vectors", "rectangles"] {
+        let picture = picture(name);
+        for (_, level) in Level::ALL {
+            if level == Level::Structured && picture.symbols.is_empty() {
+                continue;
+            }
+            let expected = draw(&server, &plain, &picture, level);
+            let sent = [0, 1].map(|_| {
+                let before = path.bytes();
+                assert!(draw(&other, &through, &picture, level) == expected, "{name} at level {}", level.name());
+                path.bytes() - before
+            });
+            if matches!(level, Level::Batched) {
+                // An address remembers what was sent under it, and the display what it got.
+                assert!(sent[1] < 500, "{name} at level {}: {sent:?}", level.name());
+            }
+        }
+    }
+    for below in ["ngp:pup:127.0.0.1:0", "ngp:unix:/tmp/stackline-ngp-test"] {
+        let (other, ngp) = served(below);
+        let picture = picture("rectangles");
+        let expected = draw(&server, &plain, &picture, Level::Batched);
+        assert!(draw(&other, &ngp, &picture, Level::Batched) == expected, "{below}");
+    }
+}
+
+#[test]
+fn an_agent_gives_the_picture_again_by_name_and_whole_where_the_display_has_forgotten() {
+    let (server, ngp) = served("ngp:127.0.0.1:0");
+    let path = Path::to(&ngp);
+    let to = Address::of(&format!("ngp:{}", path.begins)).unwrap();
+    let listener = Listener::at(&Address::of("127.0.0.1:0").unwrap()).unwrap();
+    let place = listener.address();
+    thread::spawn(move || agent::serve(&listener, &to, Limits::default(), Duration::from_secs(10), |_| {}));
+    let picture = picture("vectors");
+    let expected = draw(&server, &ngp, &picture, Level::Batched);
+    let mut client = Client::connect(&place, b"").unwrap();
+    client.send(&Request::CreateWindow(1, (800, 800), b"test")).unwrap();
+    client.send(&Request::DisplayView(1, 100, (8, 8), FULL_SIZE)).unwrap();
+    send(&mut client, Level::Batched, &picture, 100).unwrap();
+    client.sync(3).unwrap();
+    // What the agent gives again is told from what was sent: as items of one definition it is another one, the first time.
+    for round in 0..3 {
+        let before = path.bytes();
+        path.cut();
+        client.sync(4 + round).unwrap();
+        let shown = server.last(|id, display| display.draw(id, 1).unwrap().pixels().bytes().to_vec()).unwrap();
+        assert!(shown == expected, "round {round}");
+        let sent = path.bytes() - before;
+        assert!(round == 0 || sent < 1000, "round {round}: {sent} bytes");
+    }
+}
+
+#[test]
+fn who_speaks_something_else_is_told() {
+    let (_server, plain) = served("127.0.0.1:0");
+    let error = Address::of(&format!("ngp:{plain}")).unwrap().connect().unwrap_err();
+    assert!(error.message.contains("no display answers at ngp:"), "{error}");
+    let (_server, ngp) = served("ngp:127.0.0.1:0");
+    let plain = Address::of(ngp.to_string().trim_start_matches("ngp:")).unwrap();
+    assert!(Client::connect(&plain, b"").is_err());
+    for wrong in ["ngp:", "ngp:tty", "ngp:ikp:127.0.0.1:1", "ngp:ngp:127.0.0.1:1"] {
+        assert!(Address::of(wrong).unwrap_err().contains("a stream behind `ngp:`"), "{wrong}");
+    }
+}
