@@ -1,6 +1,7 @@
 //! Where a display listens, and connections there: a TCP port, a unix socket by its path, streams of PUP, V's messages,
 //! streams through an internet server, a terminal.
 
+use crate::blast::{Blast, BlastListener};
 use crate::message_stream::Messages;
 use crate::ngp::{Kept, Ngp, Sent};
 use crate::pup::{Pup, PupListener};
@@ -33,6 +34,8 @@ pub enum Address {
     Messages(String),
     /// A host and a port, by streams of PUP.
     Pup(String),
+    /// A host and a port, by streams of blasts.
+    Blast(String),
     /// Through an internet server: its secret, its host and port, and what it connects to.
     Vio(String, String, Box<Self>),
     /// One of the streams with the network graphics protocol on it.
@@ -40,7 +43,7 @@ pub enum Address {
 }
 
 impl Address {
-    /// `unix:PATH`, `HOST:PORT`, `ikp:HOST:PORT`, `pup:HOST:PORT`, `vio:[SECRET@]HOST:PORT/ADDRESS`, `ngp:` before a stream's, `tty`, or
+    /// `unix:PATH`, `HOST:PORT`, `ikp:HOST:PORT`, `pup:HOST:PORT`, `blast:HOST:PORT`, `vio:[SECRET@]HOST:PORT/ADDRESS`, `ngp:` before a stream's, `tty`, or
     /// `pipe`.
     ///
     /// # Errors
@@ -55,7 +58,9 @@ impl Address {
             return if path.is_empty() { Err("a path behind `unix:`".into()) } else { Ok(Self::Unix(path.into())) };
         }
         if let Some(rest) = text.strip_prefix("ngp:") {
-            let is_stream = |below: &Self| matches!(below, Self::Tcp(_) | Self::Unix(_) | Self::Pup(_) | Self::Vio(..));
+            let is_stream = |below: &Self| {
+                matches!(below, Self::Tcp(_) | Self::Unix(_) | Self::Pup(_) | Self::Blast(_) | Self::Vio(..))
+            };
             let below = Self::of(rest).ok().filter(is_stream);
             return below.map(|below| Self::Ngp(Box::new(below), Sent::new())).ok_or_else(|| {
                 "a stream behind `ngp:`, as in ngp:127.0.0.1:7085, ngp:unix:PATH or ngp:pup:127.0.0.1:7085".into()
@@ -70,7 +75,9 @@ impl Address {
             let port = place.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?)));
             port.filter(|(host, _)| !host.is_empty()).map(|_| place.to_owned())
         };
-        for (prefix, of) in [("ikp:", Self::Messages as fn(String) -> Self), ("pup:", Self::Pup)] {
+        for (prefix, of) in
+            [("ikp:", Self::Messages as fn(String) -> Self), ("pup:", Self::Pup), ("blast:", Self::Blast)]
+        {
             if let Some(rest) = text.strip_prefix(prefix) {
                 return place(rest).map(of).ok_or_else(|| format!("HOST:PORT behind `{prefix}`"));
             }
@@ -93,7 +100,11 @@ impl Address {
         match self {
             Self::Unix(_) | Self::Terminal | Self::Pipe => true,
             Self::Ngp(below, _) => below.is_loopback(),
-            Self::Tcp(place) | Self::Messages(place) | Self::Pup(place) | Self::Vio(_, place, _) => {
+            Self::Tcp(place)
+            | Self::Messages(place)
+            | Self::Pup(place)
+            | Self::Blast(place)
+            | Self::Vio(_, place, _) => {
                 place.to_socket_addrs().is_ok_and(|mut all| all.all(|address| address.ip().is_loopback()))
             }
         }
@@ -111,6 +122,7 @@ impl Address {
             Self::Pipe => return terminal(false),
             Self::Messages(place) => Messages::connect(place).map(|client| Stream::Messages(Box::new(client))),
             Self::Pup(place) => Pup::connect(place).map(Stream::Pup),
+            Self::Blast(place) => Blast::connect(place).map(Stream::Blast),
             Self::Ngp(below, sent) => {
                 let stream = Ngp::connect(below.connect()?, sent).map(|stream| Stream::Ngp(Box::new(stream)));
                 return stream.map_err(|error| {
@@ -164,6 +176,7 @@ impl fmt::Display for Address {
             Self::Pipe => f.write_str("pipe"),
             Self::Messages(place) => write!(f, "ikp:{place}"),
             Self::Pup(place) => write!(f, "pup:{place}"),
+            Self::Blast(place) => write!(f, "blast:{place}"),
             Self::Vio(_, server, to) => write!(f, "vio:{server}/{to}"),
             Self::Ngp(below, _) => write!(f, "ngp:{below}"),
         }
@@ -183,6 +196,8 @@ pub enum Stream {
     Messages(Box<Messages>),
     /// A stream of PUP.
     Pup(Pup),
+    /// A stream of blasts.
+    Blast(Blast),
     /// A stream through an internet server.
     Vio(Vio),
     /// One with the network graphics protocol on it.
@@ -203,6 +218,7 @@ impl Stream {
             }
             Self::Pup(stream) => Ok(Self::Pup(stream.again())),
             Self::Vio(stream) => Ok(Self::Vio(stream.again())),
+            Self::Blast(stream) => Ok(Self::Blast(stream.again())),
             Self::Ngp(stream) => stream.again().map(|again| Self::Ngp(Box::new(again))),
             // Who sends is blocked until the reply: nobody reads meanwhile.
             Self::Messages(_) => Err(io::ErrorKind::Unsupported.into()),
@@ -226,7 +242,8 @@ impl Stream {
                 Ok(())
             }
             Self::Ngp(stream) => stream.write_within(patience),
-            Self::Terminal(..) | Self::Messages(_) => Ok(()),
+            // What a blast may take is its own patience.
+            Self::Terminal(..) | Self::Messages(_) | Self::Blast(_) => Ok(()),
         }
     }
 
@@ -244,6 +261,10 @@ impl Stream {
                 Ok(())
             }
             Self::Vio(stream) => {
+                stream.read_within(patience);
+                Ok(())
+            }
+            Self::Blast(stream) => {
                 stream.read_within(patience);
                 Ok(())
             }
@@ -268,6 +289,10 @@ impl Stream {
                 stream.end();
                 Ok(())
             }
+            Self::Blast(stream) => {
+                stream.end();
+                Ok(())
+            }
             Self::Ngp(stream) => {
                 stream.end();
                 Ok(())
@@ -286,6 +311,7 @@ impl Read for Stream {
             Self::Messages(messages) => messages.read(into),
             Self::Pup(stream) => stream.read(into),
             Self::Vio(stream) => stream.read(into),
+            Self::Blast(stream) => stream.read(into),
             Self::Ngp(stream) => stream.read(into),
         }
     }
@@ -300,6 +326,7 @@ impl Write for Stream {
             Self::Messages(messages) => messages.write(bytes),
             Self::Pup(stream) => stream.write(bytes),
             Self::Vio(stream) => stream.write(bytes),
+            Self::Blast(stream) => stream.write(bytes),
             Self::Ngp(stream) => stream.write(bytes),
         }
     }
@@ -318,6 +345,8 @@ pub enum Listener {
     Unix(UnixListener, PathBuf),
     /// Streams of PUP.
     Pup(PupListener),
+    /// Streams of blasts.
+    Blast(BlastListener),
     /// Others with the network graphics protocol on them, and what is kept of their clients.
     Ngp(Box<Self>, Kept),
 }
@@ -343,6 +372,7 @@ impl Listener {
             }
             Address::Tcp(address) => TcpListener::bind(address.as_str()).map(Self::Tcp).map_err(failed),
             Address::Pup(address) => PupListener::bind(address).map(Self::Pup).map_err(failed),
+            Address::Blast(address) => BlastListener::bind(address).map(Self::Blast).map_err(failed),
             Address::Ngp(below, _) => Ok(Self::Ngp(Box::new(Self::at(below)?), Kept::default())),
             Address::Unix(path) => {
                 remove_left_behind(path);
@@ -364,6 +394,7 @@ impl Listener {
             }
             Self::Unix(listener, _) => listener.accept().map(|(stream, _)| Stream::Unix(stream)),
             Self::Pup(listener) => listener.accept().map(Stream::Pup),
+            Self::Blast(listener) => listener.accept().map(Stream::Blast),
             Self::Ngp(below, kept) => Ngp::accept(below.accept()?, kept).map(|stream| Stream::Ngp(Box::new(stream))),
         }
     }
@@ -377,6 +408,7 @@ impl Listener {
             }
             Self::Unix(_, path) => Address::Unix(path.clone()),
             Self::Pup(listener) => Address::Pup(listener.local().to_string()),
+            Self::Blast(listener) => Address::Blast(listener.local().to_string()),
             Self::Ngp(below, _) => Address::Ngp(Box::new(below.address()), Sent::new()),
         }
     }
@@ -388,6 +420,7 @@ impl Listener {
             Self::Tcp(listener) => listener.local_addr().is_ok_and(|address: SocketAddr| address.ip().is_loopback()),
             Self::Unix(..) => true,
             Self::Pup(listener) => listener.local().ip().is_loopback(),
+            Self::Blast(listener) => listener.local().ip().is_loopback(),
             Self::Ngp(below, _) => below.is_local(),
         }
     }

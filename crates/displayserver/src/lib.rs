@@ -10,6 +10,7 @@
 //! | [`pup`] | streams of PUP over UDP |
 //! | [`raw`] | a terminal that takes bytes as they are |
 //! | [`agent`] | an agent between clients and a display, which outlives the display |
+//! | [`blast`] | streams of blasts |
 //! | [`server`] | clients' bytes to the machine and back |
 //! | [`vio`] | a client's side of that: blocks as a stream of bytes |
 //! | [`view`] | the page and the WebSocket by which browsers look on |
@@ -23,6 +24,7 @@
 pub mod address;
 pub mod agent;
 pub mod bench;
+pub mod blast;
 pub mod client;
 pub mod internet;
 pub mod level;

@@ -185,7 +185,12 @@ fn execute(flags: &DisplayExecute) -> Result {
 /// Bytes go both ways at once only over a stream that can be connected to.
 fn is_stream(display: &Address) -> Result<()> {
     match display {
-        Address::Tcp(_) | Address::Unix(_) | Address::Pup(_) | Address::Vio(..) | Address::Ngp(..) => Ok(()),
+        Address::Tcp(_)
+        | Address::Unix(_)
+        | Address::Pup(_)
+        | Address::Blast(_)
+        | Address::Vio(..)
+        | Address::Ngp(..) => Ok(()),
         Address::Terminal | Address::Pipe => {
             Err(Error::input("a display behind a terminal or a pipe cannot be connected to again")
                 .hint("name one at HOST:PORT or unix:PATH"))

@@ -146,7 +146,7 @@ pub(crate) struct DisplayServe {
 
 #[derive(Args, Debug)]
 pub(crate) struct DisplayBench {
-    /// The display: HOST:PORT, unix:PATH, ikp:HOST:PORT by V's messages, pup:HOST:PORT by streams of PUP, vio:HOST:PORT/ADDRESS through an internet server, ngp:ADDRESS where definitions are sent once, `tty` for one at the other end of this terminal, or `pipe` of standard output and input (results go to standard error then); one of its own
+    /// The display: HOST:PORT, unix:PATH, ikp:HOST:PORT by V's messages, pup:HOST:PORT by streams of PUP, blast:HOST:PORT by blasts, vio:HOST:PORT/ADDRESS through an internet server, ngp:ADDRESS where definitions are sent once, `tty` for one at the other end of this terminal, or `pipe` of standard output and input (results go to standard error then); one of its own
     /// where none is given
     #[arg(long, value_name = "ADDRESS", value_parser = Address::of)]
     pub(crate) to: Option<Address>,

@@ -1,0 +1,105 @@
+//! A display by streams of blasts: the same pictures, both ways at once, who goes and who says nothing.
+#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
+
+use stackline_display::machine::FULL_SIZE;
+use stackline_display::protocol::{Input, Request};
+use stackline_display::symbols::Limits;
+use stackline_displayserver::address::{Address, Listener, Stream};
+use stackline_displayserver::bench::pictures;
+use stackline_displayserver::client::Client;
+use stackline_displayserver::level::{Level, send};
+use stackline_displayserver::server::Server;
+use std::io::{Read, Write};
+use std::thread;
+use std::time::{Duration, Instant};
+
+fn served() -> (Server, Address, Address) {
+    let server = Server::new(Limits::default(), Vec::new());
+    let [tcp, blast] = ["127.0.0.1:0", "blast:127.0.0.1:0"].map(|at| {
+        let listener = Listener::at(&Address::of(at).unwrap()).unwrap();
+        let address = listener.address();
+        server.listen(listener, |_| {});
+        address
+    });
+    (server, tcp, blast)
+}
+
+#[test]
+fn pictures_are_those_of_tcp_at_every_level_input_comes_and_clients_leave() {
+    let (server, tcp, blast) = served();
+    for picture in pictures().iter().filter(|picture| picture.name != "short") {
+        for (_, level) in Level::ALL {
+            if level == Level::Structured && picture.symbols.is_empty() {
+                continue;
+            }
+            let [one, other] = [&tcp, &blast].map(|address| {
+                let mut client = Client::connect(address, b"").unwrap();
+                client.send(&Request::CreateWindow(1, (800, 800), b"test")).unwrap();
+                client.send(&Request::DisplayView(1, 100, (8, 8), FULL_SIZE)).unwrap();
+                client.send(&Request::DefineSymbol(100)).unwrap();
+                client.ask(&Request::EndSymbol).unwrap();
+                send(&mut client, level, picture, 100).unwrap();
+                client.sync(3).unwrap();
+                let (id, _) = server.displays().pop().unwrap();
+                server.input(id, 1, Input::Key(65));
+                assert_eq!(client.input().unwrap().input, Input::Key(65));
+                server.last(|id, display| display.draw(id, 1).unwrap().pixels().bytes().to_vec()).unwrap()
+            });
+            assert!(one == other, "{} at level {}", picture.name, level.name());
+        }
+    }
+    let begun = Instant::now();
+    while !server.displays().is_empty() {
+        assert!(begun.elapsed() < Duration::from_secs(10), "clients that have gone are there");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn both_ends_may_write_much_before_either_reads_and_the_end_is_heard() {
+    let listener = Listener::at(&Address::of("blast:127.0.0.1:0").unwrap()).unwrap();
+    let address = listener.address();
+    let all: Vec<u8> = (0..200_000_u32).map(|byte| (byte % 251) as u8).collect();
+    let other = all.clone();
+    let far = thread::spawn(move || {
+        let mut stream = listener.accept().unwrap();
+        stream.write_all(&other).unwrap();
+        let mut came = vec![0; other.len()];
+        stream.read_exact(&mut came).unwrap();
+        assert!(came == other);
+        // What is written is there before the end.
+        stream.write_all(b"last words").unwrap();
+        stream.end();
+    });
+    let mut stream = address.connect().unwrap();
+    stream.write_all(&all).unwrap();
+    let mut came = Vec::new();
+    stream.read_to_end(&mut came).unwrap();
+    assert!(came == [&all[..], b"last words"].concat());
+    far.join().unwrap();
+    assert!(stream.write_all(b"to nobody").is_err() || stream.write_all(&all).is_err());
+}
+
+#[test]
+fn one_way_alone_is_no_connection_and_nobody_there_is_told() {
+    let (server, _, blast) = served();
+    let place = blast.to_string().trim_start_matches("blast:").to_owned();
+    let options = stackline_transfer::Options::default();
+    let mut halves = Vec::new();
+    for at in 0..70_u8 {
+        let Ok(mut channel) = stackline_transfer::Channel::connect(place.parse().unwrap(), &options) else { continue };
+        let said = channel.send(&[&[0], &[at; 16][..]].concat());
+        halves.push((channel, said.is_ok()));
+    }
+    assert!(server.displays().is_empty());
+    // They lose their places, and clients come in.
+    let begun = Instant::now();
+    loop {
+        match Client::connect(&blast, b"") {
+            Ok(_) => break,
+            Err(error) => assert!(begun.elapsed() < Duration::from_secs(20), "{error}"),
+        }
+    }
+    let gone = Address::of("blast:127.0.0.1:1").unwrap().connect();
+    assert!(!matches!(gone, Ok(Stream::Blast(_))));
+}
