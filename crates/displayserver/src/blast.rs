@@ -346,12 +346,9 @@ fn serve(mut listener: Listener, stops: &Arc<AtomicBool>, to: &SyncSender<Blast>
         // Connections that are there outlive the listener.
         listener
             .interrupted_by(Interrupt::new(move || own.is_over() || (over.load(Ordering::Relaxed) && !own.is_taken())));
-        let channel = match listener.accept() {
-            Ok(channel) => channel,
-            Err(_) => {
-                thread::sleep(Duration::from_millis(100));
-                continue;
-            }
+        let Ok(channel) = listener.accept() else {
+            thread::sleep(Duration::from_millis(100));
+            continue;
         };
         way.lasts_until(Some(Instant::now() + BOTH));
         if Arc::strong_count(&saying) > MOST {
