@@ -1,7 +1,9 @@
 //! The display's agent on sockets: clients connect to it, it connects to the display for each, and again where that was lost.
 
-use crate::address::{Address, Listener, Stream};
+use crate::address::Address;
+use crate::listener::Listener;
 use crate::server::{HELLO, PATIENCE};
+use crate::stream::Stream;
 use stackline_display::agent::Agent;
 use stackline_display::machine::Ends;
 use stackline_display::symbols::Limits;

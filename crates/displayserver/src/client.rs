@@ -1,8 +1,9 @@
 //! A connection to a display: requests are gathered and sent together, answers read where they are waited for. It sends no more than
 //! the display allows.
 
-use crate::address::{Address, Stream};
+use crate::address::Address;
 use crate::server::unit;
+use crate::stream::Stream;
 use stackline_core::error::{Error, Result};
 use stackline_display::protocol::{Answer, Input, Request, Stamps, VERSION, put};
 use stackline_display::symbols::Refusal;

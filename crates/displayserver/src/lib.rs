@@ -3,7 +3,9 @@
 //!
 //! | module | one idea |
 //! | --- | --- |
-//! | [`address`] | where a display listens: a port or a unix socket |
+//! | [`address`] | where a display is, and connecting there |
+//! | [`stream`] | a connection, whatever carries it |
+//! | [`listener`] | where connections come |
 //! | [`messages`] | the same by V's messages: each is answered when it is carried out |
 //! | [`message_stream`] | a client's side of them |
 //! | [`ngp`] | the network graphics protocol on a stream |
@@ -28,6 +30,7 @@ pub mod blast;
 pub mod client;
 pub mod internet;
 pub mod level;
+pub mod listener;
 pub mod message_stream;
 pub mod messages;
 pub mod ngp;
@@ -35,6 +38,7 @@ pub mod pup;
 pub mod raw;
 pub mod server;
 pub mod simulated;
+pub mod stream;
 pub mod terminal;
 pub mod view;
 pub mod vio;

@@ -1,7 +1,7 @@
 //! A stream with the network graphics protocol (`display::ngp`) on it: whoever writes requests or reads answers sees the same bytes as
 //! without it. What was sent and kept outlives connections, at both ends.
 
-use crate::address::Stream;
+use crate::stream::Stream;
 use stackline_display::ngp::{Broken, Far, Key, Near, SharedStore};
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -2,7 +2,8 @@
 //!
 //! A client that does not read its answers for five seconds loses its connection, and what it had.
 
-use crate::address::{Listener, Stream};
+use crate::listener::Listener;
+use crate::stream::Stream;
 use stackline_display::machine::{ClientId, Display, Step, Watch};
 use stackline_display::protocol::Input;
 use stackline_display::symbols::Limits;

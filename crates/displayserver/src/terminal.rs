@@ -5,8 +5,10 @@
 
 mod pup;
 
-use crate::address::{Address, Listener, Stream};
+use crate::address::Address;
+use crate::listener::Listener;
 use crate::raw::Raw;
+use crate::stream::Stream;
 use pty_process::blocking::{Command, Pty, open};
 use rustix::process::{Pid, Signal, kill_process_group};
 use rustix::termios::{LocalModes, SpecialCodeIndex, tcgetattr, tcgetpgrp};

@@ -4,8 +4,10 @@
 //! A picture goes as soon as something changed, and two at most before the first of them was shown: the page shows one at each of the
 //! screen's, the second waits there for the next. So a way there and back costs no picture, a slow browser sees fewer, and nothing piles up.
 
-use crate::address::{Address, Listener, Stream};
+use crate::address::Address;
+use crate::listener::Listener;
 use crate::server::Server;
+use crate::stream::Stream;
 use serde_json::{Value, json};
 use stackline_core::error::Result;
 use stackline_display::machine::{ClientId, Display};

@@ -4,11 +4,13 @@
 use stackline_display::machine::FULL_SIZE;
 use stackline_display::protocol::{Input, Request};
 use stackline_display::symbols::Limits;
-use stackline_displayserver::address::{Address, Listener, Stream};
+use stackline_displayserver::address::Address;
 use stackline_displayserver::bench::pictures;
 use stackline_displayserver::client::Client;
 use stackline_displayserver::level::{Level, send};
+use stackline_displayserver::listener::Listener;
 use stackline_displayserver::server::Server;
+use stackline_displayserver::stream::Stream;
 use std::io::{Read, Write};
 use std::thread;
 use std::time::{Duration, Instant};

@@ -4,11 +4,12 @@
 use stackline_display::machine::FULL_SIZE;
 use stackline_display::protocol::{Input, Request};
 use stackline_display::symbols::Limits;
-use stackline_displayserver::address::{Address, Listener};
+use stackline_displayserver::address::Address;
 use stackline_displayserver::bench::pictures;
 use stackline_displayserver::client::Client;
 use stackline_displayserver::internet::{self, Serves};
 use stackline_displayserver::level::{Level, send};
+use stackline_displayserver::listener::Listener;
 use stackline_displayserver::server::Server;
 use stackline_displayserver::vio::Vio;
 use std::io::{Read, Write};

@@ -4,11 +4,12 @@
 use stackline_display::machine::FULL_SIZE;
 use stackline_display::protocol::Request;
 use stackline_display::symbols::Limits;
-use stackline_displayserver::address::{Address, Listener};
+use stackline_displayserver::address::Address;
 use stackline_displayserver::agent;
 use stackline_displayserver::bench::pictures;
 use stackline_displayserver::client::Client;
 use stackline_displayserver::level::{Level, Picture, send};
+use stackline_displayserver::listener::Listener;
 use stackline_displayserver::server::Server;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

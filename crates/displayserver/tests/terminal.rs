@@ -1,7 +1,8 @@
 //! Programs on pseudo-terminals over TELNET: what they say reaches a display as they said it, and what is typed reaches them.
 
 use stackline_display::symbols::Limits;
-use stackline_displayserver::address::{Address, Listener};
+use stackline_displayserver::address::Address;
+use stackline_displayserver::listener::Listener;
 use stackline_displayserver::server::Server;
 use stackline_displayserver::terminal;
 use std::io::{Read, Write};

@@ -1,6 +1,7 @@
 //! What instances of a server of V's block I/O are connected with: a stream to somebody, or a program by its pipes.
 
-use crate::address::{Address, Stream};
+use crate::address::Address;
+use crate::stream::Stream;
 use rustix::pipe::fcntl_setpipe_size;
 use rustix::process::{Pid, Signal, kill_process_group};
 use stackline_core::error::{Error, Result};

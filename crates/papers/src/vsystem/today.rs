@@ -4,10 +4,11 @@ use crate::measuring::end_with_parent;
 use serde::{Deserialize, Serialize};
 use stackline_core::error::{Error, Result};
 use stackline_display::symbols::Limits;
-use stackline_displayserver::address::{Address, Listener};
+use stackline_displayserver::address::Address;
 use stackline_displayserver::bench::{self, Rate};
 use stackline_displayserver::client::Client;
 use stackline_displayserver::level::Level;
+use stackline_displayserver::listener::Listener;
 use stackline_displayserver::server::Server;
 use stackline_report::sheet::{Cell, Sheet};
 

@@ -1,56 +1,13 @@
 //! One end of a connection: how it is made, its stream each way, its interrupts, how it ends. It hears and says whole packets.
 
-use super::packet::{Kind, MOST_DATA, Packet, Port};
+use super::options::Options;
+use super::packet::{Kind, Packet, Port};
 use super::receiver::{Next, Receiver};
 use super::sender::Sender;
 use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
-
-/// What is chosen of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Bytes of data of a packet at most.
-    pub packet: u16,
-    /// Bytes that are kept until they are acknowledged, and until they are read.
-    pub send_buffer: usize,
-    /// See `send_buffer`; at most 65,535 are told.
-    pub receive_buffer: usize,
-    /// Whether packets have checksums.
-    pub checked: bool,
-    /// Every timeout is so long; else they follow the round trip.
-    pub fixed_timeout: Option<Duration>,
-    /// How often it is asked again before the other end is given up.
-    pub tries: u32,
-    /// After so long without a packet the other end is asked whether it is there.
-    pub idle: Option<Duration>,
-}
-
-impl Options {
-    /// Timeouts before a round trip was measured; the least and the longest.
-    pub const FIRST_TIMEOUT: Duration = Duration(1_000_000_000);
-    /// See [`Self::FIRST_TIMEOUT`].
-    pub const LEAST_TIMEOUT: Duration = Duration(50_000_000);
-    /// See [`Self::FIRST_TIMEOUT`].
-    pub const LONGEST_TIMEOUT: Duration = Duration(8_000_000_000);
-    /// How long an end that has answered an End stays, to answer it again.
-    pub const DALLY: Duration = Duration(10_000_000_000);
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            packet: MOST_DATA as u16,
-            send_buffer: 64 << 10,
-            receive_buffer: 60 << 10,
-            checked: true,
-            fixed_timeout: None,
-            tries: 6,
-            idle: None,
-        }
-    }
-}
 
 /// How far a connection is.
 #[derive(Clone, Debug, PartialEq, Eq)]

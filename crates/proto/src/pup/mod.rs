@@ -20,6 +20,7 @@
 //!
 //! | module | one idea |
 //! | --- | --- |
+//! | [`options`] | what is chosen |
 //! | [`packet`] | a packet, its checksum, its ports |
 //! | [`sender`] | bytes on their way, and what was allowed of them |
 //! | [`receiver`] | bytes that came, in order |
@@ -27,6 +28,7 @@
 //! | [`telnet`] | what marks mean to a terminal |
 
 pub mod connection;
+pub mod options;
 pub mod packet;
 mod receiver;
 mod sender;
@@ -35,5 +37,6 @@ pub mod telnet;
 #[cfg(test)]
 mod tests;
 
-pub use connection::{Connection, Options, Received, State};
+pub use connection::{Connection, Received, State};
+pub use options::Options;
 pub use packet::{Kind, Packet, Port};

@@ -1,6 +1,6 @@
 //! Bytes that came, in order, until they are read; what may still come, and whether that is to be said.
 
-use super::connection::Options;
+use super::options::Options;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 

@@ -1,6 +1,6 @@
 //! Bytes on their way: what was allowed, sent, asked about and acknowledged. It knows no packets but its own data, marks and answers.
 
-use super::connection::Options;
+use super::options::Options;
 use super::packet::Kind;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

@@ -1,6 +1,7 @@
 //! Two ends over a path that loses, repeats and delays: what is sent arrives once and in order, whatever happens; and how it is done.
 
-use super::connection::{Connection, Options, Received, State};
+use super::connection::{Connection, Received, State};
+use super::options::Options;
 use super::packet::{Kind, Packet, Port};
 use alloc::collections::BTreeMap;
 use alloc::string::String;

@@ -1,0 +1,119 @@
+//! Where connections come: sockets of all addresses that can be connected to.
+
+use crate::address::Address;
+use crate::blast::BlastListener;
+use crate::ngp::{Kept, Ngp, Sent};
+use crate::pup::PupListener;
+use crate::stream::Stream;
+use stackline_core::error::{Error, Result};
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+/// Where connections come.
+#[derive(Debug)]
+pub enum Listener {
+    /// Over TCP.
+    Tcp(TcpListener),
+    /// On this machine; the socket goes with it.
+    Unix(UnixListener, PathBuf),
+    /// Streams of PUP.
+    Pup(PupListener),
+    /// Streams of blasts.
+    Blast(BlastListener),
+    /// Others with the network graphics protocol on them, and what is kept of their clients.
+    Ngp(Box<Self>, Kept),
+}
+
+impl Listener {
+    /// Listens there. Beyond loopback only strangers who know the secret get in, which the caller sees to.
+    ///
+    /// # Errors
+    /// An [`Error`] of the environment.
+    pub fn at(address: &Address) -> Result<Self> {
+        let failed = |error: io::Error| {
+            Error::environment(format!("nothing can listen at {address}: {error}"))
+                .hint("another program may have it: choose another address")
+        };
+        match address {
+            Address::Messages(_) => Err(Error::input("V's messages have no connections to listen for").hint(
+                "`display serve --listen ikp:HOST:PORT` serves a display by them; others listen at HOST:PORT or unix:PATH",
+            )),
+            Address::Vio(..) => Err(Error::input("an internet server connects to others, and nobody to it")
+                .hint("listen at HOST:PORT, pup:HOST:PORT or unix:PATH")),
+            Address::Terminal | Address::Pipe => {
+                Err(Error::input("nobody connects to this program's terminal or pipes").hint("listen at HOST:PORT or unix:PATH"))
+            }
+            Address::Tcp(address) => TcpListener::bind(address.as_str()).map(Self::Tcp).map_err(failed),
+            Address::Pup(address) => PupListener::bind(address).map(Self::Pup).map_err(failed),
+            Address::Blast(address) => BlastListener::bind(address).map(Self::Blast).map_err(failed),
+            Address::Ngp(below, _) => Ok(Self::Ngp(Box::new(Self::at(below)?), Kept::default())),
+            Address::Unix(path) => {
+                remove_left_behind(path);
+                UnixListener::bind(path).map(|listener| Self::Unix(listener, path.clone())).map_err(failed)
+            }
+        }
+    }
+
+    /// The next connection.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn accept(&self) -> io::Result<Stream> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, _) = listener.accept()?;
+                stream.set_nodelay(true)?;
+                Ok(Stream::Tcp(stream))
+            }
+            Self::Unix(listener, _) => listener.accept().map(|(stream, _)| Stream::Unix(stream)),
+            Self::Pup(listener) => listener.accept().map(Stream::Pup),
+            Self::Blast(listener) => listener.accept().map(Stream::Blast),
+            Self::Ngp(below, kept) => Ngp::accept(below.accept()?, kept).map(|stream| Stream::Ngp(Box::new(stream))),
+        }
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> Address {
+        match self {
+            Self::Tcp(listener) => {
+                Address::Tcp(listener.local_addr().map_or_else(|_| String::new(), |address| address.to_string()))
+            }
+            Self::Unix(_, path) => Address::Unix(path.clone()),
+            Self::Pup(listener) => Address::Pup(listener.local().to_string()),
+            Self::Blast(listener) => Address::Blast(listener.local().to_string()),
+            Self::Ngp(below, _) => Address::Ngp(Box::new(below.address()), Sent::new()),
+        }
+    }
+
+    /// Whether only programs of this machine reach it.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        match self {
+            Self::Tcp(listener) => listener.local_addr().is_ok_and(|address: SocketAddr| address.ip().is_loopback()),
+            Self::Unix(..) => true,
+            Self::Pup(listener) => listener.local().ip().is_loopback(),
+            Self::Blast(listener) => listener.local().ip().is_loopback(),
+            Self::Ngp(below, _) => below.is_local(),
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Self::Unix(_, path) = self {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Removes a socket that nobody listens at any more, and nothing else.
+fn remove_left_behind(path: &Path) {
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
+    if is_socket && UnixStream::connect(path).is_err() {
+        let _ = std::fs::remove_file(path);
+    }
+}

@@ -1,0 +1,167 @@
+//! A connection to a display, whatever carries it: read, written, ended.
+
+use crate::blast::Blast;
+use crate::message_stream::Messages;
+use crate::ngp::Ngp;
+use crate::pup::Pup;
+use crate::raw::Raw;
+use crate::vio::Vio;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A connection.
+#[derive(Debug)]
+pub enum Stream {
+    /// Over TCP.
+    Tcp(TcpStream),
+    /// On this machine.
+    Unix(UnixStream),
+    /// A terminal, or pipes: where it is read and written, and how a terminal was before.
+    Terminal(File, File, Option<Arc<Raw>>),
+    /// By V's messages.
+    Messages(Box<Messages>),
+    /// A stream of PUP.
+    Pup(Pup),
+    /// A stream of blasts.
+    Blast(Blast),
+    /// A stream through an internet server.
+    Vio(Vio),
+    /// One with the network graphics protocol on it.
+    Ngp(Box<Ngp>),
+}
+
+impl Stream {
+    /// The same connection once more.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn again(&self) -> io::Result<Self> {
+        match self {
+            Self::Tcp(stream) => stream.try_clone().map(Self::Tcp),
+            Self::Unix(stream) => stream.try_clone().map(Self::Unix),
+            Self::Terminal(input, output, raw) => {
+                Ok(Self::Terminal(input.try_clone()?, output.try_clone()?, raw.clone()))
+            }
+            Self::Pup(stream) => Ok(Self::Pup(stream.again())),
+            Self::Vio(stream) => Ok(Self::Vio(stream.again())),
+            Self::Blast(stream) => Ok(Self::Blast(stream.again())),
+            Self::Ngp(stream) => stream.again().map(|again| Self::Ngp(Box::new(again))),
+            // Who sends is blocked until the reply: nobody reads meanwhile.
+            Self::Messages(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// Writing takes no longer than that, or fails.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn write_within(&self, patience: Duration) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.set_write_timeout(Some(patience)),
+            Self::Unix(stream) => stream.set_write_timeout(Some(patience)),
+            Self::Pup(stream) => {
+                stream.write_within(patience);
+                Ok(())
+            }
+            Self::Vio(stream) => {
+                stream.write_within(patience);
+                Ok(())
+            }
+            Self::Ngp(stream) => stream.write_within(patience),
+            // What a blast may take is its own patience.
+            Self::Terminal(..) | Self::Messages(_) | Self::Blast(_) => Ok(()),
+        }
+    }
+
+    /// Reading takes no longer than that, or fails; without, as long as it takes.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn read_within(&self, patience: Option<Duration>) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.set_read_timeout(patience),
+            Self::Unix(stream) => stream.set_read_timeout(patience),
+            Self::Terminal(..) => Ok(()),
+            Self::Pup(stream) => {
+                stream.read_within(patience);
+                Ok(())
+            }
+            Self::Vio(stream) => {
+                stream.read_within(patience);
+                Ok(())
+            }
+            Self::Blast(stream) => {
+                stream.read_within(patience);
+                Ok(())
+            }
+            Self::Ngp(stream) => stream.read_within(patience),
+            Self::Messages(messages) => {
+                messages.patience.set(patience);
+                Ok(())
+            }
+        }
+    }
+
+    /// Ends both ways: whoever reads or writes here is told.
+    pub fn end(&self) {
+        let _ = match self {
+            Self::Tcp(stream) => stream.shutdown(std::net::Shutdown::Both),
+            Self::Unix(stream) => stream.shutdown(std::net::Shutdown::Both),
+            Self::Pup(stream) => {
+                stream.end();
+                Ok(())
+            }
+            Self::Vio(stream) => {
+                stream.end();
+                Ok(())
+            }
+            Self::Blast(stream) => {
+                stream.end();
+                Ok(())
+            }
+            Self::Ngp(stream) => {
+                stream.end();
+                Ok(())
+            }
+            Self::Terminal(..) | Self::Messages(_) => Ok(()),
+        };
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.read(into),
+            Self::Unix(stream) => stream.read(into),
+            Self::Terminal(input, ..) => input.read(into),
+            Self::Messages(messages) => messages.read(into),
+            Self::Pup(stream) => stream.read(into),
+            Self::Vio(stream) => stream.read(into),
+            Self::Blast(stream) => stream.read(into),
+            Self::Ngp(stream) => stream.read(into),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.write(bytes),
+            Self::Unix(stream) => stream.write(bytes),
+            Self::Terminal(_, output, _) => output.write(bytes),
+            Self::Messages(messages) => messages.write(bytes),
+            Self::Pup(stream) => stream.write(bytes),
+            Self::Vio(stream) => stream.write(bytes),
+            Self::Blast(stream) => stream.write(bytes),
+            Self::Ngp(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
