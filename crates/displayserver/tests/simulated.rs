@@ -39,6 +39,7 @@ fn scene<'n>(network: &'n Network, class: Class, carrier: Carrier<'n>) -> Scene<
         drawing: DRAWING,
         shown: Shown::Growing,
         gathers: 200,
+        rectangle_bytes: 0,
         seed: Seed::root(1),
     }
 }
@@ -131,6 +132,18 @@ fn a_serial_line_carries_its_characters() {
         let line = scene(&network, Class::Terminal, Carrier::Line(bits));
         close(taken(&line, "vectors", Measure::At(Level::Batched)), 1e3 / a_second, 0.02);
     }
+}
+
+#[test]
+fn rectangles_may_have_more_bytes_than_lines() {
+    let network = network(9600.0);
+    let line = scene(&network, Class::Terminal, Carrier::Line(10));
+    let longer = Scene { rectangle_bytes: 24, ..line.clone() };
+    let [usual, doubled] = [&line, &longer].map(|scene| taken(scene, "rectangles", Measure::At(Level::Batched)));
+    // 24 bytes of ten bits each take 25 ms.
+    close(doubled - usual, 25.0, 0.02);
+    // A line has its 20 bytes.
+    close(taken(&longer, "vectors", Measure::At(Level::Batched)), 20.83, 0.02);
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub(super) enum Travels {
 
 /// Bytes of requests.
 pub(super) fn bytes(jobs: &[Job]) -> usize {
-    jobs.iter().map(|job| job.bytes.len()).sum()
+    jobs.iter().map(Job::length).sum()
 }
 
 /// What the client waits for.

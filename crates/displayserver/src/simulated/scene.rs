@@ -77,6 +77,8 @@ pub struct Scene<'n> {
     pub shown: Shown,
     /// Bytes of requests that a client hands over at once, where it need not wait for an answer.
     pub gathers: u64,
+    /// Bytes that the request of a rectangle has beyond those of a line.
+    pub rectangle_bytes: u64,
     /// The seed.
     pub seed: Seed,
 }

@@ -13,12 +13,21 @@ use std::collections::{BTreeMap, VecDeque};
 pub(super) struct Job {
     /// The request as it is sent.
     pub(super) bytes: Vec<u8>,
+    /// Bytes that it has on its way beyond those.
+    pub(super) beyond: usize,
     /// What the display draws for it, ns.
     pub(super) draw: f64,
     /// Whether an answer is wanted.
     pub(super) wants: bool,
     /// Whether the trial is the time in which it is drawn.
     pub(super) timed: bool,
+}
+
+impl Job {
+    /// Bytes that it has on its way.
+    pub(super) const fn length(&self) -> usize {
+        self.bytes.len() + self.beyond
+    }
 }
 
 /// What a client does next.
@@ -87,8 +96,10 @@ impl Writer<'_> {
     fn job(&mut self, request: &Request<'_>, draw: f64, wants: bool, timed: bool) {
         let mut bytes = Vec::new();
         put(&mut bytes, request, wants);
+        let is_rectangle = matches!(request, Request::AddItem(item, _) if item.kind == Some(Kind::Rectangle));
+        let beyond = if is_rectangle { self.scene.rectangle_bytes as usize } else { 0 };
         let wants = wants || matches!(request, Request::Hello { .. } | Request::Sync(_));
-        self.script.actions.push_back(Action::Request(Job { bytes, draw, wants, timed }));
+        self.script.actions.push_back(Action::Request(Job { bytes, beyond, draw, wants, timed }));
     }
 
     fn request(&mut self, request: &Request<'_>, draw: f64) {

@@ -227,7 +227,7 @@ impl<'s> Site<'s> {
         match task {
             Task::Made(job) => {
                 self.client.waits = Waits::Nothing;
-                let full = bytes(&self.client.gathered) + job.bytes.len() > self.gathers();
+                let full = bytes(&self.client.gathered) + job.length() > self.gathers();
                 if full {
                     // It goes with the next ones.
                     self.hand();
@@ -325,7 +325,7 @@ impl<'s> Site<'s> {
                 None => return Ok(()),
                 Some(Action::Request(job)) => {
                     self.client.waits = Waits::Something;
-                    self.work(Who::Client, WorkKind::Operations, self.operation(job.bytes.len()), Task::Made(job));
+                    self.work(Who::Client, WorkKind::Operations, self.operation(job.length()), Task::Made(job));
                 }
                 Some(Action::Hand) => self.hand(),
                 Some(Action::Await) if !self.client.gathered.is_empty() => {

@@ -74,7 +74,12 @@ pub(super) fn changing(s: &Situation<'_>) -> Result<(), String> {
 fn older(s: &Situation<'_>) -> Result<(), String> {
     let stack = &s.part.stack;
     let words = [("recovery", "linux"), ("quickack", "on")];
-    let times = [("least_timeout", LEAST_TIMEOUT_S), ("first_timeout", FIRST_TIMEOUT_S), ("timer_tick", 0.0)];
+    let times = [
+        ("least_timeout", LEAST_TIMEOUT_S),
+        ("first_timeout", FIRST_TIMEOUT_S),
+        ("ack_tick", 0.0),
+        ("timer_tick", 0.0),
+    ];
     let word = words.into_iter().find(|(name, usual)| stack.word(name).is_some_and(|word| word != *usual));
     let time = times.into_iter().find(|(name, usual)| stack.seconds(name).is_some_and(|time| time != *usual));
     let time = time.map(|(name, _)| name).or(stack.seconds("fixed_timeout").map(|_| "fixed_timeout"));

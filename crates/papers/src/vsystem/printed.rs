@@ -246,7 +246,7 @@ pub(super) fn levels() -> Table {
     let rows = vec![
         row("incremental", STOP_AND_WAIT).cells([
             ("Local", LOCAL, 41.0, Some("an answer")),
-            ("E-IP", E_IP, 5.0, Some("a delayed acknowledgement")),
+            ("E-IP", E_IP, 5.0, None),
             ("A-IP", A_IP, 2.0, None),
         ]),
         row("pipelined incremental", INCREMENTAL).cells([
@@ -256,7 +256,7 @@ pub(super) fn levels() -> Table {
         ]),
         row("batch unstructured", BATCH).cells([
             ("Local", LOCAL, 310.0, None),
-            ("E-IP", E_IP, 180.0, None),
+            ("E-IP", E_IP, 180.0, Some("bytes of a rectangle")),
             ("A-IP", A_IP, 81.0, None),
         ]),
         row("batch structured", STRUCTURED).cells([

@@ -56,6 +56,9 @@ pub struct Options {
     pub packet_buffers: Option<PacketBuffers>,
     /// How long the acknowledgement of a single segment waits for company; zero: not at all.
     pub delayed_ack: Duration,
+    /// Delayed acknowledgements leave at ticks of a timer that runs anyhow (4.2BSD: 200 ms), counted as `timer_phase` says; zero: after
+    /// `delayed_ack`.
+    pub ack_tick: Duration,
     /// Retransmission timeouts are no shorter. Linux takes the variation of the round trip for at least so much, others compare
     /// the whole.
     pub least_timeout: Duration,
@@ -93,6 +96,7 @@ impl Default for Options {
             receive_buffer: None,
             packet_buffers: None,
             delayed_ack: Duration(40_000_000),
+            ack_tick: Duration::ZERO,
             least_timeout: Duration(200_000_000),
             first_timeout: Duration(1_000_000_000),
             fixed_timeout: None,

@@ -55,6 +55,8 @@ pub(super) struct Receiver {
     segment: u32,
     largest: u32,
     patience: Duration,
+    /// Ticks at which it leaves, zero without; and where in one the timer began.
+    tick: (Duration, Duration),
     /// Ranges behind gaps are reported, and several with one acknowledgement; else each is answered at once, with an unchanged window.
     pub(super) gathers: bool,
     /// Some acknowledgements leave at once though a delay would do, the next so many.
@@ -96,7 +98,8 @@ impl Receiver {
             buffers: options.packet_buffers.map(|plan| Buffers::new(plan, segment)),
             segment: segment.min(LEAST_SEGMENT),
             largest: segment,
-            patience: options.delayed_ack,
+            patience: if options.ack_tick > Duration::ZERO { options.ack_tick } else { options.delayed_ack },
+            tick: (options.ack_tick, options.timer_phase),
             gathers: true,
             hastens: options.quickack,
             silly: options.silly_windows,
@@ -246,6 +249,13 @@ impl Receiver {
         self.recent.iter().copied().filter(move |range| gaps && range.len() > 0 && range.start > self.next)
     }
 
+    /// Time to the next tick, where acknowledgements leave at ticks.
+    fn until_tick(&self, now: Instant) -> Option<Duration> {
+        let (tick, phase) = (self.tick.0.0, self.tick.1.0);
+        let since = now.0.wrapping_sub(phase).checked_rem(tick)?;
+        Some(Duration(tick - since))
+    }
+
     fn decide(&mut self, now: Instant, fin: bool, rtt: Option<Duration>) {
         // While the application has not read, the window does not move; it is advertised when that happens.
         let two = self.next - self.acknowledged > u64::from(self.segment) && self.window() >= self.offered;
@@ -255,7 +265,7 @@ impl Receiver {
             return;
         }
         if self.beyond.is_empty() {
-            let at = now + self.patience;
+            let at = now + self.until_tick(now).unwrap_or(self.patience);
             self.delayed = Some(self.delayed.map_or(at, |other| other.min(at)));
             return;
         }

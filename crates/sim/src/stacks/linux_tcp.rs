@@ -124,6 +124,12 @@ pub(super) const TABLE: StackTable = StackTable {
             "without a free one of packet_buffers, packets that follow each other are moved together; this takes no time",
         ),
         OptionTable::new(
+            "ack_tick",
+            OptionKind::Time,
+            "0 s: after delayed_ack",
+            "delayed acknowledgements leave at ticks of a timer that runs anyhow (4.2BSD: 200 ms)",
+        ),
+        OptionTable::new(
             "timer_tick",
             OptionKind::Time,
             "0 s: retransmission timeouts are exact",
@@ -131,7 +137,11 @@ pub(super) const TABLE: StackTable = StackTable {
         ),
     ],
     mapping: MAPPING,
-    exclusive: &[&["recovery = reno", "congestion = cubic", "congestion = bbr"], &["receive_buffer", "packet_buffers"]],
+    exclusive: &[
+        &["recovery = reno", "congestion = cubic", "congestion = bbr"],
+        &["receive_buffer", "packet_buffers"],
+        &["delayed_ack", "ack_tick"],
+    ],
     needs: &[
         ("expected_packet", "packet_buffers"),
         ("small_buffers", "packet_buffers"),
@@ -181,6 +191,7 @@ pub(super) fn options(stack: &Stack, mtu: u32, ecn: bool) -> Options {
         timeout: stack.seconds("timeout").map(Duration::from_seconds),
         least_timeout: time("least_timeout", usual.least_timeout),
         first_timeout: time("first_timeout", usual.first_timeout),
+        ack_tick: time("ack_tick", usual.ack_tick),
         timer_tick: time("timer_tick", usual.timer_tick),
         fixed_timeout: stack.seconds("fixed_timeout").filter(|time| *time > 0.0).map(Duration::from_seconds),
         silly_windows: stack.flag("silly_windows"),
@@ -376,6 +387,7 @@ fn unusual(options: &Options) -> impl Iterator<Item = (&'static str, String)> {
         ("first_timeout", time(options.first_timeout, usual.first_timeout)),
         ("fixed_timeout", options.fixed_timeout.and_then(|fixed| time(fixed, Duration::ZERO))),
         ("silly_windows", options.silly_windows.then(|| "on".to_string())),
+        ("ack_tick", time(options.ack_tick, usual.ack_tick)),
         ("timer_tick", time(options.timer_tick, usual.timer_tick)),
     ]
     .into_iter()

@@ -47,6 +47,7 @@ pub(super) fn bench(flags: &DisplayBench) -> Result {
         drawing: own.draw,
         shown,
         gathers: own.gathers,
+        rectangle_bytes: own.rectangle_bytes,
         seed: Seed::root(1),
     };
     let mut all = Vec::new();

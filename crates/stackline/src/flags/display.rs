@@ -214,6 +214,9 @@ pub(crate) struct DisplaySimulated {
     /// Bytes of requests that the client hands over at once, where it waits for no answer
     #[arg(long, value_name = "SIZE", value_parser = super::size::size, default_value = "1KiB", requires = "across")]
     pub(crate) gathers: u64,
+    /// Bytes that the request of a rectangle has beyond those of a line
+    #[arg(long, value_name = "BYTES", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=10_000), requires = "across")]
+    pub(crate) rectangle_bytes: u64,
 }
 
 /// `pixel = 5 us, rectangle = 0.7 ms`.

@@ -96,7 +96,7 @@ impl Site<'_> {
         let most = internet.calls.map_or(u64::MAX, |(reads, _)| self.world.room_of(reads)) as usize;
         let mut block: Vec<Job> = internet.blocks.pop_front().into_iter().collect();
         while let Some(next) = internet.blocks.front()
-            && bytes(&block) + next.bytes.len() <= most.min(1024)
+            && bytes(&block) + next.length() <= most.min(1024)
         {
             block.extend(internet.blocks.pop_front());
         }
@@ -141,5 +141,5 @@ impl Site<'_> {
 }
 
 fn waiting(blocks: &VecDeque<Job>) -> usize {
-    blocks.iter().map(|job| job.bytes.len()).sum()
+    blocks.iter().map(Job::length).sum()
 }
