@@ -8,8 +8,10 @@ mod programs;
 mod scene;
 mod script;
 mod site;
+mod ways;
 
 pub use scene::{Carrier, Class, Drawing, Scene, Shown};
+pub use ways::{Event, Ways};
 
 use crate::bench::{Measured, Rate};
 use crate::level::Picture;
@@ -24,19 +26,41 @@ use stackline_net::Node;
 /// # Errors
 /// When a host, path or option is not there, class and carrier do not go together, or the display refuses something.
 pub fn measure(scene: &Scene<'_>, picture: &Picture, rates: &[Rate], trials: usize) -> Result<Vec<Measured>> {
+    carry_out(scene, picture, (rates, trials), None)
+}
+
+/// The same, and keeps the way of each request where a picture is sent at a level: each level is a client of its own.
+///
+/// # Errors
+/// As [`measure`].
+pub fn trace(
+    scene: &Scene<'_>,
+    picture: &Picture,
+    rates: &[Rate],
+    trials: usize,
+    ways: &mut Ways,
+) -> Result<Vec<Measured>> {
+    carry_out(scene, picture, (rates, trials), Some(ways))
+}
+
+fn carry_out(
+    scene: &Scene<'_>,
+    picture: &Picture,
+    (rates, trials): (&[Rate], usize),
+    mut ways: Option<&mut Ways>,
+) -> Result<Vec<Measured>> {
     let nodes = nodes(scene)?;
     let one = |rate: &Rate| {
         let script = Script::of(scene, picture, *rate, trials);
-        let mut taken = Site::new(scene, nodes, script)?.carry_out()?;
+        let mut ways = ways.as_mut().filter(|_| matches!(rate, Rate::At(_)));
+        let over = Site::new(scene, nodes, script, ways.is_some())?.carry_out()?;
+        if let Some(ways) = &mut ways {
+            ways.add(nodes, &over.passed, over.end);
+        }
         // What takes no time has no rate.
-        taken.retain(|time| *time > Duration::ZERO);
-        let of = |time: Duration| picture.count() as f64 / time.seconds();
-        Ok(Measured {
-            picture: picture.name,
-            unit: picture.unit,
-            rate: *rate,
-            trials: taken.into_iter().map(of).collect(),
-        })
+        let taken = over.taken.into_iter().filter(|time| *time > Duration::ZERO);
+        let trials = taken.map(|time| picture.count() as f64 / time.seconds()).collect();
+        Ok(Measured { picture: picture.name, unit: picture.unit, rate: *rate, trials })
     };
     let all: Result<Vec<Measured>> = rates.iter().map(one).collect();
     Ok(all?.into_iter().filter(|measured| !measured.trials.is_empty()).collect())

@@ -6,7 +6,7 @@ use stackline_core::random::Seed;
 use stackline_core::time::Duration;
 use stackline_displayserver::bench::{self, Rate as Measure};
 use stackline_displayserver::level::{Level, Picture};
-use stackline_displayserver::simulated::{Carrier, Class, Drawing, Scene, Shown, measure};
+use stackline_displayserver::simulated::{Carrier, Class, Drawing, Scene, Shown, Ways, measure, trace};
 
 const MS: u64 = 1_000_000;
 /// Of each request 0.5 ms, of a line of mean length 2.3 ms, 4 ms beyond that for one by itself, 8 ms for an answer.
@@ -187,5 +187,87 @@ fn what_does_not_go_together_is_refused() {
         let scene = Scene { internet: Some(internet.into()), ..scene(&network, class, carrier) };
         let error = measure(&scene, &picture("vectors"), &[Measure::Display], 1).unwrap_err();
         assert!(error.message.contains("internet server"), "{error}");
+    }
+}
+
+/// The way of one of the requests at a level: each point with its host, and us since the point before.
+fn way(scene: &Scene<'_>, level: Level, request: i64) -> Vec<String> {
+    let mut ways = Ways::default();
+    let rates = [Measure::Construction, Measure::At(level), Measure::Display];
+    trace(scene, &picture("vectors"), &rates, 1, &mut ways).expect("it is simulated");
+    let mut events: Vec<_> = ways.events().iter().filter(|event| event.unit == 1 << 32 | request).collect();
+    events.sort_by_key(|event| event.at_ns);
+    let mut before = events.first().expect("the request is made").at_ns;
+    let mut point = |at_ns: u64| std::mem::replace(&mut before, at_ns).abs_diff(at_ns) as f64 / 1e3;
+    let host = |event: u32| &scene.network.hosts[event as usize].name;
+    let line = |event: &&stackline_displayserver::simulated::Event| {
+        format!("{:.0} {} {}", point(event.at_ns), event.keyword.trim_start_matches("DISPLAY_"), host(event.host))
+    };
+    events.iter().map(line).collect()
+}
+
+#[test]
+fn an_item_that_is_waited_for_takes_at_each_point_what_the_hosts_say() {
+    let mut network = network(10e6);
+    network.hosts.push(host("gateway", 0, 3 * MS));
+    for end in ["sun", "vax"] {
+        let (ends, rate) = (("gateway".into(), end.into()), Rate::Constant(10e6));
+        network.links.push(Link { ends, rate, ..Link::default() });
+    }
+    let tcp = Stack::plain("tcp");
+    let by_tcp = scene(&network, Class::Agent, Carrier::Tcp([&tcp, &tcp]));
+    // A window, a symbol defined and ended, a view, `Sync`, `EditSymbol` with a line: the eighth request goes alone, a line of 121.9 pixels: 0.619 ms
+    // and 4 ms by itself. Its 32 bytes have heads of 40 bytes on the wire, an answer of 4 bytes too, V's messages 48.
+    let of = |scene: &Scene<'_>| way(scene, Level::StopAndWait, 8).join(", ");
+    assert_eq!(
+        of(&by_tcp),
+        "0 CALL vax, 1000 SEND vax, 58 ARRIVE sun, 1000 AGENT sun, 0 PARSE sun, 500 STORE sun, 4619 RENDER sun, 10045 DONE vax"
+    );
+    // Each message is carried out before the client goes on.
+    let local = scene(&network, Class::Local, Carrier::Ikp);
+    assert_eq!(of(&local), "0 CALL sun, 1000 SEND sun, 1000 PARSE sun, 500 STORE sun, 4619 RENDER sun, 8000 DONE sun");
+    // Into the pipe it costs nothing, out of it a message.
+    let piped = scene(&network, Class::Agent, Carrier::Ikp);
+    assert_eq!(
+        of(&piped),
+        "0 CALL vax, 0 SEND vax, 1000 AGENT vax, 64 ARRIVE sun, 1000 AGENT sun, 0 PARSE sun, 500 STORE sun, 4619 RENDER sun, 10051 DONE vax"
+    );
+    // An answer is typed: four messages at each end.
+    let typed = scene(&network, Class::Terminal, Carrier::Tcp([&tcp, &tcp]));
+    assert_eq!(
+        of(&typed),
+        "0 CALL vax, 0 SEND vax, 1000 AGENT vax, 58 ARRIVE sun, 1000 AGENT sun, 0 PARSE sun, 500 STORE sun, 4619 RENDER sun, 52128 DONE vax"
+    );
+    let internet = |host: &str| Scene { internet: Some(host.to_owned()), ..by_tcp.clone() };
+    assert_eq!(
+        of(&internet("gateway")),
+        "0 CALL vax, 1000 SEND vax, 58 ARRIVE gateway, 3000 INTERNET gateway, 64 ARRIVE sun, 1000 AGENT sun, 0 PARSE sun, 500 STORE sun, \
+         4619 RENDER sun, 13096 DONE vax"
+    );
+    assert_eq!(
+        of(&internet("sun")),
+        "0 CALL vax, 1000 SEND vax, 58 ARRIVE sun, 1000 INTERNET sun, 1000 AGENT sun, 0 PARSE sun, 500 STORE sun, 4619 RENDER sun, 11045 DONE vax"
+    );
+}
+
+#[test]
+fn every_request_of_a_level_is_followed_to_its_answer() {
+    let network = network(10e6);
+    let tcp = Stack::plain("tcp");
+    let by_tcp = scene(&network, Class::Agent, Carrier::Tcp([&tcp, &tcp]));
+    for shown in [Shown::Growing, Shown::Complete] {
+        let mut ways = Ways::default();
+        let rates = bench::rates(&picture("vectors"), &[Level::Pipelined, Level::Batched]);
+        let scene = Scene { shown, ..by_tcp.clone() };
+        let traced = trace(&scene, &picture("vectors"), &rates, 2, &mut ways).expect("it is simulated");
+        let measured = measure(&scene, &picture("vectors"), &rates, 2).expect("it is simulated");
+        assert_eq!(traced.len(), 4);
+        traced.iter().zip(&measured).for_each(|(traced, measured)| assert_eq!(traced.trials, measured.trials));
+        let count = |keyword: &str| ways.events().iter().filter(|event| event.keyword == keyword).count();
+        // Two levels, each with a window and two trials of a symbol, a view, `Sync`, the picture between two requests.
+        let requests = 2 * (1 + 2 * (4 + 630 + 2));
+        for point in ["CALL", "SEND", "ARRIVE", "AGENT", "PARSE", "STORE", "RENDER", "DONE"] {
+            assert_eq!(count(&format!("DISPLAY_{point}")), requests, "{point}, {shown:?}");
+        }
     }
 }

@@ -26,8 +26,8 @@ pub(crate) use blocks::{
 };
 pub(crate) use client::{Client, Language};
 pub(crate) use display::{
-    ClassFlag, Display, DisplayAgent, DisplayBench, DisplayCommand, DisplayExecute, DisplayInternet, DisplayServe,
-    DisplayTelnet, DisplayTerminal, DisplayView, DisplayVserver, PictureFlag, ShownFlag,
+    ClassFlag, Display, DisplayAgent, DisplayBench, DisplayCommand, DisplayExecute, DisplayInternet, DisplayScene,
+    DisplayServe, DisplayTelnet, DisplayTerminal, DisplayView, DisplayVserver, PictureFlag, ShownFlag,
 };
 pub(crate) use exchange::{Export, Import};
 pub(crate) use factors::{Factors, ResponseFlag};

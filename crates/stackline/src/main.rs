@@ -17,6 +17,7 @@ mod factors;
 mod flags;
 mod formats;
 mod import;
+mod kept;
 mod keywords;
 mod lifelines;
 mod loaded;

@@ -7,6 +7,7 @@ use stackline_display::machine::{ClientId, Display, Watch};
 use stackline_display::protocol::Answer;
 use stackline_display::symbols::Limits;
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 
 /// Bytes that a pipe and a pseudo-terminal hold.
 pub(super) const PIPE: usize = 4096;
@@ -53,6 +54,9 @@ pub(super) struct Client {
     pub(super) held: Option<Vec<Job>>,
     asked: u32,
     answered: u32,
+    /// The last request that it made, and the last that it knows to be done.
+    made: u32,
+    done: u32,
     rest: Vec<u8>,
     begun: Instant,
     /// Of each trial.
@@ -68,6 +72,8 @@ impl Client {
             held: None,
             asked: 0,
             answered: 0,
+            made: 0,
+            done: 0,
             rest: Vec::new(),
             begun: Instant(0),
             taken: Vec::new(),
@@ -77,12 +83,20 @@ impl Client {
     /// A request is made.
     pub(super) fn gather(&mut self, job: Job) {
         self.asked += u32::from(job.wants);
+        self.made = job.number;
         self.gathered.push(job);
     }
 
     /// Whether all is answered that was asked.
     pub(super) const fn is_answered(&self) -> bool {
         self.answered >= self.asked
+    }
+
+    /// The requests of which it knows now that they are done, as all that it made are answered.
+    pub(super) fn completed(&mut self) -> RangeInclusive<u32> {
+        let completed = self.done + 1..=self.made;
+        self.done = self.made;
+        completed
     }
 
     /// Bytes of answers have come.
@@ -161,6 +175,10 @@ pub(super) struct Program {
     pub(super) is_busy: bool,
     /// What is left to draw of the present job.
     pub(super) to_draw: Duration,
+    /// What of that is for its answer.
+    pub(super) to_answer: Duration,
+    /// The last request whose changes are drawn.
+    pub(super) drawn: u32,
     /// The display's answers to the present job, and of a message to all of it.
     pub(super) output: Vec<u8>,
     pub(super) reply: Vec<u8>,
@@ -185,6 +203,8 @@ impl Program {
             jobs: VecDeque::new(),
             is_busy: false,
             to_draw: Duration::ZERO,
+            to_answer: Duration::ZERO,
+            drawn: 0,
             output: Vec::new(),
             reply: Vec::new(),
         }

@@ -11,6 +11,8 @@ use std::collections::{BTreeMap, VecDeque};
 /// A request on its way to the display.
 #[derive(Clone, Debug)]
 pub(super) struct Job {
+    /// Its number since `Hello`, which has none.
+    pub(super) number: u32,
     /// The request as it is sent.
     pub(super) bytes: Vec<u8>,
     /// Bytes that it has on its way beyond those.
@@ -54,7 +56,7 @@ pub(super) struct Script {
 impl Script {
     pub(super) fn of(scene: &Scene<'_>, picture: &Picture, rate: Rate, trials: usize) -> Self {
         let costs = costs(&scene.drawing, picture);
-        let mut writer = Writer { scene, picture, costs, script: Self::default() };
+        let mut writer = Writer { scene, picture, costs, requests: 0, script: Self::default() };
         writer.ask(&Request::Hello { version: VERSION, token: b"" }, 0.0);
         // What drawing takes is said, and nobody looks at pixels.
         writer.request(&Request::CreateWindow(WINDOW, (1, 1), picture.name.as_bytes()), 0.0);
@@ -89,6 +91,7 @@ struct Writer<'s> {
     scene: &'s Scene<'s>,
     picture: &'s Picture,
     costs: BTreeMap<u32, f64>,
+    requests: u32,
     script: Script,
 }
 
@@ -99,7 +102,9 @@ impl Writer<'_> {
         let is_rectangle = matches!(request, Request::AddItem(item, _) if item.kind == Some(Kind::Rectangle));
         let beyond = if is_rectangle { self.scene.rectangle_bytes as usize } else { 0 };
         let wants = wants || matches!(request, Request::Hello { .. } | Request::Sync(_));
-        self.script.actions.push_back(Action::Request(Job { bytes, beyond, draw, wants, timed }));
+        let number = self.requests;
+        self.requests += 1;
+        self.script.actions.push_back(Action::Request(Job { number, bytes, beyond, draw, wants, timed }));
     }
 
     fn request(&mut self, request: &Request<'_>, draw: f64) {

@@ -7,6 +7,7 @@ mod internet;
 use super::programs::{Client, LocalAgent, PIPE, PTY, Program, RemoteAgent, Travels, Waits, bytes};
 use super::scene::{Carrier, Class, Scene};
 use super::script::{Action, Job, Script};
+use super::ways::{Passed, Point};
 use internet::Internet;
 use stackline_core::error::{Error, Result};
 use stackline_core::network::{Link, Loss, WorkKind};
@@ -16,6 +17,7 @@ use stackline_net::Node;
 use stackline_sim::Costs;
 use stackline_sim::messages::{Happening, Messages};
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 /// All is over by then, or never.
 const AT_MOST: Instant = Instant(30 * 86_400_000_000_000);
@@ -121,10 +123,22 @@ pub(super) struct Site<'s> {
     line_free: [Instant; 2],
     tasks: BTreeMap<u64, Task>,
     last_task: u64,
+    /// The points that requests have passed, where somebody wants to know.
+    passed: Option<Vec<Passed>>,
+}
+
+/// What came of it.
+pub(super) struct Over {
+    /// What each trial took.
+    pub(super) taken: Vec<Duration>,
+    /// The points that requests have passed.
+    pub(super) passed: Vec<Passed>,
+    /// When all was over.
+    pub(super) end: Instant,
 }
 
 impl<'s> Site<'s> {
-    pub(super) fn new(scene: &'s Scene<'s>, nodes: [Node; 3], script: Script) -> Result<Self> {
+    pub(super) fn new(scene: &'s Scene<'s>, nodes: [Node; 3], script: Script, traced: bool) -> Result<Self> {
         let mut world = Messages::new(scene.network, scene.seed, (), false);
         let ends = if scene.internet.is_some() { nodes[2] } else { nodes[1] };
         let mut way = match (scene.class, scene.carrier) {
@@ -163,11 +177,12 @@ impl<'s> Site<'s> {
             line_free: [Instant(0); 2],
             tasks: BTreeMap::new(),
             last_task: 0,
+            passed: traced.then(Vec::new),
         })
     }
 
-    /// What each trial took.
-    pub(super) fn carry_out(mut self) -> Result<Vec<Duration>> {
+    /// All of it.
+    pub(super) fn carry_out(mut self) -> Result<Over> {
         // Over a connection it begins when that is there.
         if !matches!(self.way, Way::Stream(_) | Way::Internet) {
             self.client()?;
@@ -178,7 +193,21 @@ impl<'s> Site<'s> {
             };
             self.happened(happening)?;
         }
-        Ok(self.client.taken)
+        let end = self.world.now();
+        Ok(Over { taken: self.client.taken, passed: self.passed.unwrap_or_default(), end })
+    }
+
+    /// Requests have passed a point now.
+    fn pass(&mut self, point: Point, jobs: &[Job]) {
+        let at = self.world.now();
+        jobs.iter().for_each(|job| self.pass_at(at, point, job.number..=job.number));
+    }
+
+    /// Requests of those numbers have passed a point at that moment; `Hello` is none.
+    fn pass_at(&mut self, at: Instant, point: Point, requests: RangeInclusive<u32>) {
+        if let Some(passed) = &mut self.passed {
+            passed.extend(requests.filter(|request| *request > 0).map(|request| Passed { at, point, request }));
+        }
     }
 
     fn happened(&mut self, happening: Happening<Travels>) -> Result<()> {
@@ -208,7 +237,10 @@ impl<'s> Site<'s> {
                 self.arrived(jobs);
                 Ok(())
             }
-            Happening::Asked(_, Travels::Requests(jobs)) => self.display_has(jobs),
+            Happening::Asked(_, Travels::Requests(jobs)) => {
+                self.pass(Point::Arrive, &jobs);
+                self.display_has(jobs)
+            }
             Happening::Asked(calls, Travels::Answers(answers)) if self.internet.is_some() => {
                 self.internet_asked(calls, answers);
                 Ok(())
@@ -232,6 +264,7 @@ impl<'s> Site<'s> {
                     // It goes with the next ones.
                     self.hand();
                 }
+                self.pass(Point::Call, std::slice::from_ref(&job));
                 self.client.gather(job);
                 self.client()
             }
@@ -269,10 +302,7 @@ impl<'s> Site<'s> {
             Task::Seen(answers) => self.seen(&answers),
             Task::Read => self.next_job(),
             Task::Stored => self.stored(),
-            Task::Drawn(piece) => {
-                self.program.to_draw = Duration(self.program.to_draw.0.saturating_sub(piece.0));
-                self.draw()
-            }
+            Task::Drawn(piece) => self.drawn(piece),
         }
     }
 
@@ -333,7 +363,10 @@ impl<'s> Site<'s> {
                     self.hand();
                 }
                 Some(Action::Await) => {
-                    if !self.client.is_answered() {
+                    if self.client.is_answered() {
+                        let completed = self.client.completed();
+                        self.pass_at(self.world.now(), Point::Done, completed);
+                    } else {
                         self.client.waits = Waits::Answers;
                         self.client.actions.push_front(Action::Await);
                     }
@@ -367,8 +400,13 @@ impl<'s> Site<'s> {
         let pipe = if self.scene.class == Class::Terminal { PTY } else { PIPE };
         let room = if agent.is_full { pipe / 2 } else { pipe };
         agent.is_full = !agent.pipe.is_empty() && agent.held() + wanted > room;
-        if !agent.is_full {
-            agent.pipe.extend(self.client.held.take());
+        if !agent.is_full
+            && let Some(jobs) = self.client.held.take()
+        {
+            self.pass(Point::Send, &jobs);
+            if let Some(agent) = &mut self.remote {
+                agent.pipe.push_back(jobs);
+            }
             self.client.waits = Waits::Nothing;
             self.look();
         }

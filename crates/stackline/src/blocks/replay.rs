@@ -3,13 +3,13 @@
 
 mod emulated;
 mod flags;
-mod kept;
 mod shown;
 mod simulated;
 mod watched;
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags::{BlockTransport, Replay, ViewerPath};
+use crate::kept;
 use crate::output;
 use crate::run::listen_for_ctrl_c;
 use flags::Way;

@@ -13,6 +13,7 @@ Examples:
   stackline display bench --to 127.0.0.1:7085
   stackline display bench --level pipelined,batched --picture vectors
   stackline display bench --across lan.stackline --class terminal --draw 'pixel = 5 us'   # in virtual time
+  stackline display bench --across lan.stackline --level stop-and-wait --trials 1 --keep waits && stackline lifelines last
 
 docs/DISPLAY.md describes symbols, levels, the protocol, what is bounded.";
 
@@ -182,6 +183,16 @@ pub(crate) struct DisplaySimulated {
     /// A specification: client and display are on hosts of its network, which say what programs take (`work`, `cpu`)
     #[arg(long, value_name = "SPEC", conflicts_with_all = ["to", "secret", "png", "hold"])]
     pub(crate) across: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) scene: DisplayScene,
+    /// Keep the way of each request that is sent at a level as a run of this name, for `lifelines`
+    #[arg(long, value_name = "NAME", requires = "across")]
+    pub(crate) keep: Option<String>,
+}
+
+/// Who is where on the network, and what lies between.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct DisplayScene {
     /// One of several networks of it
     #[arg(long, value_name = "NAME", requires = "across")]
     pub(crate) network: Option<String>,

@@ -131,7 +131,7 @@ fn in_virtual_time_it_takes_what_the_hosts_say() {
     assert!((5.9..6.1).contains(&batched), "{batched}");
     bench(&[]).fails(2, &["networks"]).hints("--network lan");
     bench(&["--network", "lan", "--over", "tty(bits = 99)"]).fails(2, &["serial line"]).hints("bits = 8");
-    bench(&["--network", "lan", "--over", "udp"]).fails(2, &["tcp, ikp or a serial line"]).hints("tcp(nodelay)");
+    bench(&["--network", "lan", "--over", "udp"]).fails(2, &["tcp, pup, ikp or a serial line"]).hints("tcp(nodelay)");
     bench(&["--network", "lan", "--over", "tcp(nodelay)", "--level", "batched"]).succeeds();
     bench(&["--network", "lan", "--class", "local", "--over", "ikp"])
         .fails(2, &["no transport"])
@@ -151,6 +151,37 @@ fn in_virtual_time_it_takes_what_the_hosts_say() {
     bench(&["--network", "lan", "--client", "pdp"]).fails(2, &["no host pdp"]).hints("sun, vax");
     let draws = bench(&["--network", "lan", "--draw", "circle = 1 ms"]);
     assert!(draws.status.code() == Some(2) && draws.err.contains("circle"), "{}", draws.err);
+}
+
+#[test]
+fn in_virtual_time_the_way_of_a_request_is_kept() {
+    let place = Place::new();
+    place.write(
+        "lan.stackline",
+        "network lan { host sun { work 1 ms per message; } host vax { work 4 ms per operation, 1 ms per message; } link sun - vax 10 Mbit/s 0; }\n",
+    );
+    let bench = ["display", "bench", "--across", "lan.stackline", "--picture", "vectors", "--trials", "1"];
+    let kept =
+        ["--level", "stop-and-wait", "--draw", "request = 0.5 ms, added = 4 ms, answer = 8 ms", "--keep", "waits"];
+    let table = place.stackline(&[&bench[..], &kept].concat()).succeeds().out.clone();
+    assert!(table.contains("-waits; `stackline lifelines last`"), "{table}");
+    let lines = place.stackline(&["lifelines", "last", "--json"]).succeeds().json();
+    let hosts: Vec<(&str, &str)> =
+        [("CALL", "vax"), ("SEND", "vax"), ("ARRIVE", "sun"), ("AGENT", "sun"), ("PARSE", "sun"), ("STORE", "sun")]
+            .into();
+    let text = lines.to_string();
+    for (point, host) in hosts {
+        assert!(text.contains(&format!("DISPLAY_{point}")) && text.contains(host), "{point}: {text}");
+    }
+    let text = place.stackline(&["lifelines", "last"]).succeeds().out.clone();
+    assert!(text.contains("to DISPLAY_RENDER sun") && text.contains("to DISPLAY_DONE vax"), "{text}");
+    assert!(!text.contains("never arrived") && !text.contains("headless"), "{text}");
+    place.stackline(&["diagnose", "last"]).succeeds();
+    place.stackline(&["report", "last"]).succeeds();
+    let json = place.stackline(&[&bench[..], &["--json", "--keep", "again"]].concat()).succeeds().json();
+    assert!(json["run"].as_str().is_some_and(|run| run.ends_with("-again")), "{json}");
+    let live = place.stackline(&["display", "bench", "--keep", "live"]);
+    assert!(live.status.code() == Some(2) && live.err.contains("--across"), "{}", live.err);
 }
 
 #[test]

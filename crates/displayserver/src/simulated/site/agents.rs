@@ -2,6 +2,7 @@
 
 use super::super::programs::{KEPT, TTY, Travels, bytes};
 use super::super::script::Job;
+use super::super::ways::Point;
 use super::{Site, Task, Way, Who};
 use stackline_core::error::Result;
 use stackline_core::network::WorkKind;
@@ -47,6 +48,7 @@ impl Site<'_> {
 
     pub(super) fn transport(&mut self, jobs: Vec<Job>) -> Result<()> {
         let bytes = bytes(&jobs) as u64;
+        self.pass(if self.remote.is_some() { Point::RemoteAgent } else { Point::Send }, &jobs);
         match self.way {
             Way::Local => return self.display_has(jobs),
             Way::Stream(connection) => self.world.send(connection, Side::Initiator, bytes, Travels::Requests(jobs)),
@@ -76,6 +78,10 @@ impl Site<'_> {
     // --- the agent of the display's host ---
 
     pub(super) fn arrived(&mut self, jobs: Vec<Job>) {
+        // With an internet server on this host it had come before.
+        if self.internet.as_ref().is_none_or(|internet| internet.calls.is_some()) {
+            self.pass(Point::Arrive, &jobs);
+        }
         if let Some(agent) = &mut self.local {
             agent.came.push_back(jobs);
             self.agent_takes();
@@ -92,6 +98,7 @@ impl Site<'_> {
     }
 
     pub(super) fn agent_has(&mut self, jobs: Vec<Job>) -> Result<()> {
+        self.pass(Point::LocalAgent, &jobs);
         self.program.inbox.push_back(jobs);
         let full = self.program.waiting() > KEPT;
         if let Some(agent) = &mut self.local {

@@ -3,10 +3,11 @@
 use super::super::programs::{PIECE, Travels};
 use super::super::scene::Class;
 use super::super::script::Job;
+use super::super::ways::Point;
 use super::{Site, Task, Way, Who};
 use stackline_core::error::Result;
 use stackline_core::network::WorkKind;
-use stackline_core::time::Duration;
+use stackline_core::time::{Duration, Instant};
 
 impl Site<'_> {
     // --- the display ---
@@ -32,7 +33,8 @@ impl Site<'_> {
     }
 
     pub(super) fn next_job(&mut self) -> Result<()> {
-        if !self.program.jobs.is_empty() {
+        if let Some(number) = self.program.jobs.front().map(|job| job.number) {
+            self.pass_at(self.world.now(), Point::Parse, number..=number);
             let takes = self.scaled(self.scene.drawing.request);
             self.work(Who::Display, WorkKind::Operations, takes, Task::Stored);
             return Ok(());
@@ -58,9 +60,38 @@ impl Site<'_> {
         let now = self.world.now();
         let Some(job) = self.program.jobs.front().cloned() else { return Ok(()) };
         self.program.carry_out(now, &job.bytes)?;
+        self.pass_at(now, Point::Store, job.number..=job.number);
         let answer = if job.wants { self.scene.drawing.answer } else { 0.0 };
         self.program.to_draw = self.scaled(job.draw + answer);
+        self.program.to_answer = self.scaled(answer);
+        if self.program.to_draw <= self.program.to_answer {
+            self.rendered(now, &job);
+        }
         self.draw()
+    }
+
+    /// A piece is drawn.
+    pub(super) fn drawn(&mut self, piece: Duration) -> Result<()> {
+        let (before, answer) = (self.program.to_draw, self.program.to_answer);
+        let left = Duration(before.0.saturating_sub(piece.0));
+        self.program.to_draw = left;
+        if before > answer
+            && left <= answer
+            && let Some(job) = self.program.jobs.front().cloned()
+        {
+            // The piece ends with what is of the answer.
+            let of_answer = answer.0 - left.0;
+            self.rendered(Instant(self.world.now().0 - of_answer), &job);
+        }
+        self.draw()
+    }
+
+    /// What a request changes is drawn, and with it what those before it changed that were not drawn by themselves.
+    fn rendered(&mut self, at: Instant, job: &Job) {
+        if job.wants || job.draw > 0.0 {
+            self.pass_at(at, Point::Render, self.program.drawn + 1..=job.number);
+            self.program.drawn = job.number;
+        }
     }
 
     /// Draws the next piece; after the last one the answer goes.

@@ -3,6 +3,7 @@
 
 use super::super::programs::{KEPT, Travels, bytes};
 use super::super::script::Job;
+use super::super::ways::Point;
 use super::{Site, Task, Who};
 use stackline_core::network::WorkKind;
 use stackline_core::program::Side;
@@ -39,6 +40,7 @@ impl Internet {
 impl Site<'_> {
     /// Requests have come over the stream.
     pub(super) fn internet_has(&mut self, jobs: Vec<Job>) {
+        self.pass(Point::ArriveBetween, &jobs);
         let Some(internet) = &mut self.internet else { return };
         internet.came.push_back(jobs);
         self.internet_takes();
@@ -61,6 +63,7 @@ impl Site<'_> {
 
     /// They can be read as blocks.
     pub(super) fn crossed(&mut self, jobs: Vec<Job>) {
+        self.pass(Point::Internet, &jobs);
         if let Some(internet) = &mut self.internet {
             internet.is_busy = false;
             internet.blocks.extend(jobs);

@@ -1,12 +1,12 @@
 //! A session in virtual time over a declared network: master, disk servers and client on its hosts.
 
 use super::super::disk_time;
-use super::kept;
 use super::shown::Session;
 use super::{demand, keeps, schedule, show};
 use crate::across;
 use crate::exit::{Error, Exit, Result};
 use crate::flags::Replay;
+use crate::kept;
 use stackline_blocks::limits::USUAL_BLOCK;
 use stackline_blocks::placement::Placement;
 use stackline_blocks::pyramid::Pyramid;

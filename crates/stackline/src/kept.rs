@@ -1,16 +1,18 @@
-//! The ways of blocks as a run: its events, in a directory of runs.
+//! Events that a command makes itself as a run in the directory of runs: the ways of blocks, and of requests for a display.
 
 use crate::exit::Result;
-use stackline_blockserver::ways::Emit;
 use stackline_core::trace::{HostTrace, Index};
-use stackline_events::{EventLog, keyword};
+use stackline_events::{EventLog, Value, keyword};
 use stackline_runs::events::{Spooling, Stop, write_index};
 use stackline_runs::{RunDirectory, runs_root};
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
+/// Takes events: host, keyword, when (ns) and data.
+type Emit<'e> = dyn FnMut(&str, &'static str, u64, &[Value<'_>]) + 'e;
+
 /// Keeps a run of what `tell` emits; where. `reference` is the host whose clock lifelines are drawn in.
-pub(super) fn keep(name: &str, reference: &str, tell: impl FnOnce(&mut Emit<'_>)) -> Result<String> {
+pub(crate) fn keep(name: &str, reference: &str, tell: impl FnOnce(&mut Emit<'_>)) -> Result<String> {
     let mut logs: BTreeMap<String, EventLog> = BTreeMap::new();
     tell(&mut |host, name, at_ns, values| {
         if !logs.contains_key(host) {

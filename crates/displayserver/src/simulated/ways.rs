@@ -1,0 +1,106 @@
+//! The way of each request in virtual time, from its client's call to its answer, as events. It decides nothing and writes no file.
+
+use crate::server::unit;
+use stackline_core::time::Instant;
+use stackline_net::Node;
+
+/// A point of the way, in its order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Point {
+    /// The client has made it.
+    Call,
+    /// The client has handed it over: to the transport, or into the pipe of its host's agent.
+    Send,
+    /// The agent of the client's host has taken it out of the pipe.
+    RemoteAgent,
+    /// It is at the internet server's host, and the server has taken it.
+    ArriveBetween,
+    Internet,
+    /// It is at the display's host, and the agent there has taken it.
+    Arrive,
+    LocalAgent,
+    /// The display turns to it, has read and kept it, has drawn what it changes.
+    Parse,
+    Store,
+    Render,
+    /// The client knows that it is done.
+    Done,
+}
+
+impl Point {
+    /// The keyword of its event: those of a live display, and of what stands between.
+    const fn keyword(self) -> &'static str {
+        match self {
+            Self::Call => "DISPLAY_CALL",
+            Self::Send => "DISPLAY_SEND",
+            Self::RemoteAgent | Self::LocalAgent => "DISPLAY_AGENT",
+            Self::ArriveBetween | Self::Arrive => "DISPLAY_ARRIVE",
+            Self::Internet => "DISPLAY_INTERNET",
+            Self::Parse => "DISPLAY_PARSE",
+            Self::Store => "DISPLAY_STORE",
+            Self::Render => "DISPLAY_RENDER",
+            Self::Done => "DISPLAY_DONE",
+        }
+    }
+
+    /// Its host: the client's, the display's, or the internet server's.
+    const fn host(self) -> usize {
+        match self {
+            Self::Call | Self::Send | Self::RemoteAgent | Self::Done => 0,
+            Self::ArriveBetween | Self::Internet => 2,
+            Self::Arrive | Self::LocalAgent | Self::Parse | Self::Store | Self::Render => 1,
+        }
+    }
+}
+
+/// A request has passed a point.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Passed {
+    pub(super) at: Instant,
+    pub(super) point: Point,
+    pub(super) request: u32,
+}
+
+/// An event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Its host, by its number in the network.
+    pub host: u32,
+    /// What happened.
+    pub keyword: &'static str,
+    /// When, ns.
+    pub at_ns: u64,
+    /// The request, as live: its client's number and its own.
+    pub unit: i64,
+}
+
+/// The ways of all requests that were simulated with it: clients one behind another.
+#[derive(Debug, Default)]
+pub struct Ways {
+    clients: u64,
+    end_ns: u64,
+    events: Vec<Event>,
+}
+
+impl Ways {
+    /// All of them.
+    #[must_use]
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// Those of the next client, which begins where the one before it has ended.
+    pub(super) fn add(&mut self, nodes: [Node; 3], passed: &[Passed], end: Instant) {
+        self.clients += 1;
+        let (client, begin) = (self.clients, self.end_ns);
+        let event = |one: &Passed| Event {
+            host: nodes[one.point.host()].0,
+            keyword: one.point.keyword(),
+            // In virtual time points of one moment are common; a nanosecond each keeps their order.
+            at_ns: begin + one.at.0 + one.point as u64,
+            unit: unit(client, one.request),
+        };
+        self.events.extend(passed.iter().map(event));
+        self.end_ns = begin + end.0;
+    }
+}

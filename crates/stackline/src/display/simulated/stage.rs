@@ -1,0 +1,106 @@
+//! Client, display and what lies between them, as flags say, on a network: what cannot go together is refused.
+
+use super::carrier::{self, Way};
+use crate::exit::{Error, Result};
+use crate::flags::{ClassFlag, DisplayScene, ShownFlag};
+use stackline_core::network::Network;
+use stackline_core::random::Seed;
+use stackline_displayserver::simulated::{Class, Drawing, Scene, Shown};
+
+/// All that is simulated but the picture.
+pub(super) struct Stage {
+    pub(super) network: Network,
+    way: Way,
+    over: String,
+    from: String,
+    to: String,
+    internet: Option<String>,
+    class: Class,
+    drawing: Drawing,
+    shown: Shown,
+    gathers: u64,
+}
+
+impl Stage {
+    /// As the flags say.
+    pub(super) fn of(flags: &DisplayScene, network: Network) -> Result<Self> {
+        stackline_sim::CAPABILITIES.accepts(&network)?;
+        if network.has_imps() {
+            let name = &network.name;
+            return Err(Error::input(format!("the network {name} is one of IMPs, over which no display is simulated"))
+                .hint("two lines of 56 kbit/s stand for it: `link near - middle 56 kbit/s 10 ms;`"));
+        }
+        if flags.class == ClassFlag::Local && (flags.over.is_some() || flags.display_over.is_some()) {
+            let error = Error::input("a local application has no transport between its hosts");
+            return Err(error.hint("leave --over and --display-over out"));
+        }
+        let usual = if flags.class == ClassFlag::Messages { "ikp" } else { "tcp" };
+        let over = flags.over.as_deref().unwrap_or(usual);
+        let way = carrier::read(over, flags.display_over.as_deref())?;
+        let to = named(&network, flags.display.as_deref(), false)?;
+        let from = match (&flags.client, flags.class) {
+            (None, ClassFlag::Local) => to.clone(),
+            (name, _) => named(&network, name.as_deref(), true)?,
+        };
+        let internet = flags.internet.as_deref().map(|name| named(&network, Some(name), false)).transpose()?;
+        Ok(Self {
+            way,
+            over: over.to_owned(),
+            from,
+            to,
+            internet,
+            class: flags.class.into(),
+            drawing: flags.draw,
+            shown: if flags.shown == ShownFlag::Growing { Shown::Growing } else { Shown::Complete },
+            gathers: flags.gathers,
+            network,
+        })
+    }
+
+    /// What is simulated, with that seed.
+    pub(super) fn scene(&self, seed: u64) -> Scene<'_> {
+        Scene {
+            network: &self.network,
+            from: self.from.clone(),
+            to: self.to.clone(),
+            internet: self.internet.clone(),
+            class: self.class,
+            carrier: self.way.carrier(),
+            drawing: self.drawing,
+            shown: self.shown,
+            gathers: self.gathers,
+            seed: Seed::root(seed),
+        }
+    }
+
+    /// The client's host.
+    pub(super) fn client(&self) -> &str {
+        &self.from
+    }
+
+    /// Where the display is, for people.
+    pub(super) fn place(&self) -> String {
+        match self.class {
+            Class::Local => "the same host, simulated".to_owned(),
+            _ => format!("{} from {} over {}, simulated", self.to, self.from, self.over),
+        }
+    }
+}
+
+/// Nothing takes any time.
+pub(super) fn no_rate() -> Error {
+    Error::input("nothing of it takes any time, so there is no rate").hint(
+        "say what hosts take, as in `host vax { work 2 ms per operation; }`, and the display: --draw 'pixel = 5 us'",
+    )
+}
+
+/// The host of that name, or the first or the last.
+fn named(network: &Network, name: Option<&str>, last: bool) -> Result<String> {
+    let usual = if last { network.hosts.last() } else { network.hosts.first() };
+    let host = name.map_or(usual, |name| network.host(name));
+    host.map(|host| host.name.clone()).ok_or_else(|| {
+        let names: Vec<&str> = network.hosts.iter().map(|host| host.name.as_str()).collect();
+        Error::input(format!("the network {} has no host {}", network.name, name.unwrap_or("at all")))
+            .hint(format!("its hosts are {}", names.join(", ")))
+    })
+}
