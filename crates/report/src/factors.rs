@@ -34,6 +34,8 @@ pub enum Unit {
     BitPerSecond,
     /// s.
     Seconds,
+    /// So many of something a second, as `vectors/s`.
+    PerSecond(&'static str),
 }
 
 impl Unit {
@@ -43,6 +45,9 @@ impl Unit {
             Self::Seconds if value >= 0.0 => units::time(value),
             Self::BitPerSecond => format!("-{}", units::rate(-value)),
             Self::Seconds => format!("-{}", units::time(-value)),
+            Self::PerSecond(what) => {
+                format!("{}{} {what}", if value < 0.0 { "-" } else { "" }, units::three_digits(value.abs()))
+            }
         }
     }
 
@@ -50,6 +55,7 @@ impl Unit {
         match self {
             Self::BitPerSecond => "bit/s",
             Self::Seconds => "s",
+            Self::PerSecond(what) => what,
         }
     }
 }
@@ -141,8 +147,8 @@ pub struct Outcome {
     pub failed: usize,
     /// How long it took.
     pub took_s: f64,
-    /// Where it is kept.
-    pub directory: String,
+    /// Where it is kept, if it is.
+    pub directory: Option<String>,
     /// What it is judged by first.
     pub responses: Vec<Response>,
     /// The limits if factors were infinite.
@@ -220,7 +226,9 @@ pub fn factors(outcome: &Outcome) -> String {
         out.push('\n');
     }
     outcome.notes.iter().for_each(|note| out += &wrapped(&format!("! {note}")));
-    out += &format!("kept in {}\n", outcome.directory);
+    if let Some(directory) = &outcome.directory {
+        out += &format!("kept in {directory}\n");
+    }
     out
 }
 

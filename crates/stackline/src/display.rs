@@ -51,6 +51,7 @@ fn carry_out(flags: &flags::Display) -> Result {
     match &flags.command {
         DisplayCommand::Serve(flags) => serve(flags),
         DisplayCommand::Bench(flags) => bench(flags),
+        DisplayCommand::Factors(flags) => simulated::factors(flags),
         DisplayCommand::View(flags) => bring(flags),
         DisplayCommand::Agent(flags) => agent(flags),
         DisplayCommand::Terminal(flags) => terminals(flags),

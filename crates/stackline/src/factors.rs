@@ -1,6 +1,7 @@
 //! `stackline factors`: a designed experiment over a specification. Each combination of levels is a specification of its own, checked
 //! and run as any; what the responses say is `stackline_factors`'s.
 
+mod apart;
 mod carry_out;
 mod experiment;
 mod limit;
@@ -13,6 +14,7 @@ use crate::flags::{Factors as Flags, ResponseFlag};
 use crate::output;
 use crate::run::listen_for_ctrl_c;
 use crate::source::Source;
+pub(crate) use apart::{are_apart, in_order, with_levels};
 use carry_out::{Kept, Order, Stop};
 use experiment::Experiment;
 use stackline_factors::{Kind, Observation, Scale, Wish, analyse, purchase};
@@ -21,7 +23,7 @@ use std::path::Path;
 use std::time::Instant;
 
 /// Combinations where nothing else is asked for.
-const MOST: usize = 64;
+pub(crate) const MOST: usize = 64;
 /// Runs of each where the specification has fewer, live and emulated, and simulated.
 const RUNS: (u32, u32) = (2, 5);
 
@@ -36,7 +38,7 @@ pub(crate) fn factors(flags: &Flags) -> Result {
                 .hint("name it, as in `stackline factors --on wan.stackline -f 'delay x 0.1' a -- curl ...`"));
         }
     };
-    let factors = wanted(flags, &source)?;
+    let factors = wanted(&flags.factors, &source)?;
     let levels: Vec<usize> = factors.iter().map(|factor| factor.levels.len()).collect();
     let mut experiment = Experiment::new(flags, source, factors)?;
     let stop = Stop::default();
@@ -91,10 +93,10 @@ pub(crate) fn factors(flags: &Flags) -> Result {
 }
 
 /// The factors of the text, then those of the flags.
-fn wanted(flags: &Flags, source: &Source) -> Result<Vec<stackline_spec::Factor>> {
+pub(crate) fn wanted(flags: &[String], source: &Source) -> Result<Vec<stackline_spec::Factor>> {
     // Mistakes of the text are reported when it is checked.
     let mut factors = stackline_spec::factors(source.named().1).unwrap_or_default();
-    for text in &flags.factors {
+    for text in flags {
         match stackline_spec::factor(text) {
             Ok(factor) => factors.push(factor),
             Err(mistakes) => {
@@ -174,7 +176,7 @@ fn answered(
         runs: kept.done.len(),
         failed: kept.failed(),
         took_s,
-        directory: kept.directory.display().to_string(),
+        directory: Some(kept.directory.display().to_string()),
         responses,
         limits,
         offers,
@@ -183,7 +185,8 @@ fn answered(
     })
 }
 
-fn words(factor: &stackline_spec::Factor) -> FactorWords {
+/// A factor as a report has it.
+pub(crate) fn words(factor: &stackline_spec::Factor) -> FactorWords {
     FactorWords {
         name: factor.name.clone(),
         levels: factor.levels.iter().map(ToString::to_string).collect(),
@@ -222,7 +225,8 @@ fn offers(
     Ok(front.iter().enumerate().map(of).collect())
 }
 
-fn draw(outcome: &Outcome, directory: &Path) -> Result<()> {
+/// Writes the pictures of an experiment, and their page.
+pub(crate) fn draw(outcome: &Outcome, directory: &Path) -> Result<()> {
     std::fs::create_dir_all(directory).map_err(|error| output::unwritten(directory.display(), &error))?;
     let keep = |name: String, bytes: &[u8]| {
         let path = directory.join(name);

@@ -26,8 +26,9 @@ pub(crate) use blocks::{
 };
 pub(crate) use client::{Client, Language};
 pub(crate) use display::{
-    ClassFlag, Display, DisplayAgent, DisplayBench, DisplayCommand, DisplayExecute, DisplayInternet, DisplayScene,
-    DisplayServe, DisplayTelnet, DisplayTerminal, DisplayView, DisplayVserver, PictureFlag, ShownFlag,
+    ClassFlag, Display, DisplayAgent, DisplayBench, DisplayCommand, DisplayExecute, DisplayFactors, DisplayInternet,
+    DisplayScene, DisplayServe, DisplayTelnet, DisplayTerminal, DisplayView, DisplayVserver, LevelFlag, PictureFlag,
+    ShownFlag,
 };
 pub(crate) use exchange::{Export, Import};
 pub(crate) use factors::{Factors, ResponseFlag};

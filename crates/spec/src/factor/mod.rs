@@ -91,6 +91,12 @@ impl Factor {
         matches!(self.what, Varied::Size | Varied::Clients)
     }
 
+    /// Whether it is of a measurement, so that declarations alone do not have it.
+    #[must_use]
+    pub const fn is_of_measurement(&self) -> bool {
+        matches!(self.what, Varied::Stack | Varied::Size | Varied::Clients | Varied::Place(_))
+    }
+
     /// By how much a level changes it against what is written, where that is a number.
     #[must_use]
     pub fn times(&self, level: usize) -> Option<f64> {

@@ -1,7 +1,11 @@
 //! `display bench --across`: the benchmark in virtual time, client and display on hosts of a network.
 
 mod carrier;
+mod combinations;
+mod factors;
 mod stage;
+
+pub(super) use factors::factors;
 
 use super::{levels, pictures, rows, show};
 use crate::across;
@@ -23,14 +27,15 @@ pub(super) fn bench(flags: &DisplayBench) -> Result {
     if all.is_empty() {
         return Err(stage::no_rate());
     }
-    let (Some(name), Some(ways)) = (&own.keep, ways) else { return show(&stage.place(), &all, flags.json) };
+    let place = format!("{}, simulated", stage.place());
+    let (Some(name), Some(ways)) = (&own.keep, ways) else { return show(&place, &all, flags.json) };
     let run = keep(name, &stage, &ways)?;
     if flags.json {
-        let mut value = stackline_report::display::display_json(&stage.place(), &rows(&all));
+        let mut value = stackline_report::display::display_json(&place, &rows(&all));
         value["run"] = run.into();
         output::json(&value, false)?;
     } else {
-        show(&stage.place(), &all, false)?;
+        show(&place, &all, false)?;
         output::print(&format!("\nkept in {run}; `stackline lifelines last`, `diagnose last`, `open`\n"))?;
     }
     Ok(Exit::Done)

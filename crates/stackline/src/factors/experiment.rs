@@ -1,5 +1,6 @@
 //! The combinations of an experiment: each one's specification and its plan, checked before anything is run.
 
+use super::apart::{are_apart, in_order, with_levels};
 use crate::exit::{Error, Result};
 use crate::flags::{Factors as Flags, ResponseFlag, Text};
 use crate::output;
@@ -79,22 +80,7 @@ impl<'f> Experiment<'f> {
                 let (first, second) = ((one, &one.levels[last(one)]), (other, &other.levels[last(other)]));
                 self.varied(&[first, second])?;
                 self.varied(&[second, first])?;
-                // What cannot be together at all is refused, with its reason, where the combination is.
-                let plans = [self.plan_of(&[first, second]), self.plan_of(&[second, first])];
-                let [Ok(both), Ok(turned)] = plans else { continue };
-                let alone = [first, second].map(|change| self.plan_of(&[change]));
-                let part_of = match (one.of_link(), other.of_link()) {
-                    (Some((first, ends)), Some((second, others))) => {
-                        let turned = others.map(|(from, to)| (to, from));
-                        first == second && (ends.is_none() || others.is_none() || ends == others || ends == turned)
-                    }
-                    _ => false,
-                };
-                let hides = |alone: Result<Plan>| alone.is_ok_and(|alone| same(&alone, &both));
-                if part_of || !same(&both, &turned) || alone.into_iter().any(hides) {
-                    let message = format!("the factors `{}` and `{}` change the same thing", one.name, other.name);
-                    return Err(Error::input(message).hint("leave one of them out, or give each its own link or host"));
-                }
+                are_apart((one, other), |changes| self.plan_of(changes), same)?;
             }
         }
         Ok(())
@@ -155,20 +141,13 @@ impl<'f> Experiment<'f> {
 
     /// The same of any levels.
     pub(super) fn plan_of(&self, changes: &[(&Factor, &Level)]) -> Result<Plan> {
-        let named = || {
-            let levels = changes.iter().filter(|(_, level)| **level != Level::AsWritten);
-            let words: Vec<String> = levels.map(|(factor, level)| format!("`{}` at {level}", factor.name)).collect();
-            if words.is_empty() { String::new() } else { format!("with {}: ", words.join(", ")) }
-        };
         let varied = self.varied(changes)?;
         if !self.programs.is_empty() {
             // What else the text measures is none of the programs' business.
             let declared = varied.declared().map(|plan| Plan { measurements: Vec::new(), ..plan });
-            return declared.map_err(|error| Error { message: format!("{}{}", named(), error.message), ..error });
+            return declared.map_err(|error| with_levels(changes, error));
         }
-        let plan = varied
-            .quietly(self.flags)
-            .map_err(|error| Error { message: format!("{}{}", named(), error.message), ..error })?;
+        let plan = varied.quietly(self.flags).map_err(|error| with_levels(changes, error))?;
         if plan.measurements.len() != 1 {
             let lines: BTreeSet<String> = plan.measurements.iter().map(|one| one.line.to_string()).collect();
             let message = format!("{} measurements would be varied at once", plan.measurements.len());
@@ -299,11 +278,7 @@ impl<'f> Experiment<'f> {
 fn same(one: &Plan, other: &Plan) -> bool {
     let bare = |plan: &Plan| {
         let mut plan = plan.clone();
-        // What is declared together is taken apart where one of it is varied, in the order in which that is done.
-        for network in &mut plan.networks {
-            network.hosts.sort_by(|one, other| one.name.cmp(&other.name));
-            network.switches.sort_by(|one, other| one.name.cmp(&other.name));
-        }
+        plan.networks.iter_mut().for_each(in_order);
         for measurement in &mut plan.measurements {
             measurement.text.clear();
             measurement.variables.clear();

@@ -1,9 +1,11 @@
 //! The command line of `display`: a structured display served, looked at, measured. Nothing here touches the machine.
 
+use super::factors::ModelFlag;
 use clap::{Args, Subcommand, ValueEnum};
 use stackline_displayserver::address::Address;
 use stackline_displayserver::level::Level;
 use stackline_displayserver::simulated::{Class, Drawing};
+use stackline_factors::Wish;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -14,6 +16,7 @@ Examples:
   stackline display bench --level pipelined,batched --picture vectors
   stackline display bench --across lan.stackline --class terminal --draw 'pixel = 5 us'   # in virtual time
   stackline display bench --across lan.stackline --level stop-and-wait --trials 1 --keep waits && stackline lifelines last
+  stackline display factors --across lan.stackline --draw 'pixel = 5 us' -f 'cpu of vax x 2' -f 'level = pipelined, batched'
 
 docs/DISPLAY.md describes symbols, levels, the protocol, what is bounded.";
 
@@ -29,6 +32,8 @@ pub(crate) enum DisplayCommand {
     Serve(DisplayServe),
     /// Measure a display with the V-System's pictures at four levels of the protocol
     Bench(Box<DisplayBench>),
+    /// In virtual time: which factors matter, of hosts, network, level, class and transport
+    Factors(Box<DisplayFactors>),
     /// Bring a display's page to a port: from a unix socket, as out of an emulated host
     View(DisplayView),
     /// Stand between clients and a display: where it is started again, their pictures are given to it again
@@ -176,6 +181,44 @@ pub(crate) struct DisplayBench {
     pub(crate) json: bool,
 }
 
+/// Which factors matter for a display in virtual time.
+#[derive(Args, Debug)]
+pub(crate) struct DisplayFactors {
+    /// A specification: client and display are on hosts of its network, which say what programs take (`work`, `cpu`)
+    #[arg(long, value_name = "SPEC")]
+    pub(crate) across: PathBuf,
+    /// What is varied, and its levels, as in 'cpu of vax x 2', 'level = pipelined, batched', 'over = tcp(mss = 212), pup'; once for each
+    /// factor, beside those that the specification declares
+    #[arg(short, long = "factor", value_name = "FACTOR")]
+    pub(crate) factors: Vec<String>,
+    /// The level, where it is no factor
+    #[arg(long, value_name = "LEVEL", default_value = "pipelined")]
+    pub(crate) level: LevelFlag,
+    /// The picture
+    #[arg(long, value_name = "PICTURE", default_value = "vectors")]
+    pub(crate) picture: PictureFlag,
+    /// Trials of each run, one behind another
+    #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub(crate) trials: u16,
+    /// `full`, `screening`, `one-at-a-time` or `fraction=RUNS`; without it the best of at most 64 combinations
+    #[arg(long, value_name = "KIND", value_parser = super::factors::wish)]
+    pub(crate) design: Option<Wish>,
+    /// Runs of each combination, with seeds of their own; without it two where those are equal, else five
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) replicates: Option<u32>,
+    /// What adds up: differences or ratios; without it what fits
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<ModelFlag>,
+    /// Draw effects, interactions, the half-normal plot and a tornado into this directory, as SVG and as a page for a browser
+    #[arg(long, value_name = "DIR")]
+    pub(crate) pictures: Option<PathBuf>,
+    /// Print JSON on stdout, as `stackline factors` does
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) scene: DisplayScene,
+}
+
 /// A display in virtual time.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "In virtual time")]
@@ -191,7 +234,8 @@ pub(crate) struct DisplaySimulated {
 }
 
 /// Who is where on the network, and what lies between.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, PartialEq)]
+#[command(next_help_heading = "In virtual time")]
 pub(crate) struct DisplayScene {
     /// One of several networks of it
     #[arg(long, value_name = "NAME", requires = "across")]

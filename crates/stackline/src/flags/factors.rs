@@ -109,7 +109,7 @@ impl From<ModelFlag> for Scale {
     }
 }
 
-fn wish(text: &str) -> Result<Wish, String> {
+pub(super) fn wish(text: &str) -> Result<Wish, String> {
     let number = |text: &str| text.parse().map_err(|_| format!("`{text}` is no number of combinations"));
     match text.split_once('=') {
         Some(("fraction", runs)) => Ok(Wish::Fraction(number(runs)?)),

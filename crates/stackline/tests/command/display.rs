@@ -1,6 +1,6 @@
 //! `stackline display`: served to clients and a browser, measured at four levels, what is refused.
 
-use crate::support::Place;
+use crate::support::{Finished, Place};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -182,6 +182,83 @@ fn in_virtual_time_the_way_of_a_request_is_kept() {
     assert!(json["run"].as_str().is_some_and(|run| run.ends_with("-again")), "{json}");
     let live = place.stackline(&["display", "bench", "--keep", "live"]);
     assert!(live.status.code() == Some(2) && live.err.contains("--across"), "{}", live.err);
+}
+
+/// Factors of a display whose host is the busier one where items come one by one, and whose client's host is where they come in batches.
+fn factors(place: &Place, words: &[&str]) -> Finished {
+    place.write(
+        "lan.stackline",
+        "network lan { host sun, vax { work 1 ms per message, 4 ms per operation; } link sun - vax 10 Mbit/s 0; }\n\
+         network lossy { host sun; host vax { work 4 ms per operation; } link sun - vax 10 Mbit/s 1 ms loss 2%; }\n",
+    );
+    let own =
+        ["display", "factors", "--across", "lan.stackline", "--draw", "request = 0.5 ms, pixel = 2 us, added = 8 ms"];
+    place.stackline(&[&own[..], words].concat())
+}
+
+#[test]
+fn the_busier_host_matters_and_which_that_is_depends_on_the_level() {
+    let place = Place::new();
+    let varied = ["-f", "cpu of sun x 2", "-f", "cpu of vax x 2", "-f", "bandwidth x 4"];
+    let ranked = |level: &str, first: &str| {
+        let words = [&["--network", "lan", "--level", level, "--json"], &varied[..]].concat();
+        let json = factors(&place, &words).succeeds().json();
+        let response = &json["responses"][0];
+        assert_eq!((response["name"].as_str(), response["unit"].as_str()), (Some("rate"), Some("vectors/s")), "{json}");
+        let effects = response["answer"]["effects"].as_array().unwrap();
+        assert_eq!((effects[0]["factor"].as_str(), effects[0]["rank"].as_u64()), (Some(first), Some(1)), "{json}");
+        assert!(effects[0]["share"].as_f64().unwrap() > 0.8, "{json}");
+        assert_eq!(effects[2]["factor"], "bandwidth", "{json}");
+        // Two runs of each combination, with other seeds, are equal.
+        assert_eq!(
+            (json["runs"].as_u64(), response["answer"]["intervals"].as_str()),
+            (Some(16), Some("none")),
+            "{json}"
+        );
+    };
+    ranked("pipelined", "cpu of sun");
+    ranked("batched", "cpu of vax");
+    let levels = [
+        "--network",
+        "lan",
+        "-f",
+        "level = pipelined, batched",
+        "-f",
+        "over = tcp(mss = 212), pup",
+        "--class",
+        "terminal",
+    ];
+    let report = factors(&place, &levels).succeeds().out.clone();
+    for words in [
+        "level = batched",
+        "over = pup",
+        "vectors/s with everything as it is first",
+        "of variation",
+        "nothing in them is drawn by chance",
+    ] {
+        assert!(report.contains(words), "{words}: {report}");
+    }
+    assert!(!report.contains("kept in"), "{report}");
+    let lossy = factors(&place, &["--network", "lossy", "-f", "bandwidth x 4", "--json"]).succeeds().json();
+    assert_eq!((lossy["runs"].as_u64(), lossy["replicates"].as_u64()), (Some(10), Some(5)), "{lossy}");
+}
+
+#[test]
+fn what_cannot_be_varied_of_a_display_is_refused_with_what_can() {
+    let place = Place::new();
+    let refused = |words: &[&str]| factors(&place, &[&["--network", "lan"], words].concat());
+    refused(&[]).fails(2, &["no factor"]).hints("level = pipelined, batched");
+    refused(&["-f", "stack = tcp, quic"]).fails(2, &["of a measurement"]).hints("level, class, over");
+    refused(&["-f", "level = pipelined, slow"]).fails(2, &["no `slow`"]).hints("stop-and-wait");
+    refused(&["-f", "gathers x 2"]).fails(2, &["no multiples"]).hints("write levels");
+    refused(&["-f", "cpu of pdp x 2"]).fails(2, &["no network has a host `pdp`"]).hints("`vax`");
+    refused(&["-f", "class = agent, agent"]).fails(2, &["nothing differs"]).hints("not there already");
+    refused(&["-f", "over = tcp, udp"]).fails(2, &["with `over` at udp"]).hints("--over pup");
+    refused(&["-f", "bandwidth x 2", "-f", "bandwidth of sun - vax x 2"])
+        .fails(2, &["the same thing"])
+        .hints("leave one");
+    refused(&["-f", "bandwidth x 2", "--level", "structured"]).fails(2, &["no symbols"]).hints("rectangles");
+    refused(&["-f", "level = batched, structured"]).fails(2, &["with `level` at structured"]).hints("rectangles");
 }
 
 #[test]

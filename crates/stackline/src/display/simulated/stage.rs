@@ -81,9 +81,14 @@ impl Stage {
     /// Where the display is, for people.
     pub(super) fn place(&self) -> String {
         match self.class {
-            Class::Local => "the same host, simulated".to_owned(),
-            _ => format!("{} from {} over {}, simulated", self.to, self.from, self.over),
+            Class::Local => "the same host".to_owned(),
+            _ => format!("{} from {} over {}", self.to, self.from, self.over),
         }
+    }
+
+    /// The display's host and the client's.
+    pub(super) fn hosts(&self) -> [String; 2] {
+        [self.to.clone(), self.from.clone()]
     }
 }
 

@@ -1,0 +1,192 @@
+//! Combinations of an experiment with a display in virtual time: the network and what flags say, each at a level, judged before anything
+//! is run.
+
+use super::stage::{Stage, no_rate};
+use crate::across;
+use crate::exit::{Error, Result};
+use crate::factors::{are_apart, in_order, with_levels};
+use crate::flags::size::size;
+use crate::flags::{ClassFlag, DisplayFactors, DisplayScene, LevelFlag};
+use crate::source::Source;
+use clap::ValueEnum;
+use stackline_core::network::Network;
+use stackline_displayserver::bench::Rate;
+use stackline_displayserver::level::{Level as ProtocolLevel, Picture};
+use stackline_displayserver::simulated::measure;
+use stackline_spec::{Factor, Level, vary};
+
+/// Flags that can be factors, by their names; what is none of them is of the network.
+const FLAGS: [&str; 8] = ["level", "class", "over", "shown", "gathers", "client", "display", "internet"];
+
+/// A combination.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Combination {
+    network: Network,
+    scene: DisplayScene,
+    level: LevelFlag,
+}
+
+impl Combination {
+    /// Whether two do the same.
+    fn same(&self, other: &Self) -> bool {
+        let ordered = |one: &Self| {
+            let mut one = one.clone();
+            in_order(&mut one.network);
+            one
+        };
+        ordered(self) == ordered(other)
+    }
+
+    /// Items a second, of trials one behind another.
+    pub(super) fn rate(&self, picture: &Picture, trials: usize, seed: u64) -> Result<f64> {
+        let level = ProtocolLevel::from(self.level);
+        if level == ProtocolLevel::Structured && picture.symbols.is_empty() {
+            let message = format!("the picture {} has no symbols that call each other", picture.name);
+            return Err(Error::input(message).hint("--picture rectangles has"));
+        }
+        let stage = self.stage()?;
+        let measured = measure(&stage.scene(seed), picture, &[Rate::At(level)], trials)?;
+        let rates = measured.first().map(|one| one.trials.as_slice()).filter(|rates| !rates.is_empty());
+        let rates = rates.ok_or_else(no_rate)?;
+        Ok(rates.len() as f64 / rates.iter().map(|rate| 1.0 / rate).sum::<f64>())
+    }
+
+    fn stage(&self) -> Result<Stage> {
+        Stage::of(&self.scene, self.network.clone())
+    }
+
+    /// What it is, in words.
+    pub(super) fn words(&self, picture: &Picture) -> Result<String> {
+        let level = ProtocolLevel::from(self.level).name();
+        let class = named(&self.class());
+        Ok(format!("{} at level {level}, class {class}, display at {}", picture.name, self.stage()?.place()))
+    }
+
+    /// Whether changes alone are sent.
+    pub(super) fn is_distributed(&self) -> bool {
+        self.class() == ClassFlag::Distributed
+    }
+
+    const fn class(&self) -> ClassFlag {
+        self.scene.class
+    }
+
+    /// Sets what a flag says to a level.
+    fn set(&mut self, name: &str, level: &Level) -> Result<()> {
+        let text = match level {
+            Level::AsWritten => return Ok(()),
+            Level::Text(text) => text.clone(),
+            Level::Times(_) => {
+                let error = Error::input(format!("factor `{name}`: there are no multiples of what a flag says"));
+                return Err(error.hint(format!("write levels, as in `{name} = ..., ...`")));
+            }
+        };
+        match name {
+            "level" => self.level = one_of(name, &text)?,
+            "class" => self.scene.class = one_of(name, &text)?,
+            "shown" => self.scene.shown = one_of(name, &text)?,
+            "over" => self.scene.over = Some(text),
+            "client" => self.scene.client = Some(text),
+            "display" => self.scene.display = Some(text),
+            "internet" => self.scene.internet = Some(text),
+            _ => {
+                let wrong =
+                    |why| Error::input(format!("factor `{name}`: {why}")).hint("as in `gathers = 200 B, 1 KiB`");
+                self.scene.gathers = size(&text.replace(' ', "")).map_err(wrong)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What can be varied, in words.
+fn what() -> String {
+    format!(
+        "of a display there are {}, of its network bandwidth, delay, loss, queue, mtu, cpu and buffer",
+        FLAGS.join(", ")
+    )
+}
+
+/// What a flag can say, by its name.
+fn one_of<F: ValueEnum>(name: &str, text: &str) -> Result<F> {
+    F::from_str(text, false).map_err(|_| {
+        let all: Vec<String> = F::value_variants().iter().map(named).collect();
+        Error::input(format!("factor `{name}`: there is no `{text}`")).hint(format!("there are {}", all.join(", ")))
+    })
+}
+
+fn named<F: ValueEnum>(flag: &F) -> String {
+    flag.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+/// A specification, flags, and what is varied in both.
+pub(super) struct Combinations<'f> {
+    source: Source,
+    flags: &'f DisplayFactors,
+    pub(super) factors: Vec<Factor>,
+    /// The display's host and the client's, whatever is varied.
+    hosts: [String; 2],
+}
+
+impl<'f> Combinations<'f> {
+    /// Tries every level by itself, and whether factors change different things.
+    pub(super) fn new(flags: &'f DisplayFactors, source: Source, factors: Vec<Factor>) -> Result<Self> {
+        let mut all = Self { source, flags, factors, hosts: Default::default() };
+        let network = all.network(&[])?;
+        let scene = DisplayScene { class: ClassFlag::Agent, over: None, display_over: None, ..flags.scene.clone() };
+        all.hosts = Stage::of(&scene, network)?.hosts();
+        let base = all.of(&vec![0; all.factors.len()])?;
+        for factor in &all.factors {
+            for level in factor.levels.iter().skip(1) {
+                if all.changed(&[(factor, level)])?.same(&base) {
+                    let message = format!("factor `{}`: at {level} nothing differs", factor.name);
+                    return Err(
+                        Error::input(message).hint(format!("choose a level that is not there already; {}", what()))
+                    );
+                }
+            }
+        }
+        for (at, one) in all.factors.iter().enumerate() {
+            for other in &all.factors[at + 1..] {
+                are_apart((one, other), |changes| all.changed(changes), Combination::same)?;
+            }
+        }
+        Ok(all)
+    }
+
+    /// The combination of a row of a design.
+    pub(super) fn of(&self, row: &[usize]) -> Result<Combination> {
+        self.changed(&self.levels(row))
+    }
+
+    /// The factors at the levels of a row.
+    pub(super) fn levels(&self, row: &[usize]) -> Vec<(&Factor, &Level)> {
+        self.factors.iter().zip(row).map(|(factor, level)| (factor, &factor.levels[*level])).collect()
+    }
+
+    fn changed(&self, changes: &[(&Factor, &Level)]) -> Result<Combination> {
+        let is_flag = |change: &&(&Factor, &Level)| FLAGS.contains(&change.0.name.as_str());
+        let of_network: Vec<(&Factor, &Level)> = changes.iter().filter(|change| !is_flag(change)).copied().collect();
+        let scene = DisplayScene { display: Some(self.hosts[0].clone()), ..self.flags.scene.clone() };
+        let network = self.network(&of_network).map_err(|error| with_levels(changes, error))?;
+        let mut combination = Combination { network, scene, level: self.flags.level };
+        for (factor, level) in changes.iter().filter(is_flag) {
+            combination.set(&factor.name, level)?;
+        }
+        // A local client is where the display is.
+        if combination.class() != ClassFlag::Local && combination.scene.client.is_none() {
+            combination.scene.client = Some(self.hosts[1].clone());
+        }
+        combination.stage().map_err(|error| with_levels(changes, error))?;
+        Ok(combination)
+    }
+
+    fn network(&self, changes: &[(&Factor, &Level)]) -> Result<Network> {
+        if let Some((factor, _)) = changes.iter().find(|(factor, _)| factor.is_of_measurement()) {
+            let message = format!("factor `{}` is of a measurement, and a display has none", factor.name);
+            return Err(Error::input(message).hint(what()));
+        }
+        let varied = self.source.varied(vary(&self.source.text, None, changes)?);
+        across::one_of(varied.declared()?.networks, &varied.name, self.flags.scene.network.as_deref())
+    }
+}
