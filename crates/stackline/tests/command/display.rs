@@ -217,6 +217,8 @@ fn the_busier_host_matters_and_which_that_is_depends_on_the_level() {
         );
     };
     ranked("pipelined", "cpu of sun");
+    let text = factors(&place, &[&["--network", "lan"], &varied[..]].concat()).succeeds().out.clone();
+    assert!(text.contains("if a factor were infinite") && text.contains("  bandwidth: x 1.00"), "{text}");
     ranked("batched", "cpu of vax");
     let levels = [
         "--network",

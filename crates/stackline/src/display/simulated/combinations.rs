@@ -159,6 +159,14 @@ impl<'f> Combinations<'f> {
         self.changed(&self.levels(row))
     }
 
+    /// A factor so much better that it takes no time, all others at their first level; none where more of it is no better.
+    pub(super) fn without_end(&self, factor: usize) -> Option<Result<Combination>> {
+        let level = Level::Times(self.factors.get(factor)?.better()?);
+        let mut changes = self.levels(&vec![0; self.factors.len()]);
+        changes[factor].1 = &level;
+        Some(self.changed(&changes))
+    }
+
     /// The factors at the levels of a row.
     pub(super) fn levels(&self, row: &[usize]) -> Vec<(&Factor, &Level)> {
         self.factors.iter().zip(row).map(|(factor, level)| (factor, &factor.levels[*level])).collect()

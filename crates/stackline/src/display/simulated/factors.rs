@@ -9,8 +9,9 @@ use crate::source::Source;
 use stackline_core::plan::World;
 use stackline_displayserver::bench;
 use stackline_displayserver::level::Picture;
+use stackline_factors::fit::ratio;
 use stackline_factors::{Design, Kind, Observation, Scale, Wish, analyse};
-use stackline_report::factors::{Outcome, Response, Unit};
+use stackline_report::factors::{Limit, Outcome, Response, Unit};
 use std::time::Instant;
 
 /// Runs of each combination: two show whether anything is drawn by chance, and where it is there are more.
@@ -27,11 +28,12 @@ pub(in super::super) fn factors(flags: &DisplayFactors) -> Result {
     let experiment = Experiment { flags, picture: &picture, combinations: &combinations, design: &design };
     let rows = design.rows.iter().map(|row| combinations.of(row)).collect::<Result<Vec<Combination>>>()?;
     let (replicates, observed) = experiment.carry_out(&rows)?;
+    let base = combinations.of(&vec![0; levels.len()])?;
+    let limits = experiment.limits(&base, replicates)?;
     let answer = analyse(&design, &observed, flags.model.map(Scale::from));
     if let Err(error) = &answer {
         return Err(Error::measurement(error.clone()).hint("another `--model` or `--design`"));
     }
-    let base = combinations.of(&vec![0; levels.len()])?;
     let outcome = Outcome {
         measurement: base.words(&picture)?,
         world: World::Simulated,
@@ -49,7 +51,7 @@ pub(in super::super) fn factors(flags: &DisplayFactors) -> Result {
             observed,
             centre: Vec::new(),
         }],
-        limits: Vec::new(),
+        limits,
         offers: Vec::new(),
         spend: None,
         notes: notes(&design, &rows),
@@ -111,6 +113,28 @@ impl Experiment<'_> {
             observed.push(Observation { row, block: 0, order, value });
         }
         Ok(())
+    }
+
+    /// What each factor of which more is better would bring without end, with all others at their first level.
+    fn limits(&self, base: &Combination, replicates: u32) -> Result<Vec<Limit>> {
+        // One run alone says nothing of how far runs differ.
+        let runs = replicates.max(RUNS.0);
+        let now = self.rates(base, runs)?;
+        let mut limits = Vec::new();
+        for factor in 0..self.design.levels.len() {
+            let Some(combination) = self.combinations.without_end(factor).transpose()? else { continue };
+            let then = self.rates(&combination, runs)?;
+            let times = ratio(&now, &then).and_then(|ratio| ratio.interval().map(|within| (ratio.value, within)));
+            let times = times.map(|(value, (least, most))| (value.exp(), least.exp(), most.exp()));
+            limits.push(Limit { factor, times, by_account: None, next: None });
+        }
+        Ok(limits)
+    }
+
+    /// The rates of a combination, of so many seeds.
+    fn rates(&self, combination: &Combination, replicates: u32) -> Result<Vec<f64>> {
+        let trials = usize::from(self.flags.trials);
+        (1..=u64::from(replicates)).map(|seed| combination.rate(self.picture, trials, seed)).collect()
     }
 }
 
