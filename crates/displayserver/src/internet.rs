@@ -30,8 +30,13 @@ const WAITING: usize = 64 << 10;
 const BLOCKS: usize = 64;
 /// A request that waits is answered by then, if only that there is nothing.
 const LATER: Duration = Duration::from_millis(250);
-/// An instance of which nothing was heard for so long is released.
+/// An instance of which nothing was heard for so long is released; one of a program, whose client reads all the time.
 const IDLE: Duration = Duration::from_secs(600);
+const PROGRAM_IDLE: Duration = Duration::from_secs(10);
+/// How long what was written may take once an instance is released.
+const GRACE: Duration = Duration::from_secs(2);
+/// Clients that V's messages remember: three of each instance.
+const CLIENTS: usize = 16_384;
 
 /// What came over a stream.
 #[derive(Debug, Default)]
@@ -44,15 +49,27 @@ struct Came {
     is_over: bool,
 }
 
-#[derive(Debug, Default)]
+/// How an instance ends, once it is connected and until it has.
+type Ending = Mutex<Option<Box<dyn FnOnce() + Send>>>;
+
+#[derive(Default)]
 struct Shared {
     came: Mutex<Came>,
     room: Condvar,
+    ending: Ending,
 }
 
 impl Shared {
     fn came(&self) -> MutexGuard<'_, Came> {
         self.came.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends what it is connected with, unless that was done.
+    fn end(&self) {
+        let ending = self.ending.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(end) = ending {
+            end();
+        }
     }
 }
 
@@ -91,7 +108,8 @@ pub fn serve(at: &str, secret: Vec<u8>, serves: Serves) -> Result<SocketAddr> {
             .hint("another program may have it: choose another address")
     };
     let bound = address(at).map_err(|error| failed(error.to_string()))?;
-    let messages = ikp::Server::bind(bound, &Options::default()).map_err(|error| failed(error.to_string()))?;
+    let options = Options { clients: CLIENTS, ..Options::default() };
+    let messages = ikp::Server::bind(bound, &options).map_err(|error| failed(error.to_string()))?;
     let local = messages.local().map_err(|error| failed(error.to_string()))?;
     let mut office = Office { messages, place: Place { local, secret, serves }, known: HashMap::new() };
     thread::spawn(move || office.serve());
@@ -166,6 +184,12 @@ impl Office {
             }
             if one.is_released {
                 one.shared.room.notify_all();
+                // Whoever takes nothing of what was written does not keep it.
+                let shared = Arc::clone(&one.shared);
+                thread::spawn(move || {
+                    thread::sleep(GRACE);
+                    shared.end();
+                });
             }
             !one.is_released
         });
@@ -173,7 +197,8 @@ impl Office {
 
     /// What waited long enough is told so; who was not heard of for long is released.
     fn look(&mut self) {
-        let Self { messages, known, .. } = self;
+        let Self { messages, known, place } = self;
+        let idle = if matches!(place.serves, Serves::Streams) { IDLE } else { PROGRAM_IDLE };
         for one in known.values_mut() {
             if one.waits.as_ref().is_some_and(|(_, since)| since.elapsed() >= LATER)
                 && let Some((ticket, _)) = one.waits.take()
@@ -181,7 +206,7 @@ impl Office {
             {
                 let _ = request.reply(&Reply::Later.bytes());
             }
-            one.is_released |= one.heard.elapsed() >= IDLE;
+            one.is_released |= one.heard.elapsed() >= idle;
         }
     }
 }
@@ -302,9 +327,11 @@ impl Tell {
             Ok(ends) => ends,
             Err(error) => return self.ended(error.message),
         };
+        *self.shared.ending.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
+        let shared = Arc::clone(&self.shared);
         thread::spawn(move || {
             write_all(writes, &written);
-            end();
+            shared.end();
         });
         let mut piece = [0; 16 << 10];
         loop {

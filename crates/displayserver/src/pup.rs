@@ -23,9 +23,11 @@ const LISTENS: Port = Port { network: 0, host: 0, socket: 7085 };
 const LATE: Duration = Duration::from_millis(20);
 /// How long the last words of a client may take.
 const LINGER: Duration = Duration::from_secs(1);
-/// Connections of a socket at once, and how long one may take to answer that it is there.
+/// Connections of a socket at once, and as many that have not answered yet that they are there; how long that may take.
 const MOST: usize = 256;
 const ANSWERS: Duration = Duration::from_secs(5);
+/// How long a client waits for its connection.
+const OPENS: Duration = Duration::from_secs(10);
 /// Connections that nobody has accepted yet.
 const BACKLOG: usize = 64;
 /// An end that says nothing is asked so often whether it is there.
@@ -201,7 +203,15 @@ impl Pup {
         let begun = Instant::now();
         let mut connection = shared.connection();
         while *connection.state() == State::Opening {
-            connection = shared.wait(connection, begun, Some(Duration::from_secs(10)))?;
+            if begun.elapsed() >= OPENS {
+                connection.abort("nobody waits for it any more");
+                shared.flush(&mut connection);
+                return Err(ErrorKind::TimedOut.into());
+            }
+            connection = match shared.wait(connection, begun, Some(OPENS)) {
+                Ok(again) => again,
+                Err(_) => shared.connection(),
+            };
         }
         if let State::Closed(why) = connection.state() {
             return Err(io::Error::other(why.clone().unwrap_or_else(|| "it ended at once".into())));
@@ -233,6 +243,23 @@ impl Pup {
     /// Ends it both ways, once what was written is there.
     pub fn end(&self) {
         self.user.shared.end();
+    }
+
+    /// Ends it, and waits until what was written is there, or the other end is given up.
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub fn finish(&self) -> io::Result<()> {
+        self.end();
+        let shared = &self.user.shared;
+        let mut connection = shared.connection();
+        loop {
+            match connection.state() {
+                State::Closed(Some(why)) => return Err(io::Error::other(why.clone())),
+                State::Closed(None) | State::Dallying => return Ok(()),
+                _ => connection = shared.wait(connection, Instant::now(), Some(IDLE))?,
+            }
+        }
     }
 
     /// What comes next, interrupts before all bytes.
@@ -451,7 +478,14 @@ impl Office {
             known.due = known.shared.turn(Some(packet));
             return;
         }
-        if self.known.len() >= MOST {
+        // Whoever has not answered yet gives way to the next one; whoever has keeps its place.
+        let answered = self.known.values().filter(|known| known.is_there).count();
+        if self.known.len() - answered >= MOST {
+            let oldest = self.known.iter().filter(|(_, known)| !known.is_there).min_by_key(|(_, known)| known.since);
+            let oldest = oldest.map(|(key, _)| *key);
+            oldest.map(|key| self.known.remove(&key));
+        }
+        if answered >= MOST {
             return self.say(from, packet, (Kind::Abort, b"\0\0there are too many clients already"));
         }
         let Ok(socket) = random() else { return };

@@ -106,6 +106,15 @@ impl Stream {
         }
     }
 
+    /// Ends both ways, once what was written is there where the protocol is this program's.
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub fn finish(&self) -> io::Result<()> {
+        self.end();
+        if let Self::Pup(stream) = self { stream.finish() } else { Ok(()) }
+    }
+
     /// Ends both ways: whoever reads or writes here is told.
     pub fn end(&self) {
         let _ = match self {

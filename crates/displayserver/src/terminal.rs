@@ -17,6 +17,7 @@ use stackline_proto::telnet::{Command as Said, Role, Telnet, TelnetOption, Whose
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -28,6 +29,8 @@ const ANSWERS: Duration = Duration::from_secs(1);
 const AHEAD: usize = 1024;
 /// Terminals at once.
 const MOST_TERMINALS: usize = 64;
+/// How long a program may take to take what is typed.
+const TYPES: Duration = Duration::from_secs(5);
 /// How long a program may take to end once nobody is there.
 const HANGS_UP: Duration = Duration::from_millis(200);
 
@@ -275,8 +278,7 @@ pub fn attach(terminal: &Address, display: &Address, typed: bool) -> Result<()> 
         }
         data.clear();
     }
-    to.end();
-    Ok(())
+    to.finish().map_err(lost)
 }
 
 /// Brings a display what comes, as it is, and back its answers: one byte a message where they are typed. Returns when either ends.
@@ -285,6 +287,10 @@ pub fn attach(terminal: &Address, display: &Address, typed: bool) -> Result<()> 
 /// When one of them is lost.
 pub fn bring(mut from: Stream, mut to: Stream, typed: bool) -> Result<()> {
     let (mut answers, mut typing) = (to.again().map_err(lost)?, from.again().map_err(lost)?);
+    // A program that reads nothing does not keep this from seeing that the display is gone.
+    typing.write_within(TYPES).map_err(lost)?;
+    let (done, is_done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (ended, ends) = (Arc::clone(&is_done), Arc::clone(&done));
     thread::spawn(move || {
         let mut piece = [0; PIECE];
         while let Ok(count @ 1..) = answers.read(&mut piece) {
@@ -292,18 +298,22 @@ pub fn bring(mut from: Stream, mut to: Stream, typed: bool) -> Result<()> {
                 break;
             }
         }
+        ended.store(!ends.load(Ordering::Relaxed), Ordering::Relaxed);
         typing.end();
     });
     let mut piece = [0; PIECE];
     loop {
-        match from.read(&mut piece).map_err(lost)? {
-            0 => break,
-            count if to.write_all(&piece[..count]).is_err() => return Err(gone()),
-            _ => {}
+        match from.read(&mut piece) {
+            // The display went first.
+            Ok(0) | Err(_) if is_done.load(Ordering::Relaxed) => return Err(gone()),
+            Ok(0) => break,
+            Ok(count) if to.write_all(&piece[..count]).is_err() => return Err(gone()),
+            Ok(_) => {}
+            Err(error) => return Err(Error::measurement(format!("the program is lost: {error}"))),
         }
     }
-    to.end();
-    Ok(())
+    done.store(true, Ordering::Relaxed);
+    to.finish().map_err(lost)
 }
 
 fn lost(error: io::Error) -> Error {

@@ -86,10 +86,7 @@ impl Vio {
             let mut half = lock(&writes);
             match half.ask(&Request::Create { secret, name: name.as_bytes() })? {
                 Reply::Refused(why) => {
-                    return Err(io::Error::other(format!(
-                        "the internet server refuses it: {}",
-                        String::from_utf8_lossy(why)
-                    )));
+                    return Err(io::Error::other(format!("it is refused there: {}", String::from_utf8_lossy(why))));
                 }
                 reply => reply.created().ok_or_else(|| io::Error::other("what answers is no internet server"))?,
             }

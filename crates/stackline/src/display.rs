@@ -179,7 +179,7 @@ fn execute(flags: &DisplayExecute) -> Result {
     let secret = flags.secret.clone().unwrap_or_default();
     let program = Vio::connect(place, secret.as_bytes(), "program").map_err(|error| {
         Error::environment(format!("no program is served at {}: {error}", flags.program))
-            .hint("`stackline display vserver -- PROGRAM` serves one, and prints where")
+            .hint("`stackline display vserver -- PROGRAM` serves one, and prints where; its secret is `--secret`")
     })?;
     terminal::bring(Stream::Vio(program), flags.to.connect()?, flags.typed)?;
     Ok(Exit::Done)

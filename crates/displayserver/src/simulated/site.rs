@@ -218,7 +218,10 @@ impl<'s> Site<'s> {
                 }
                 self.client()
             }
-            Happening::Broken(_) => Err(Error::measurement("the connection to the simulated display was given up")),
+            Happening::Broken(_) => Err(Error::measurement(
+                "the connection to the simulated display was given up: what was sent was not answered in time",
+            )
+            .hint("a timeout that is shorter than the round trip, or a path that loses too much, does that")),
             Happening::Timer(token) | Happening::Worked(token) => match self.tasks.remove(&token) {
                 Some(task) => self.carry_on(task),
                 None => Ok(()),

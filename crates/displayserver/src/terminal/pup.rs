@@ -82,10 +82,12 @@ pub(super) fn talk(from: &Pup) -> Result<()> {
         let mut input = io::stdin().lock();
         // What was typed last may still be answered: the program ends the connection.
         while let Ok(count @ 1..) = input.read(&mut piece) {
-            let bytes = &piece[..count];
-            if is_raw && bytes.contains(&INTERRUPT) {
+            let mut bytes = &piece[..count];
+            if is_raw && let Some(at) = bytes.iter().rposition(|byte| *byte == INTERRUPT) {
                 typing.say(Some(Mark::Data.code()), Some(0));
-            } else if typing.write_all(bytes).is_err() {
+                bytes = &bytes[at + 1..];
+            }
+            if typing.write_all(bytes).is_err() {
                 break;
             }
         }

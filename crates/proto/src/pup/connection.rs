@@ -153,9 +153,10 @@ impl Connection {
         self.sender.is_empty()
     }
 
-    /// A mark behind all bytes so far.
+    /// A mark behind all bytes so far, where there is room for it.
     pub fn mark(&mut self, kind: u8) {
-        if !self.wants_end && matches!(self.state, State::Opening | State::Open) {
+        let takes = !self.wants_end && self.sender.room() > 0;
+        if takes && matches!(self.state, State::Opening | State::Open) {
             self.sender.mark(kind);
         }
     }
@@ -203,7 +204,10 @@ impl Connection {
 
     /// A packet has come to this end.
     pub fn handle(&mut self, now: Instant, packet: &Packet<'_>) {
-        if self.is_closed() {
+        // What goes to other ports, or comes from them once this end knows its peer's, is of another connection.
+        let is_other =
+            packet.to != self.own || (self.state != State::Opening && packet.from.socket != self.peer.socket);
+        if self.is_closed() || (packet.kind != Kind::Rfc && packet.kind != Kind::Abort && is_other) {
             return;
         }
         self.heard = now;
@@ -235,8 +239,11 @@ impl Connection {
             }
             Kind::End if packet.id == self.id => {
                 self.says.push_back((Kind::EndReply, self.id, Vec::new()));
+                // However often it is repeated, this end stays so long.
+                if self.state != State::Dallying {
+                    self.again = Some(now + Options::DALLY);
+                }
                 self.state = State::Dallying;
-                self.again = Some(now + Options::DALLY);
             }
             Kind::EndReply if packet.id == self.id && self.state == State::Ending => {
                 self.says.push_back((Kind::EndReply, self.id, Vec::new()));

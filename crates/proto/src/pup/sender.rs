@@ -32,8 +32,9 @@ pub(super) struct Sender {
     bytes: VecDeque<u8>,
     marks: VecDeque<u32>,
     acked: u32,
-    /// The next byte to be sent.
+    /// The next byte to be sent, and the next that never was.
     next: u32,
+    highest: u32,
     /// Bytes of a packet, the first byte that may not be sent yet, and packets that may.
     packet: u16,
     limit: u32,
@@ -60,6 +61,7 @@ impl Sender {
             marks: VecDeque::new(),
             acked: first,
             next: first,
+            highest: first,
             packet,
             limit: first.wrapping_add(u32::from(packet)),
             pups: 1,
@@ -159,6 +161,9 @@ impl Sender {
         let (id, from) = (self.next, self.next.wrapping_sub(self.acked) as usize);
         let data = self.bytes.range(from..from + count as usize).copied().collect();
         self.next = id.wrapping_add(count);
+        if (self.next.wrapping_sub(self.highest) as i32) > 0 {
+            self.highest = self.next;
+        }
         self.pups = self.pups.saturating_sub(u16::from(count > 0));
         if matches!(kind, Kind::AData | Kind::AMark) {
             self.unasked = 0;
@@ -185,8 +190,8 @@ impl Sender {
     /// An answer came.
     pub(super) fn answered(&mut self, now: Instant, wanted: u32, data: &[u8]) {
         let ahead = wanted.wrapping_sub(self.acked);
-        // Behind what is acknowledged already it is old; beyond what there is it is none.
-        if ahead > self.bytes.len() as u32 || data.len() < ANSWER {
+        // Behind what is acknowledged already it is old; beyond what was sent it is none.
+        if ahead > self.highest.wrapping_sub(self.acked) || data.len() < ANSWER {
             return;
         }
         self.bytes.drain(..ahead as usize);

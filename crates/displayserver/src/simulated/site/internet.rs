@@ -8,6 +8,7 @@ use super::{Site, Task, Who};
 use stackline_core::network::WorkKind;
 use stackline_core::program::Side;
 use stackline_core::time::Duration;
+use stackline_proto::vio::BLOCK;
 use std::collections::VecDeque;
 
 /// What the agent sends to ask for a block (V's messages have 32 bytes).
@@ -99,7 +100,7 @@ impl Site<'_> {
         let most = internet.calls.map_or(u64::MAX, |(reads, _)| self.world.room_of(reads)) as usize;
         let mut block: Vec<Job> = internet.blocks.pop_front().into_iter().collect();
         while let Some(next) = internet.blocks.front()
-            && bytes(&block) + next.length() <= most.min(1024)
+            && bytes(&block) + next.length() <= most.min(BLOCK)
         {
             block.extend(internet.blocks.pop_front());
         }

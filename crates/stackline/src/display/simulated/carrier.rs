@@ -6,7 +6,7 @@ use crate::flags::{duration, size::size};
 use stackline_core::plan::{Stack, World};
 use stackline_core::time::Duration;
 use stackline_displayserver::simulated::Carrier;
-use stackline_proto::pup;
+use stackline_proto::pup::{self, packet::MOST_DATA};
 
 /// What carries requests and answers.
 pub(super) enum Way {
@@ -93,14 +93,14 @@ fn pup_options(options: &[(&str, &str)]) -> Result<pup::Options> {
         let refused = |why: &str| {
             Error::input(format!("--over pup({name}): {why}")).hint(
                 "pup has packet = 1 to 532 (bytes of data), send_buffer and receive_buffer = SIZE, timeout = TIME (fixed; else it follows the \
-                 round trip), unchecked",
+                 round trip)",
             )
         };
         let bytes = || size(&value.replace(' ', "")).map_err(|why: String| refused(&why));
         match *name {
             "packet" => {
                 let packet = value.parse().or_else(|_| bytes())?;
-                let packet = u16::try_from(packet).ok().filter(|packet| (1..=own.packet).contains(packet));
+                let packet = u16::try_from(packet).ok().filter(|packet| (1..=MOST_DATA as u16).contains(packet));
                 own.packet = packet.ok_or_else(|| refused("a packet has from 1 to 532 bytes of data"))?;
             }
             "send_buffer" | "receive_buffer" => {
@@ -116,7 +116,6 @@ fn pup_options(options: &[(&str, &str)]) -> Result<pup::Options> {
                     Some(Duration::from_seconds(time.as_secs_f64())).filter(|time| *time > Duration::ZERO);
                 own.fixed_timeout.ok_or_else(|| refused("a timeout takes some time"))?;
             }
-            "unchecked" if value.is_empty() => own.checked = false,
             _ => return Err(refused("there is no such option")),
         }
     }

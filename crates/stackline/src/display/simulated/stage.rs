@@ -19,6 +19,7 @@ pub(super) struct Stage {
     drawing: Drawing,
     shown: Shown,
     gathers: u64,
+    rectangle_bytes: u64,
 }
 
 impl Stage {
@@ -53,6 +54,7 @@ impl Stage {
             drawing: flags.draw,
             shown: if flags.shown == ShownFlag::Growing { Shown::Growing } else { Shown::Complete },
             gathers: flags.gathers,
+            rectangle_bytes: flags.rectangle_bytes,
             network,
         })
     }
@@ -69,6 +71,7 @@ impl Stage {
             drawing: self.drawing,
             shown: self.shown,
             gathers: self.gathers,
+            rectangle_bytes: self.rectangle_bytes,
             seed: Seed::root(seed),
         }
     }
