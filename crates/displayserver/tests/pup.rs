@@ -151,8 +151,7 @@ fn connected(address: &Address) -> Pup {
 #[test]
 fn marks_say_how_large_a_terminal_is_and_an_interrupt_overtakes_what_was_typed() {
     use std::io::Write;
-    let script =
-        "trap 'echo caught; stty size; read line; echo got $line; exit' INT; echo ready; while :; do sleep 0.05; done";
+    let script = "trap 'echo caught; stty size; read line; echo got $line; sleep 2; exit' INT; echo ready; while :; do sleep 0.05; done";
     let stream = connected(&terminals(&["sh", "-c", script]));
     let mut typing = stream.again();
     for (mark, count) in [(2, 111), (3, 55)] {
