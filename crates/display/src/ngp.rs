@@ -16,7 +16,7 @@
 use crate::machine::CREDIT;
 use crate::protocol::{self, HEAD_BYTES, Request};
 use sha2::{Digest as _, Sha256};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Bytes of what is kept of a key, and of all definitions that are held until they are whole.
@@ -146,7 +146,7 @@ pub struct Near {
     held: Option<usize>,
     /// What was sent, and of that what the other end has.
     sent: SharedStore,
-    there: BTreeMap<Digest, ()>,
+    there: BTreeSet<Digest>,
     out: Vec<u8>,
     is_greeted: bool,
 }
@@ -203,13 +203,18 @@ impl Near {
         let (head, items, tail) =
             (&self.rest[from..from + DEFINE], &self.rest[from + DEFINE..end], &self.rest[end..next]);
         let digest = digest(items);
-        if self.there.contains_key(&digest) && lock(&self.sent).get(&digest).is_some() {
+        if self.there.contains(&digest) && lock(&self.sent).get(&digest).is_some() {
             put(&mut self.out, KNOWN, &[head, tail, &digest]);
             return;
         }
         put(&mut self.out, DEFINITION, &[head, tail, items]);
-        lock(&self.sent).keep(items);
-        self.there.insert(digest, ());
+        let mut sent = lock(&self.sent);
+        sent.keep(items);
+        self.there.insert(digest);
+        // What is not kept here any more could not be named.
+        if self.there.len() > 2 * (sent.definitions.len() + TOLD) {
+            self.there.retain(|digest| sent.definitions.contains_key(digest));
+        }
     }
 
     /// What came from the display: its answers.
@@ -224,14 +229,12 @@ impl Near {
                 HELLO => {
                     self.is_greeted = true;
                     let told = body.chunks_exact(16).filter_map(|digest| Digest::try_from(digest).ok());
-                    self.there.extend(told.take(TOLD).map(|digest| (digest, ())));
+                    self.there.extend(told.take(TOLD));
                 }
                 MISSING => {
                     let missing = Digest::try_from(body).map_err(|_| Broken("what is missing has no digest"))?;
-                    self.there.remove(&missing);
                     let items = lock(&self.sent).get(&missing).ok_or(Broken("what is missing was never sent"))?;
                     put(&mut self.out, AGAIN, &[&items]);
-                    self.there.insert(missing, ());
                 }
                 _ => return Err(Broken("a display sends no definitions")),
             }
@@ -407,7 +410,7 @@ mod tests {
         let (came, again) = through(&mut next, &mut Far::default(), &[b"", &one], &kept);
         assert!(came == one && next.is_greeted() && again < 80, "{again}");
         let mut forgets = Near::new(&KEY, sent);
-        forgets.there.insert(digest(&one[DEFINE..one.len() - END]), ());
+        forgets.there.insert(digest(&one[DEFINE..one.len() - END]));
         let (came, again) = through(&mut forgets, &mut Far::default(), &[&one, &same], &SharedStore::default());
         assert!(came == [one.clone(), same].concat() && again < one.len() + 200, "{again}");
     }

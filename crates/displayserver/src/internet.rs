@@ -19,7 +19,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -96,13 +96,37 @@ struct Place {
     local: SocketAddr,
     secret: Vec<u8>,
     serves: Serves,
+    begun: Begun,
 }
 
-/// Serves from now on, in threads of its own. Where.
+/// Instances that were begun, as long as they are.
+type Begun = Arc<Mutex<Vec<Weak<Shared>>>>;
+
+/// A server at work.
+pub struct Served {
+    local: SocketAddr,
+    begun: Begun,
+}
+
+impl Served {
+    /// Where it is asked.
+    #[must_use]
+    pub const fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Ends what instances are connected with, before the program ends.
+    pub fn end(&self) {
+        let begun = std::mem::take(&mut *self.begun.lock().unwrap_or_else(PoisonError::into_inner));
+        begun.iter().filter_map(Weak::upgrade).for_each(|shared| shared.end());
+    }
+}
+
+/// Serves from now on, in threads of its own.
 ///
 /// # Errors
 /// When nothing can listen there.
-pub fn serve(at: &str, secret: Vec<u8>, serves: Serves) -> Result<SocketAddr> {
+pub fn serve(at: &str, secret: Vec<u8>, serves: Serves) -> Result<Served> {
     let failed = |why: String| {
         Error::environment(format!("nothing can listen at ikp:{at}: {why}"))
             .hint("another program may have it: choose another address")
@@ -111,9 +135,11 @@ pub fn serve(at: &str, secret: Vec<u8>, serves: Serves) -> Result<SocketAddr> {
     let options = Options { clients: CLIENTS, ..Options::default() };
     let messages = ikp::Server::bind(bound, &options).map_err(|error| failed(error.to_string()))?;
     let local = messages.local().map_err(|error| failed(error.to_string()))?;
-    let mut office = Office { messages, place: Place { local, secret, serves }, known: HashMap::new() };
+    let begun = Arc::default();
+    let place = Place { local, secret, serves, begun: Arc::clone(&begun) };
+    let mut office = Office { messages, place, known: HashMap::new() };
     thread::spawn(move || office.serve());
-    Ok(local)
+    Ok(Served { local, begun })
 }
 
 /// What is done with a request.
@@ -302,6 +328,10 @@ fn create(known: &mut HashMap<u64, Known>, place: &Place, name: &[u8]) -> Vec<u8
     }
     let Ok(instance) = getrandom::u64() else { return refused("there are no random numbers") };
     let shared = Arc::new(Shared::default());
+    let mut begun = place.begun.lock().unwrap_or_else(PoisonError::into_inner);
+    begun.retain(|shared| shared.strong_count() > 0);
+    begun.push(Arc::downgrade(&shared));
+    drop(begun);
     let (blocks, written) = sync_channel(BLOCKS);
     let (reads, serves, local) = (Arc::clone(&shared), place.serves.clone(), place.local);
     thread::spawn(move || {

@@ -30,8 +30,8 @@ const ANSWERS: Duration = Duration::from_secs(5);
 const OPENS: Duration = Duration::from_secs(10);
 /// Connections that nobody has accepted yet.
 const BACKLOG: usize = 64;
-/// An end that says nothing is asked so often whether it is there.
-const IDLE: Duration = Duration::from_secs(30);
+/// An end that says nothing is asked so often whether it is there: who waits for an answer of one that is gone has nothing else to notice it by.
+const IDLE: Duration = Duration::from_secs(5);
 /// What an Error says behind the head of the packet that it is about: nobody has that port.
 const NO_SUCH_PORT: [u8; 2] = [0, 2];
 

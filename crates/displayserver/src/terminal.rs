@@ -244,8 +244,8 @@ fn key(pty: &Pty, code: SpecialCodeIndex) -> Option<u8> {
 /// # Errors
 /// When one of them is not there. The program itself says who it is.
 pub fn attach(terminal: &Address, display: &Address, typed: bool) -> Result<()> {
-    let mut from = terminal.connect().map_err(|error| unserved(terminal, &error))?;
-    let mut to = display.connect()?;
+    let from = terminal.connect().map_err(|error| unserved(terminal, &error))?;
+    let to = display.connect()?;
     if matches!(from, Stream::Pup(_)) {
         // Its bytes are as they are, and marks are for persons.
         return bring(from, to, typed);
@@ -254,70 +254,72 @@ pub fn attach(terminal: &Address, display: &Address, typed: bool) -> Result<()> 
     telnet.ask(TelnetOption::Binary, Whose::Own, true);
     telnet.ask(TelnetOption::Binary, Whose::Other, true);
     let line = Line::new(telnet, from.again().map_err(lost)?);
-    let mut answers = to.again().map_err(lost)?;
+    line.writer().write_within(TYPES).map_err(lost)?;
     line.flush();
     let typing = Arc::clone(&line);
-    thread::spawn(move || {
-        let mut piece = [0; PIECE];
-        while let Ok(count @ 1..) = answers.read(&mut piece) {
-            if !piece[..count].chunks(if typed { 1 } else { PIECE }).all(|bytes| typing.send(bytes)) {
-                break;
-            }
-        }
-        typing.end();
-    });
-    let (mut piece, mut data) = ([0; PIECE], Vec::new());
-    loop {
-        let count = from.read(&mut piece).map_err(lost)?;
-        line.telnet().receive(&piece[..count], &mut data);
-        if !line.flush() || count == 0 {
-            break;
-        }
-        if to.write_all(&data).is_err() {
-            return Err(gone());
-        }
-        data.clear();
-    }
-    to.finish().map_err(lost)
+    let hears = |came: &[u8], data: &mut Vec<u8>| {
+        line.telnet().receive(came, data);
+        line.flush()
+    };
+    carry(from, to, typed, move |bytes| typing.send(bytes), hears)
 }
 
 /// Brings a display what comes, as it is, and back its answers: one byte a message where they are typed. Returns when either ends.
 ///
 /// # Errors
 /// When one of them is lost.
-pub fn bring(mut from: Stream, mut to: Stream, typed: bool) -> Result<()> {
-    let (mut answers, mut typing) = (to.again().map_err(lost)?, from.again().map_err(lost)?);
-    // A program that reads nothing does not keep this from seeing that the display is gone.
+pub fn bring(from: Stream, to: Stream, typed: bool) -> Result<()> {
+    let mut typing = from.again().map_err(lost)?;
     typing.write_within(TYPES).map_err(lost)?;
-    let (done, is_done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-    let (ended, ends) = (Arc::clone(&is_done), Arc::clone(&done));
+    let hears = |came: &[u8], data: &mut Vec<u8>| {
+        data.extend_from_slice(came);
+        true
+    };
+    carry(from, to, typed, move |bytes| typing.write_all(bytes).is_ok(), hears)
+}
+
+/// Carries what comes to a display, as `hears` has it, and the display's answers back by `types`. Both say whether the other end is there;
+/// who takes nothing for [`TYPES`] does not keep this from seeing that the display is gone.
+fn carry(
+    mut from: Stream,
+    mut to: Stream,
+    typed: bool,
+    mut types: impl FnMut(&[u8]) -> bool + Send + 'static,
+    mut hears: impl FnMut(&[u8], &mut Vec<u8>) -> bool,
+) -> Result<()> {
+    let (mut answers, ends) = (to.again().map_err(lost)?, from.again().map_err(lost)?);
+    let is_gone = Arc::new(AtomicBool::new(false));
+    let gone_first = Arc::clone(&is_gone);
     thread::spawn(move || {
         let mut piece = [0; PIECE];
         while let Ok(count @ 1..) = answers.read(&mut piece) {
-            if !piece[..count].chunks(if typed { 1 } else { PIECE }).all(|bytes| typing.write_all(bytes).is_ok()) {
+            if !piece[..count].chunks(if typed { 1 } else { PIECE }).all(&mut types) {
                 break;
             }
         }
-        ended.store(!ends.load(Ordering::Relaxed), Ordering::Relaxed);
-        typing.end();
+        gone_first.store(true, Ordering::Relaxed);
+        ends.end();
     });
-    let mut piece = [0; PIECE];
+    let (mut piece, mut data) = ([0; PIECE], Vec::new());
     loop {
-        match from.read(&mut piece) {
-            // The display went first.
-            Ok(0) | Err(_) if is_done.load(Ordering::Relaxed) => return Err(gone()),
-            Ok(0) => break,
-            Ok(count) if to.write_all(&piece[..count]).is_err() => return Err(gone()),
-            Ok(_) => {}
-            Err(error) => return Err(Error::measurement(format!("the program is lost: {error}"))),
+        let count = match from.read(&mut piece) {
+            Ok(0) | Err(_) if is_gone.load(Ordering::Relaxed) => return Err(gone()),
+            Ok(0) => return to.finish().map_err(lost),
+            Ok(count) => count,
+            Err(error) => return Err(lost(error)),
+        };
+        if !hears(&piece[..count], &mut data) {
+            return to.finish().map_err(lost);
         }
+        if to.write_all(&data).is_err() {
+            return Err(gone());
+        }
+        data.clear();
     }
-    done.store(true, Ordering::Relaxed);
-    to.finish().map_err(lost)
 }
 
 fn lost(error: io::Error) -> Error {
-    Error::measurement(format!("the terminal is lost: {error}"))
+    Error::measurement(format!("the program is lost: {error}"))
 }
 
 fn gone() -> Error {

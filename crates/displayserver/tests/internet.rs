@@ -35,7 +35,7 @@ fn through(server: &str, to: &Address) -> Address {
 #[test]
 fn pictures_and_input_pass_it_whatever_stream_it_connects_by() {
     let (server, tcp, pup) = served();
-    let local = internet::serve("127.0.0.1:0", Vec::new(), Serves::Streams).unwrap().to_string();
+    let local = internet::serve("127.0.0.1:0", Vec::new(), Serves::Streams).unwrap().local().to_string();
     let picture = pictures().into_iter().find(|picture| picture.name == "rectangles").unwrap();
     let draw = |address: &Address, level: Level| {
         let mut client = Client::connect(address, b"").unwrap();
@@ -68,7 +68,7 @@ fn pictures_and_input_pass_it_whatever_stream_it_connects_by() {
 fn a_stream_ends_after_what_was_written_and_both_ends_hear_it() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let to = Address::of(&listener.local_addr().unwrap().to_string()).unwrap();
-    let local = internet::serve("127.0.0.1:0", Vec::new(), Serves::Streams).unwrap().to_string();
+    let local = internet::serve("127.0.0.1:0", Vec::new(), Serves::Streams).unwrap().local().to_string();
     // One that is written much and left, one that says something and goes.
     let reads = thread::spawn(move || {
         let (mut first, _) = listener.accept().unwrap();
@@ -92,7 +92,7 @@ fn a_stream_ends_after_what_was_written_and_both_ends_hear_it() {
 #[test]
 fn what_it_does_not_do_is_told_in_a_sentence() {
     let (_server, tcp, _) = served();
-    let local = internet::serve("127.0.0.1:0", b"secret".to_vec(), Serves::Streams).unwrap().to_string();
+    let local = internet::serve("127.0.0.1:0", b"secret".to_vec(), Serves::Streams).unwrap().local().to_string();
     let refused = |address: &str| Client::connect(&Address::of(address).unwrap(), b"").unwrap_err().to_string();
     let error = refused(&format!("vio:{local}/{tcp}"));
     assert!(error.contains("the secret is another"), "{error}");
@@ -119,7 +119,7 @@ fn a_program_is_read_and_written_by_its_pipes_looked_into_now_and_then_and_ends_
     let program = |script: &str| ["sh", "-c", script].map(str::to_owned).to_vec();
     let serve = |script: &str, polls: Option<Duration>| {
         let serves = Serves::Program { program: program(script), polls };
-        internet::serve("127.0.0.1:0", Vec::new(), serves).unwrap().to_string()
+        internet::serve("127.0.0.1:0", Vec::new(), serves).unwrap().local().to_string()
     };
     let server = serve("while read line; do echo got $line; done", Some(Duration::from_millis(300)));
     let mut stream = Vio::connect(&server, b"", "program").unwrap();
@@ -133,24 +133,33 @@ fn a_program_is_read_and_written_by_its_pipes_looked_into_now_and_then_and_ends_
         assert!(line == "one" || begun.elapsed() > Duration::from_millis(100), "{:?}", begun.elapsed());
     }
     drop(stream);
-    let server = serve("trap '' HUP; echo $$.; sleep 60", None);
-    let mut stream = Vio::connect(&server, b"", "program").unwrap();
-    let mut said = String::new();
-    while !said.ends_with(".\n") {
-        let mut piece = [0; 100];
-        let count = stream.read(&mut piece).unwrap();
-        said.push_str(&String::from_utf8_lossy(&piece[..count]));
-    }
-    let process = format!("/proc/{}/stat", said.trim_end_matches(".\n"));
-    assert!(std::fs::exists(&process).unwrap());
-    drop(stream);
-    let begun = Instant::now();
-    while std::fs::read_to_string(&process).is_ok_and(|stat| !stat.contains(") Z")) {
-        assert!(begun.elapsed() < Duration::from_secs(10), "the program outlives its client");
-        thread::sleep(Duration::from_millis(10));
+    // It goes with its client, and with the server: whatever signals it ignores.
+    for ends_server in [false, true] {
+        let serves = Serves::Program { program: program("trap '' HUP; echo $$.; sleep 60"), polls: None };
+        let served = internet::serve("127.0.0.1:0", Vec::new(), serves).unwrap();
+        let mut stream = Vio::connect(&served.local().to_string(), b"", "program").unwrap();
+        let mut said = String::new();
+        while !said.ends_with(".\n") {
+            let mut piece = [0; 100];
+            let count = stream.read(&mut piece).unwrap();
+            said.push_str(&String::from_utf8_lossy(&piece[..count]));
+        }
+        let process = format!("/proc/{}/stat", said.trim_end_matches(".\n"));
+        assert!(std::fs::exists(&process).unwrap());
+        if ends_server {
+            served.end();
+        } else {
+            drop(stream);
+        }
+        let begun = Instant::now();
+        while std::fs::read_to_string(&process).is_ok_and(|stat| !stat.contains(") Z")) {
+            assert!(begun.elapsed() < Duration::from_secs(10), "the program outlives its client or its server");
+            thread::sleep(Duration::from_millis(10));
+        }
     }
     let server =
         internet::serve("127.0.0.1:0", Vec::new(), Serves::Program { program: vec!["/nowhere".into()], polls: None });
-    let error = Vio::connect(&server.unwrap().to_string(), b"", "program").unwrap().read(&mut [0; 10]).unwrap_err();
+    let error =
+        Vio::connect(&server.unwrap().local().to_string(), b"", "program").unwrap().read(&mut [0; 10]).unwrap_err();
     assert!(error.to_string().contains("/nowhere cannot be started"), "{error}");
 }

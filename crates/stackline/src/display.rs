@@ -17,7 +17,7 @@ use stackline_displayserver::address::Address;
 use stackline_displayserver::agent as agents;
 use stackline_displayserver::bench::{self, Measured, Rate};
 use stackline_displayserver::client::Client;
-use stackline_displayserver::internet::{self, Serves};
+use stackline_displayserver::internet::{self, Served, Serves};
 use stackline_displayserver::level::{Level, Picture};
 use stackline_displayserver::listener::Listener;
 use stackline_displayserver::messages;
@@ -28,7 +28,6 @@ use stackline_displayserver::view;
 use stackline_displayserver::vio::Vio;
 use stackline_events::Recorder;
 use std::io::{IsTerminal, Read, Write, stderr};
-use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -131,7 +130,8 @@ fn terminals(flags: &DisplayTerminal) -> Result {
 
 /// Brings programs that speak V's messages alone to streams until somebody wants the end.
 fn internet_server(flags: &DisplayInternet) -> Result {
-    let local = by_blocks(&flags.listen, flags.secret.as_deref(), Serves::Streams, "connect to anything")?;
+    let served = by_blocks(&flags.listen, flags.secret.as_deref(), Serves::Streams, "connect to anything")?;
+    let local = served.local();
     output::print(&format!("streams: vio:{local}/HOST:PORT, vio:{local}/pup:HOST:PORT\n"))?;
     until_stopped()
 }
@@ -139,13 +139,15 @@ fn internet_server(flags: &DisplayInternet) -> Result {
 /// Serves a program by its pipes until somebody wants the end.
 fn v_server(flags: &DisplayVserver) -> Result {
     let serves = Serves::Program { program: flags.program.clone(), polls: flags.polls };
-    let local = by_blocks(&flags.listen, flags.secret.as_deref(), serves, &format!("run {}", flags.program[0]))?;
-    output::print(&format!("programs: ikp:{local}\n"))?;
-    until_stopped()
+    let served = by_blocks(&flags.listen, flags.secret.as_deref(), serves, &format!("run {}", flags.program[0]))?;
+    output::print(&format!("programs: ikp:{}\n", served.local()))?;
+    let done = until_stopped();
+    served.end();
+    done
 }
 
-/// Serves instances by V's block I/O. Where.
-fn by_blocks(listen: &Address, secret: Option<&str>, serves: Serves, anybody: &str) -> Result<SocketAddr> {
+/// Serves instances by V's block I/O.
+fn by_blocks(listen: &Address, secret: Option<&str>, serves: Serves, anybody: &str) -> Result<Served> {
     let Address::Messages(place) = listen else {
         return Err(
             Error::input(format!("it is asked by V's messages, not at {listen}")).hint("--listen ikp:HOST:PORT")
@@ -207,6 +209,10 @@ fn is_stream(display: &Address) -> Result<()> {
 
 /// The other end of a terminal.
 fn telnet(flags: &DisplayTelnet) -> Result {
+    if matches!(flags.terminal, Address::Messages(_) | Address::Terminal | Address::Pipe | Address::Ngp(..)) {
+        return Err(Error::input(format!("no terminal is served at {}: TELNET goes over a stream", flags.terminal))
+            .hint("`stackline display terminal -- PROGRAM` serves one, and prints where"));
+    }
     if let Address::Vio(_, _, to) = &flags.terminal
         && matches!(**to, Address::Pup(_))
     {

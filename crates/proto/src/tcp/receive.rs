@@ -379,6 +379,18 @@ mod tests {
     }
 
     #[test]
+    fn a_delayed_acknowledgement_leaves_at_a_tick_of_a_timer_that_runs_anyhow() {
+        let options =
+            Options { quickack: false, ack_tick: Duration(200), timer_phase: Duration(50), ..Options::default() };
+        let rhythm = Rhythm { rtt: None, pause: Duration(200) };
+        for (came, leaves) in [(51, 250), (249, 250), (250, 450)] {
+            let mut receiver = with(&options);
+            receiver.arrives(Instant(came), Range { start: 1, end: 1001 }, false, &rhythm);
+            assert_eq!((receiver.now, receiver.delayed), (false, Some(Instant(leaves))), "{came}");
+        }
+    }
+
+    #[test]
     fn first_at_once_then_every_second() {
         let mut receiver = receiver();
         let acks: alloc::vec::Vec<bool> = (0..22).map(|n| arrives(&mut receiver, n, n + 1)).collect();

@@ -3,7 +3,7 @@
 
 use crate::datagram::{Body, Datagram, UDP, ipv4};
 use crate::stacks::packet_wire::BELOW;
-use stackline_core::time::{Duration, Instant};
+use stackline_core::time::Instant;
 use stackline_net::{Ecn, Node, Packet, Segments};
 use stackline_proto::pup::{self, Port};
 use stackline_proto::tcp::{self, Codepoint, Received};
@@ -168,6 +168,5 @@ impl Machine {
 pub(super) fn fitting(options: pup::Options, mtu: u64) -> pup::Options {
     let overhead = (BELOW + pup::packet::HEADER + pup::packet::CHECKSUM + 1) as u64;
     let packet = mtu.saturating_sub(overhead).clamp(1, u64::from(options.packet)) as u16;
-    // An end that waits is not asked: nothing but time passes.
-    pup::Options { packet, idle: options.idle.filter(|idle| *idle > Duration::ZERO), ..options }
+    pup::Options { packet, ..options }
 }

@@ -47,6 +47,10 @@ pub(super) fn read(over: &str, display_over: Option<&str>) -> Result<Way> {
 }
 
 fn stack(over: &str, display_over: Option<&str>) -> Result<Way> {
+    if let Some(other) = display_over.filter(|other| matches!(named(other), Ok(("pup" | "tty", _)))) {
+        return Err(Error::input(format!("--display-over {other}: only tcp has options for each end"))
+            .hint("leave --display-over out, and name it by --over"));
+    }
     let client = across::stack(over, World::Simulated)?;
     let display = display_over.map(|over| across::stack(over, World::Simulated)).transpose()?;
     let display = display.unwrap_or_else(|| client.clone());
