@@ -1,13 +1,13 @@
 //! A display by streams of blasts: the same pictures, both ways at once, who goes and who says nothing.
 #![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
 
-use stackline_display::machine::FULL_SIZE;
-use stackline_display::protocol::{Input, Request};
-use stackline_display::symbols::Limits;
+mod common;
+
+use stackline_display::protocol::Input;
 use stackline_displayserver::address::Address;
 use stackline_displayserver::bench::pictures;
 use stackline_displayserver::client::Client;
-use stackline_displayserver::level::{Level, send};
+use stackline_displayserver::level::Level;
 use stackline_displayserver::listener::Listener;
 use stackline_displayserver::server::Server;
 use stackline_displayserver::stream::Stream;
@@ -16,13 +16,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 fn served() -> (Server, Address, Address) {
-    let server = Server::new(Limits::default(), Vec::new());
-    let [tcp, blast] = ["127.0.0.1:0", "blast:127.0.0.1:0"].map(|at| {
-        let listener = Listener::at(&Address::of(at).unwrap()).unwrap();
-        let address = listener.address();
-        server.listen(listener, |_| {});
-        address
-    });
+    let server = common::display();
+    let [tcp, blast] = ["127.0.0.1:0", "blast:127.0.0.1:0"].map(|at| common::served(&server, at));
     (server, tcp, blast)
 }
 
@@ -35,26 +30,16 @@ fn pictures_are_those_of_tcp_at_every_level_input_comes_and_clients_leave() {
                 continue;
             }
             let [one, other] = [&tcp, &blast].map(|address| {
-                let mut client = Client::connect(address, b"").unwrap();
-                client.send(&Request::CreateWindow(1, (800, 800), b"test")).unwrap();
-                client.send(&Request::DisplayView(1, 100, (8, 8), FULL_SIZE)).unwrap();
-                client.send(&Request::DefineSymbol(100)).unwrap();
-                client.ask(&Request::EndSymbol).unwrap();
-                send(&mut client, level, picture, 100).unwrap();
-                client.sync(3).unwrap();
+                let (mut client, pixels) = common::drawn(&server, address, picture, level);
                 let (id, _) = server.displays().pop().unwrap();
                 server.input(id, 1, Input::Key(65));
                 assert_eq!(client.input().unwrap().input, Input::Key(65));
-                server.last(|id, display| display.draw(id, 1).unwrap().pixels().bytes().to_vec()).unwrap()
+                pixels
             });
             assert!(one == other, "{} at level {}", picture.name, level.name());
         }
     }
-    let begun = Instant::now();
-    while !server.displays().is_empty() {
-        assert!(begun.elapsed() < Duration::from_secs(10), "clients that have gone are there");
-        thread::sleep(Duration::from_millis(5));
-    }
+    common::all_gone(&server);
 }
 
 #[test]

@@ -1,15 +1,14 @@
 //! An internet server: displays and terminals reached through it by V's messages alone, what it refuses, what it forgets.
 #![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
 
-use stackline_display::machine::FULL_SIZE;
-use stackline_display::protocol::{Input, Request};
-use stackline_display::symbols::Limits;
+mod common;
+
+use stackline_display::protocol::Input;
 use stackline_displayserver::address::Address;
 use stackline_displayserver::bench::pictures;
 use stackline_displayserver::client::Client;
 use stackline_displayserver::internet::{self, Serves};
-use stackline_displayserver::level::{Level, send};
-use stackline_displayserver::listener::Listener;
+use stackline_displayserver::level::Level;
 use stackline_displayserver::server::Server;
 use stackline_displayserver::vio::Vio;
 use std::io::{Read, Write};
@@ -18,13 +17,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 fn served() -> (Server, Address, Address) {
-    let server = Server::new(Limits::default(), Vec::new());
-    let [tcp, pup] = ["127.0.0.1:0", "pup:127.0.0.1:0"].map(|at| {
-        let listener = Listener::at(&Address::of(at).unwrap()).unwrap();
-        let address = listener.address();
-        server.listen(listener, |_| {});
-        address
-    });
+    let server = common::display();
+    let [tcp, pup] = ["127.0.0.1:0", "pup:127.0.0.1:0"].map(|at| common::served(&server, at));
     (server, tcp, pup)
 }
 
@@ -38,17 +32,11 @@ fn pictures_and_input_pass_it_whatever_stream_it_connects_by() {
     let local = internet::serve("127.0.0.1:0", Vec::new(), Serves::Streams).unwrap().local().to_string();
     let picture = pictures().into_iter().find(|picture| picture.name == "rectangles").unwrap();
     let draw = |address: &Address, level: Level| {
-        let mut client = Client::connect(address, b"").unwrap();
-        client.send(&Request::CreateWindow(1, (800, 800), b"test")).unwrap();
-        client.send(&Request::DisplayView(1, 100, (8, 8), FULL_SIZE)).unwrap();
-        client.send(&Request::DefineSymbol(100)).unwrap();
-        client.ask(&Request::EndSymbol).unwrap();
-        send(&mut client, level, &picture, 100).unwrap();
-        client.sync(3).unwrap();
+        let (mut client, pixels) = common::drawn(&server, address, &picture, level);
         let (id, _) = server.displays().pop().unwrap();
         server.input(id, 1, Input::Key(65));
         assert_eq!(client.input().unwrap().input, Input::Key(65));
-        server.last(|id, display| display.draw(id, 1).unwrap().pixels().bytes().to_vec()).unwrap()
+        pixels
     };
     for (_, level) in Level::ALL {
         let expected = draw(&tcp, level);
@@ -57,11 +45,7 @@ fn pictures_and_input_pass_it_whatever_stream_it_connects_by() {
         }
     }
     // Clients that have gone say so, and the display is told.
-    let begun = Instant::now();
-    while !server.displays().is_empty() {
-        assert!(begun.elapsed() < Duration::from_secs(10), "clients that have gone are there");
-        thread::sleep(Duration::from_millis(5));
-    }
+    common::all_gone(&server);
 }
 
 #[test]

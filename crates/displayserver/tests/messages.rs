@@ -1,17 +1,17 @@
 //! A display by V's messages: the same pictures, a client that is blocked, what is told.
 #![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
 
-use stackline_display::machine::FULL_SIZE;
+mod common;
+
 use stackline_display::protocol::{Input, Request};
 use stackline_display::symbols::Limits;
 use stackline_displayserver::address::Address;
 use stackline_displayserver::bench::pictures;
 use stackline_displayserver::client::Client;
-use stackline_displayserver::level::{Level, send};
+use stackline_displayserver::level::Level;
 use stackline_displayserver::listener::Listener;
 use stackline_displayserver::messages;
 use stackline_displayserver::server::Server;
-use std::time::{Duration, Instant};
 
 fn served(secret: &[u8]) -> (Server, Address, Address) {
     let server = Server::new(Limits::default(), secret.to_vec());
@@ -30,24 +30,11 @@ fn pictures_are_those_of_a_stream_at_every_level_and_clients_leave() {
             if level == Level::Structured && picture.symbols.is_empty() {
                 continue;
             }
-            let [one, other] = [&stream, &by_messages].map(|address| {
-                let mut client = Client::connect(address, b"").unwrap();
-                client.send(&Request::CreateWindow(1, (800, 800), b"test")).unwrap();
-                client.send(&Request::DisplayView(1, 100, (8, 8), FULL_SIZE)).unwrap();
-                client.send(&Request::DefineSymbol(100)).unwrap();
-                client.ask(&Request::EndSymbol).unwrap();
-                send(&mut client, level, picture, 100).unwrap();
-                client.sync(3).unwrap();
-                server.last(|id, display| display.draw(id, 1).unwrap().pixels().bytes().to_vec()).unwrap()
-            });
+            let [one, other] = [&stream, &by_messages].map(|address| common::drawn(&server, address, picture, level).1);
             assert!(one == other, "{} at level {}", picture.name, level.name());
         }
     }
-    let begun = Instant::now();
-    while !server.displays().is_empty() {
-        assert!(begun.elapsed() < Duration::from_secs(10), "clients that have gone are there");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    common::all_gone(&server);
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! The network graphics protocol on streams: the same pictures with fewer bytes, what outlives connections and displays, who speaks something else.
 #![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
 
+mod common;
+
 use stackline_display::machine::FULL_SIZE;
 use stackline_display::protocol::Request;
 use stackline_display::symbols::Limits;
@@ -19,10 +21,8 @@ use std::thread;
 use std::time::Duration;
 
 fn served(at: &str) -> (Server, Address) {
-    let server = Server::new(Limits::default(), Vec::new());
-    let listener = Listener::at(&Address::of(at).unwrap()).unwrap();
-    let address = listener.address();
-    server.listen(listener, |_| {});
+    let server = common::display();
+    let address = common::served(&server, at);
     (server, address)
 }
 
@@ -82,14 +82,7 @@ fn picture(name: &str) -> Picture {
 
 /// Draws it as a client of its own; what the display shows.
 fn draw(server: &Server, address: &Address, picture: &Picture, level: Level) -> Vec<u8> {
-    let mut client = Client::connect(address, b"").unwrap();
-    client.send(&Request::CreateWindow(1, (800, 800), b"test")).unwrap();
-    client.send(&Request::DisplayView(1, 100, (8, 8), FULL_SIZE)).unwrap();
-    client.send(&Request::DefineSymbol(100)).unwrap();
-    client.ask(&Request::EndSymbol).unwrap();
-    send(&mut client, level, picture, 100).unwrap();
-    client.sync(3).unwrap();
-    server.last(|id, display| display.draw(id, 1).unwrap().pixels().bytes().to_vec()).unwrap()
+    common::drawn(server, address, picture, level).1
 }
 
 #[test]

@@ -1,13 +1,12 @@
 //! A display by streams of PUP: the same pictures, over a path that loses and repeats; strangers; programs on terminals by the PUP TELNET.
 #![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
 
-use stackline_display::machine::FULL_SIZE;
-use stackline_display::protocol::Request;
-use stackline_display::symbols::Limits;
+mod common;
+
 use stackline_displayserver::address::Address;
 use stackline_displayserver::bench::pictures;
 use stackline_displayserver::client::Client;
-use stackline_displayserver::level::{Level, send};
+use stackline_displayserver::level::Level;
 use stackline_displayserver::listener::Listener;
 use stackline_displayserver::pup::{Came, Pup};
 use stackline_displayserver::server::Server;
@@ -16,16 +15,11 @@ use stackline_displayserver::terminal;
 use stackline_proto::pup::{Kind, Packet, Port};
 use std::net::UdpSocket;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 fn served() -> (Server, Address, Address) {
-    let server = Server::new(Limits::default(), Vec::new());
-    let [tcp, pup] = ["127.0.0.1:0", "pup:127.0.0.1:0"].map(|at| {
-        let listener = Listener::at(&Address::of(at).unwrap()).unwrap();
-        let address = listener.address();
-        server.listen(listener, |_| {});
-        address
-    });
+    let server = common::display();
+    let [tcp, pup] = ["127.0.0.1:0", "pup:127.0.0.1:0"].map(|at| common::served(&server, at));
     (server, tcp, pup)
 }
 
@@ -67,16 +61,7 @@ fn pictures_are_those_of_tcp_at_every_level_also_where_packets_are_lost_and_repe
             if level == Level::Structured && picture.symbols.is_empty() {
                 continue;
             }
-            let draw = |address: &Address| {
-                let mut client = Client::connect(address, b"").unwrap();
-                client.send(&Request::CreateWindow(1, (800, 800), b"test")).unwrap();
-                client.send(&Request::DisplayView(1, 100, (8, 8), FULL_SIZE)).unwrap();
-                client.send(&Request::DefineSymbol(100)).unwrap();
-                client.ask(&Request::EndSymbol).unwrap();
-                send(&mut client, level, picture, 100).unwrap();
-                client.sync(3).unwrap();
-                server.last(|id, display| display.draw(id, 1).unwrap().pixels().bytes().to_vec()).unwrap()
-            };
+            let draw = |address: &Address| common::drawn(&server, address, picture, level).1;
             let expected = draw(&tcp);
             assert!(draw(&pup) == expected, "{} at level {}", picture.name, level.name());
             // An answer each over such a path takes its time.
@@ -86,11 +71,7 @@ fn pictures_are_those_of_tcp_at_every_level_also_where_packets_are_lost_and_repe
         }
     }
     // Clients that have gone say so, and what they had is gone.
-    let begun = Instant::now();
-    while !server.displays().is_empty() {
-        assert!(begun.elapsed() < Duration::from_secs(10), "clients that have gone are there");
-        thread::sleep(Duration::from_millis(5));
-    }
+    common::all_gone(&server);
 }
 
 #[test]
