@@ -24,7 +24,7 @@
 //! | `context` | all of that, once a measurement |
 //! | `parallel_parts` | a kind over all parallel parts, each by itself |
 //! | `observed` | connections of any programs, where nothing was measured |
-//! | `session`, `session_network` | units that events follow over hosts, where nothing was measured |
+//! | `session`, `session_between`, `session_left`, `session_network`, `session_turns`, `session_use` | units that events follow over hosts, where nothing was measured |
 //! | `requests`, `request_costs`, `request_causes` | requests of programs that are not ours: their time, by cause, as findings |
 //! | `request_network` | what an emulated network did to them: whose packets they waited behind, where they were dropped |
 //! | `buffer` | how a larger buffer is requested |
@@ -79,7 +79,11 @@ mod rows;
 mod sender_limited;
 mod serial_round_trips;
 mod session;
+mod session_between;
+mod session_left;
 mod session_network;
+mod session_turns;
+mod session_use;
 mod slow_start;
 mod socket_buffer;
 mod stage_limited;

@@ -26,6 +26,8 @@ enum Step {
     Read,
     /// The application has all of it.
     Got,
+    /// A step of a request to a display.
+    Display,
     /// Of a program that is not stackline's.
     Other,
 }
@@ -44,8 +46,25 @@ fn step(keyword: &str) -> Step {
         "QUIC_RECEIVED" => Step::Received,
         "SOCK_RECEIVED" => Step::Read,
         "APP_INDICATION" | "APP_RECEIVED" | "APP_RESPONSE" | "APP_CONNECTED" => Step::Got,
+        _ if keyword.starts_with("DISPLAY_") => display(keyword).map_or(Step::Other, |_| Step::Display),
         _ => Step::Other,
     }
+}
+
+/// What a point of a request to a display is called, and the time until it comes there on one host.
+fn display(keyword: &str) -> Option<(&'static str, &'static str)> {
+    Some(match keyword {
+        "DISPLAY_CALL" => ("draw call", "draw call"),
+        "DISPLAY_SEND" => ("handed over", "gathering"),
+        "DISPLAY_ARRIVE" => ("arrived", "transport"),
+        "DISPLAY_INTERNET" => ("internet server", "internet wait"),
+        "DISPLAY_AGENT" => ("agent", "agent wait"),
+        "DISPLAY_PARSE" => ("display turns", "display wait"),
+        "DISPLAY_STORE" => ("stored", "storing"),
+        "DISPLAY_RENDER" => ("drawn", "drawing"),
+        "DISPLAY_DONE" => ("answered", "answer"),
+        _ => return None,
+    })
 }
 
 /// What a point is called, without its host: the row of a picture.
@@ -71,6 +90,7 @@ pub fn point_name(point: &Point) -> String {
         (Step::Received, _) => format!("{protocol} receives"),
         (Step::Read, _) => "read".into(),
         (Step::Got, _) => "receive call".into(),
+        (Step::Display, keyword) => display(keyword).map_or(keyword, |(point, _)| point).to_owned(),
         (Step::Other, keyword) => keyword.to_owned(),
     }
 }
@@ -82,6 +102,10 @@ pub fn segment_name(from: &Point, to: &Point) -> String {
     let apart = from.host != to.host;
     match (a, b) {
         (Step::Other, _) | (_, Step::Other) => format!("to {}", to.keyword),
+        (Step::Display, Step::Display) if to.keyword == "DISPLAY_DONE" => "answer".into(),
+        (Step::Display, Step::Display) if !apart => {
+            display(&to.keyword).map_or_else(String::new, |(_, until)| until.into())
+        }
         (Step::Queue, Step::Link) => format!("queue {}", from.place),
         (Step::Link, _) => format!("link {}", from.place),
         (Step::Queue, _) => format!("path {}", from.place),
@@ -128,7 +152,7 @@ pub fn segment_place(from: &Point, to: &Point) -> Option<String> {
 
 /// Whether a segment of that name leads from host to host.
 fn carries(name: &str) -> bool {
-    name.ends_with("transit")
+    name.ends_with("transit") || name == "answer"
 }
 
 fn carried(to: &Point) -> &'static str {
@@ -218,6 +242,17 @@ mod tests {
     #[test]
     fn where_the_kernel_s_protocol_records_nothing_the_kernel_holds() {
         assert_eq!(named(&["SOCK_SENT a", "NET_ENQUEUE a a>b"]), ["kernel hold a"]);
+    }
+
+    #[test]
+    fn a_request_to_a_display() {
+        let way = ["CALL k", "SEND k", "ARRIVE u", "AGENT u", "PARSE u", "STORE u", "RENDER u", "DONE k"];
+        let way = way.map(|point| format!("DISPLAY_{point}"));
+        let expected =
+            ["gathering k", "transit k>u", "agent wait u", "display wait u", "storing u", "drawing u", "answer u>k"];
+        assert_eq!(named(&way.each_ref().map(String::as_str)), expected);
+        assert_eq!(named(&["DISPLAY_RENDER k", "DISPLAY_DONE k"]), ["answer k"]);
+        assert_eq!(named(&["DISPLAY_CLEAR k", "DISPLAY_DONE k"]), ["to DISPLAY_DONE k"]);
     }
 
     #[test]

@@ -278,6 +278,9 @@ fn numbered_hosts(lifelines: &Lifelines) -> Vec<u32> {
     hosts.map(|(point, at)| *numbers.entry(&point.host).or_insert(at)).collect()
 }
 
+/// Where the way of a unit of stackline's own begins.
+const BEGIN: [&str; 4] = ["APP_CALL", "APP_SEND", "APP_CONNECT", "DISPLAY_CALL"];
+
 /// Where ways begin and where they end.
 fn edges(lifelines: &Lifelines, roles: &[Role], met: &[Met]) -> (Vec<bool>, Vec<bool>) {
     let hardly = |others: u64, all: u64| all > 0 && others * 100 <= all;
@@ -291,10 +294,8 @@ fn edges(lifelines: &Lifelines, roles: &[Role], met: &[Met]) -> (Vec<bool>, Vec<
         }
     };
     let begins_at = |point: usize| match lifelines.points[point].keyword.as_str() {
-        "APP_CALL" | "APP_SEND" | "APP_CONNECT" => true,
-        _ if roles[point].is_own() && ["APP_CALL", "APP_SEND", "APP_CONNECT"].iter().any(|keyword| there(keyword)) => {
-            false
-        }
+        keyword if BEGIN.contains(&keyword) => true,
+        _ if roles[point].is_own() && BEGIN.iter().any(|keyword| there(keyword)) => false,
         _ => hardly(met[point].all - met[point].first, met[point].all),
     };
     ((0..roles.len()).map(begins_at).collect(), (0..roles.len()).map(ends_at).collect())
@@ -306,6 +307,8 @@ fn goal(keyword: &str) -> Option<&'static str> {
         "APP_CALL" | "APP_INDICATION" | "APP_REPLY" | "APP_REPLIED" | "APP_RESPONSE" => Some("APP_RESPONSE"),
         "APP_SEND" | "APP_SENT" | "APP_RECEIVED" => Some("APP_RECEIVED"),
         "APP_CONNECT" | "APP_CONNECTED" => Some("APP_CONNECTED"),
+        "DISPLAY_CALL" | "DISPLAY_SEND" | "DISPLAY_ARRIVE" | "DISPLAY_INTERNET" | "DISPLAY_AGENT" | "DISPLAY_PARSE"
+        | "DISPLAY_STORE" | "DISPLAY_RENDER" | "DISPLAY_DONE" => Some("DISPLAY_DONE"),
         _ => None,
     }
 }

@@ -2,19 +2,25 @@
 //! the time units were in it and how many at once; which stretches are waiting rooms, and what units in them waited for.
 //!
 //! A host is a row of stretches, such as waiting to be read, being read, waiting to be written, being written. A stretch is a
-//! *waiting room* of the next one when the next is as full as it gets while units are in it. What limits a host at a moment is the
-//! stretch that the furthest waiting room waits for: behind a bottleneck nothing waits (as in any queues one after the other).
+//! *waiting room* of the next one when the next is as full as it gets while units are in it. Stretches one after the other that never
+//! hold units at the same time are steps of one server, which is as full as all of them together. What limits a host at a moment is
+//! the stretch that the furthest waiting room waits for: behind a bottleneck nothing waits (as in any queues one after the other).
 //! Units that were given up wait until then. It knows no keyword: points, hosts and moments are all it looks at.
 
 use crate::lifelines::{Lifelines, Line, Outcome, Passage};
 use serde::Serialize;
 use stackline_events::catalogue::{Fate, fate};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// While units wait, what they wait for is at least so full, on the average.
 const CROWDED: f64 = 0.5;
 /// A stretch that takes less of the mean way than this holds nothing up.
 const NEGLIGIBLE: f64 = 0.01;
+/// Steps of one server hold units at the same time for at most this share of the time that the longer of them does.
+const SELDOM: f64 = 0.05;
+/// Units leave in bursts where the usual gap between them is at most this part of the mean, and there are so many.
+const BURST: f64 = 0.02;
+const FEW: usize = 20;
 /// A stretch holds at most its usual most for this share of the time that any unit is in it.
 const USUALLY: f64 = 0.95;
 
@@ -30,7 +36,7 @@ pub struct Profile {
     pub stretches: Vec<Stretch>,
     /// From the first passage of all lines to their last, ns: the same of all hosts.
     pub span_ns: u64,
-    /// Time without any unit in it, ns.
+    /// Time without any unit in it but those that are held, ns.
     pub idle_ns: u64,
     /// Units that were given up inside it.
     pub flushed: u64,
@@ -58,6 +64,8 @@ pub struct Stretch {
     pub waits_for: Option<usize>,
     /// Time that it limited its host, ns: units waited for it and nothing waited behind it.
     pub limits_ns: u64,
+    /// Whether units go back from it in bursts: they are held there until something else happens, and nothing works on them.
+    pub holds: bool,
     /// Whether it is the last before units leave for the host where their ways end.
     pub leaves: bool,
 }
@@ -115,10 +123,11 @@ pub fn profiles(lifelines: &Lifelines) -> Vec<Profile> {
         stays(lifelines, line, &next, &mut hosts);
     }
     let ends = ends(lifelines, &lines);
+    let first = lines.iter().filter_map(|line| Some(lifelines.passages_of(line).first()?.point)).collect();
     let mut made: Vec<Profile> = hosts
         .into_iter()
         .filter(|(_, host)| (1..=MOST_STRETCHES).contains(&host.stretches.len()))
-        .map(|(name, host)| host.profile(name, &ends, (begun, end), way_ns))
+        .map(|(name, host)| host.profile(name, (&ends, &first), (begun, end), way_ns))
         .collect();
     made.sort_by_key(|profile| profile.stretches.first().map(|stretch| stretch.from));
     made
@@ -202,7 +211,13 @@ fn stays<'l>(lifelines: &'l Lifelines, line: &Line, next: &BTreeMap<u32, u32>, h
 }
 
 impl Host {
-    fn profile(self, name: &str, ends: &[bool], (begun, end): (u64, u64), way_ns: f64) -> Profile {
+    fn profile(
+        self,
+        name: &str,
+        (ends, first): (&[bool], &BTreeSet<u32>),
+        (begun, end): (u64, u64),
+        way_ns: f64,
+    ) -> Profile {
         let mut stretches = vec![Stretch::default(); self.stretches.len()];
         for ((from, to), (at, units)) in &self.stretches {
             let flushed = self.flushed.get(at).copied().unwrap_or(0);
@@ -221,8 +236,11 @@ impl Host {
             sorted[at].leaves = !goes_on && ends.get(sorted[at].to as usize) == Some(&true);
         }
         let changes = changes(&stays);
-        let crowds = occupied(&mut sorted, &changes, stays.len());
-        rooms(&mut sorted, &crowds, way_ns);
+        occupied(&mut sorted, &changes);
+        holding(&mut sorted, &changes, first);
+        let servers = servers(&sorted, &changes);
+        let crowds = crowds(&sorted, &servers, &changes);
+        rooms(&mut sorted, &servers, &crowds, way_ns);
         let busy_ns = limits(&mut sorted, &changes);
         let flushed = sorted.iter().map(|stretch| stretch.flushed).sum();
         let span_ns = end - begun;
@@ -252,17 +270,14 @@ fn sweep(stretches: usize, changes: &[(u64, i32, usize)], mut during: impl FnMut
     }
 }
 
-/// Sets how long each stretch was occupied and how many were in it at most. Returns of each two stretches that follow each other
-/// how full the second was, from 0 to 1, while units were in the first: the mean over these.
-fn occupied(stretches: &mut [Stretch], changes: &[(u64, i32, usize)], stays: usize) -> BTreeMap<(usize, usize), f64> {
+/// Sets how long each stretch was occupied and how many were in it at most.
+fn occupied(stretches: &mut [Stretch], changes: &[(u64, i32, usize)]) {
     let mut levels: Vec<BTreeMap<u32, u64>> = vec![BTreeMap::new(); stretches.len()];
-    if stays > 0 {
-        sweep(stretches.len(), changes, |inside, ns| {
-            for (at, count) in inside.iter().enumerate().filter(|(_, count)| **count > 0) {
-                *levels[at].entry(*count).or_default() += ns;
-            }
-        });
-    }
+    sweep(stretches.len(), changes, |inside, ns| {
+        for (at, count) in inside.iter().enumerate().filter(|(_, count)| **count > 0) {
+            *levels[at].entry(*count).or_default() += ns;
+        }
+    });
     for (stretch, levels) in stretches.iter_mut().zip(&levels) {
         stretch.busy_ns = levels.values().sum();
         stretch.unit_ns = levels.iter().map(|(count, ns)| u64::from(*count) * ns).sum();
@@ -276,37 +291,91 @@ fn occupied(stretches: &mut [Stretch], changes: &[(u64, i32, usize)], stays: usi
             }
         }
     }
-    let follow: Vec<(usize, usize)> = (0..stretches.len())
-        .flat_map(|a| (0..stretches.len()).map(move |b| (a, b)))
-        .filter(|(a, b)| stretches[*a].to == stretches[*b].from)
-        .collect();
-    let mut sums: BTreeMap<(usize, usize), (f64, f64)> = BTreeMap::new();
-    sweep(stretches.len(), changes, |inside, ns| {
-        for pair in follow.iter().filter(|(a, _)| inside[*a] > 0) {
-            let weight = f64::from(inside[pair.0]) * ns as f64;
-            let full = f64::from(inside[pair.1]) / f64::from(stretches[pair.1].most.max(1));
-            let sum = sums.entry(*pair).or_default();
-            sum.0 += weight * full.min(1.0);
-            sum.1 += weight;
-        }
-    });
-    sums.into_iter().map(|(pair, (full, weight))| (pair, full / weight.max(1.0))).collect()
 }
 
-/// Says which stretches are waiting rooms, the last first: what is waited for is never itself a room.
-fn rooms(stretches: &mut [Stretch], crowds: &BTreeMap<(usize, usize), f64>, way_ns: f64) {
+/// Says which stretches hold units until others are there: the usual gap between two that leave is far less than the mean.
+/// Where ways begin they are held by whoever makes them, and what works on many at once sends them on.
+fn holding(stretches: &mut [Stretch], changes: &[(u64, i32, usize)], first: &BTreeSet<u32>) {
+    let mut left: Vec<Vec<u64>> = vec![Vec::new(); stretches.len()];
+    changes.iter().filter(|(_, change, _)| *change < 0).for_each(|(at, _, stretch)| left[*stretch].push(*at));
+    for (stretch, left) in stretches.iter_mut().zip(left) {
+        let mut gaps: Vec<u64> = left.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        gaps.sort_unstable();
+        let mean = gaps.iter().sum::<u64>() as f64 / gaps.len().max(1) as f64;
+        let median = gaps.get(gaps.len() / 2).copied().unwrap_or(0) as f64;
+        let bursts = gaps.len() >= FEW && median <= BURST * mean;
+        stretch.holds = bursts && stretch.leaves && stretch.at_once() > 2.0 && !first.contains(&stretch.from);
+    }
+}
+
+/// The stretch that most units go on to from one, by its place.
+fn next(stretches: &[Stretch], at: usize) -> Option<usize> {
+    let follows = |(next, one): &(usize, &Stretch)| *next != at && one.from == stretches[at].to;
+    stretches.iter().enumerate().filter(follows).max_by_key(|(_, one)| one.units).map(|(next, _)| next)
+}
+
+/// Of each stretch, the steps of the server whose first step it is: itself, and those that follow it and hold a unit only while none
+/// before them does.
+fn servers(stretches: &[Stretch], changes: &[(u64, i32, usize)]) -> Vec<Vec<usize>> {
+    let all = stretches.len();
+    let mut both = vec![0; all * all];
+    sweep(all, changes, |inside, ns| {
+        for a in (0..all).filter(|a| inside[*a] > 0) {
+            (a + 1..all).filter(|b| inside[*b] > 0).for_each(|b| both[a * all + b] += ns);
+        }
+    });
+    let is_apart = |a: usize, b: usize| {
+        let together = both[a.min(b) * all + a.max(b)] as f64;
+        let longer = stretches[a].busy_ns.max(stretches[b].busy_ns) as f64;
+        stretches[a].most <= 1 && stretches[b].most <= 1 && together <= SELDOM * longer
+    };
+    let steps = |first: usize| {
+        let mut steps = vec![first];
+        while let Some(next) = next(stretches, steps[steps.len() - 1])
+            && steps.iter().all(|step| *step != next && is_apart(*step, next))
+        {
+            steps.push(next);
+        }
+        steps
+    };
+    (0..all).map(steps).collect()
+}
+
+/// Of each stretch how full the server behind it was, from 0 to 1, while units were in it: the mean over these.
+fn crowds(stretches: &[Stretch], servers: &[Vec<usize>], changes: &[(u64, i32, usize)]) -> Vec<f64> {
+    let behind: Vec<Option<&[usize]>> =
+        (0..stretches.len()).map(|at| next(stretches, at).map(|next| &servers[next][..])).collect();
+    let mut sums = vec![(0.0, 0.0); stretches.len()];
+    sweep(stretches.len(), changes, |inside, ns| {
+        for (at, steps) in behind.iter().enumerate().filter(|(at, _)| inside[*at] > 0) {
+            let weight = f64::from(inside[at]) * ns as f64;
+            let full = |step: &usize| f64::from(inside[*step]) / f64::from(stretches[*step].most.max(1));
+            let full: f64 = steps.iter().copied().flatten().map(full).sum();
+            sums[at].0 += weight * full.min(1.0);
+            sums[at].1 += weight;
+        }
+    });
+    sums.into_iter().map(|(full, weight)| full / f64::max(weight, 1.0)).collect()
+}
+
+/// Says which stretches are waiting rooms, the last first: what is waited for is never itself a room. Of a server with several steps
+/// the longest is waited for.
+fn rooms(stretches: &mut [Stretch], servers: &[Vec<usize>], crowds: &[f64], way_ns: f64) {
     for at in (0..stretches.len()).rev() {
         if stretches[at].from == stretches[at].to {
             stretches[at].waits_for = Some(at);
             continue;
         }
-        let follows = |(next, one): &(usize, &Stretch)| *next != at && one.from == stretches[at].to;
-        let next = stretches.iter().enumerate().filter(follows).max_by_key(|(_, one)| one.units).map(|(next, _)| next);
-        let Some(next) = next.filter(|next| stretches[*next].waits_for.is_none()) else { continue };
+        let Some(next) = next(stretches, at) else { continue };
+        let longest = servers[next].iter().copied().max_by_key(|step| stretches[*step].busy_ns).unwrap_or(next);
+        if stretches[longest].waits_for.is_some() {
+            continue;
+        }
         let mean_ns = stretches[at].unit_ns as f64 / stretches[at].units.max(1) as f64;
-        let crowded = crowds.get(&(at, next)).is_some_and(|full| *full >= CROWDED);
-        if crowded || mean_ns < NEGLIGIBLE * way_ns {
-            stretches[at].waits_for = Some(next);
+        // What is busier than the next holds up more.
+        let is_short = mean_ns < NEGLIGIBLE * way_ns && stretches[at].busy_ns <= stretches[next].busy_ns;
+        if !stretches[longest].holds && (crowds[at] >= CROWDED || is_short) {
+            stretches[at].waits_for = Some(longest);
         }
     }
 }
@@ -316,12 +385,15 @@ fn limits(stretches: &mut [Stretch], changes: &[(u64, i32, usize)]) -> u64 {
     let mut limits = vec![0_u64; stretches.len()];
     let mut busy_ns = 0;
     let rooms: Vec<Option<usize>> = stretches.iter().map(|stretch| stretch.waits_for).collect();
+    let holds: Vec<bool> = stretches.iter().map(|stretch| stretch.holds && stretch.waits_for.is_none()).collect();
     let has_room: Vec<bool> = (0..stretches.len()).map(|at| rooms.contains(&Some(at))).collect();
     sweep(stretches.len(), changes, |inside, ns| {
         let waiting = (0..inside.len()).rev().filter(|at| inside[*at] > 0).find_map(|at| rooms[at]);
         // Where nobody can wait apart, those that are served and those that wait are together.
-        let alone = || (0..inside.len()).rev().find(|at| inside[*at] > 0 && rooms[*at].is_none() && !has_room[*at]);
-        busy_ns += if inside.iter().any(|count| *count > 0) { ns } else { 0 };
+        let alone = || {
+            (0..inside.len()).rev().find(|at| inside[*at] > 0 && rooms[*at].is_none() && !has_room[*at] && !holds[*at])
+        };
+        busy_ns += if inside.iter().zip(&holds).any(|(count, holds)| *count > 0 && !holds) { ns } else { 0 };
         if let Some(limit) = waiting.or_else(alone) {
             limits[limit] += ns;
         }

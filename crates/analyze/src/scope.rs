@@ -78,8 +78,12 @@ pub fn scope(input: &Input<'_>) -> Option<String> {
         }
         Origin::Requests if has("REQUEST_WORK") => "what happens within programs beside their waits was not",
         Origin::Requests => "what servers' threads did was not, as nothing looked at them",
+        Origin::Session if has("PORT_USE") && has("CPU_USE") && has("TCP_INFO") => "what no event tells of was not",
+        Origin::Session if has("PORT_USE") && has("CPU_USE") => {
+            "windows and buffers of connections were not, as no monitor saw them"
+        }
         Origin::Session if has("PORT_USE") => {
-            "what the processors of hosts were busy with was not, as no monitor ran there"
+            "what the processors of hosts were busy with was not, as no monitor saw work of theirs"
         }
         Origin::Session => "ports, links and windows were not, as no monitor saw them",
         Origin::Import if is_session(input) => "what no event tells of was not",

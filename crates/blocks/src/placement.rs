@@ -1,6 +1,7 @@
-//! On which disk a block is put when it is loaded. Disks are numbered so that neighbours belong to different servers.
+//! On which disk a block is put when it is loaded, and which of its copies is read. Disks are numbered so that neighbours
+//! belong to different servers.
 //!
-//! It decides nothing later: what was placed stands in the master's catalogue.
+//! It moves nothing later: what was placed stands in the master's catalogue.
 
 use crate::pyramid::{Pyramid, Tile};
 use crate::wire::codec::{Field, Malformed, Reader};
@@ -38,6 +39,22 @@ impl Placement {
         };
         at as usize
     }
+}
+
+/// Which copy of a block is read: the first, since the placement spreads those as evenly as it can; where it cannot be
+/// reached one of the others, spread by the block's number.
+pub fn copy<P>(
+    number: u64,
+    mut places: impl Iterator<Item = P>,
+    mut is_reachable: impl FnMut(&P) -> bool,
+) -> Option<P> {
+    let first = places.next()?;
+    if is_reachable(&first) {
+        return Some(first);
+    }
+    let mut others: Vec<P> = places.filter(is_reachable).collect();
+    let at = scattered(number).checked_rem(others.len() as u64)?;
+    Some(others.swap_remove(at as usize))
 }
 
 /// Every bit of the number in every bit of the result (the finaliser of SplitMix64).

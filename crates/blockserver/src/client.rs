@@ -18,6 +18,7 @@
 
 mod event;
 mod links;
+mod lists;
 mod queue;
 
 use crate::connection::{self, Receiver, Sender};
@@ -31,13 +32,12 @@ use stackline_blocks::client::{Arrival, Tally};
 use stackline_blocks::limits;
 use stackline_blocks::set::Set;
 use stackline_blocks::wire::control::{
-    Ask, Commit, Create, Created, Delete, List, Map, Missing, Open, Reserve, Row, ServerInfo, SetInfo, Told,
+    Ask, Commit, Create, Created, Delete, Map, Missing, Open, Reserve, Row, ServerInfo, SetInfo, Told,
 };
-use stackline_blocks::wire::data::{BlockHead, Entry, Requests};
+use stackline_blocks::wire::data::BlockHead;
 use stackline_blocks::wire::greeting::{Key, Role};
 use stackline_blocks::wire::message::{Message, Transport, Why};
 use stackline_core::error::{Error, Result};
-use stackline_core::time::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Shutdown;
 use std::path::PathBuf;
@@ -570,102 +570,6 @@ impl Shared {
         let links = lock(&self.links);
         let known = lock(&self.known);
         known.rows.contains_key(&set) && known.servers.values().any(|one| one.up && !links.contains_key(&one.id))
-    }
-
-    // --- lists ---
-
-    fn request(&self, set: u32, blocks: Vec<u64>, supersedes: bool, directly: bool) -> Result<SentList> {
-        if blocks.len() > limits::LONGEST_LIST {
-            let words = format!("a list has at most {} blocks, this one {}", limits::LONGEST_LIST, blocks.len());
-            return Err(Error::input(words).hint("ask for the rest with a second list that does not supersede it"));
-        }
-        let (list, before) = {
-            let mut known = lock(&self.known);
-            if known.machine.about(set).is_none() {
-                return Err(not_open(set));
-            }
-            known.machine.request(now(), set, blocks, supersedes, self.options.report)
-        };
-        self.send_list(&list, directly)?;
-        Ok(SentList { first_unit: list.first_unit, serial: list.serial, before })
-    }
-
-    fn withdraw(&self, set: u32) -> Result<()> {
-        let (list, _) = {
-            let mut known = lock(&self.known);
-            if known.machine.about(set).is_none() {
-                return Err(not_open(set));
-            }
-            *known.withdrawn.entry(set).or_default() += 1;
-            known.machine.request(now(), set, Vec::new(), true, self.options.report)
-        };
-        self.send_list(&list, false)
-    }
-
-    fn send_list(&self, list: &List, directly: bool) -> Result<()> {
-        if let Some(capture) = &self.capture
-            && let Some(about) = lock(&self.known).machine.about(list.set)
-        {
-            lock(capture).list(Instant(list.app_send), &about.name, &list.blocks);
-        }
-        if directly || self.goes_around(list.set) || self.send(&list.clone().into()).is_err() {
-            self.send_directly(list)?;
-        }
-        Ok(())
-    }
-
-    /// Sends a list to the servers, by what is known of where blocks are.
-    fn send_directly(&self, list: &List) -> Result<()> {
-        let links = lock(&self.links);
-        if links.is_empty() {
-            let known = lock(&self.known);
-            let away: Vec<String> =
-                known.away.iter().map(|(id, words)| format!("{}: {words}", known.server(*id))).collect();
-            let away = if away.is_empty() { String::new() } else { format!(": {}", away.join("; ")) };
-            return Err(Error::environment(format!("no server can be reached{away}"))
-                .hint("`stackline blocks list` shows which servers are there"));
-        }
-        let mut by_server: BTreeMap<u16, Vec<Entry>> = links.keys().map(|id| (*id, Vec::new())).collect();
-        let mut nowhere = Vec::new();
-        let known = lock(&self.known);
-        for (index, number) in list.blocks.iter().enumerate() {
-            let row = known.rows.get(&list.set).and_then(|rows| rows.get(*number as usize));
-            let failed = known.failed.get(&(list.set, *number));
-            let places = row.into_iter().flat_map(|row| &row.places);
-            let up: Vec<_> = places
-                .filter(|place| by_server.contains_key(&place.server))
-                .filter(|place| failed.is_none_or(|failed| !failed.contains(&(place.server, place.disk))))
-                .collect();
-            match (row, up.get((*number % up.len().max(1) as u64) as usize)) {
-                (Some(row), Some(place)) => {
-                    let length = known.machine.about(list.set).map_or(0, |about| about.length(*number));
-                    let (disk, offset, checksum) = (place.disk, place.offset, row.checksum);
-                    let entry = Entry { index: index as u32, number: *number, disk, offset, length, checksum };
-                    by_server.entry(place.server).or_default().push(entry);
-                }
-                _ => nowhere.push(*number),
-            }
-        }
-        let session = known.session;
-        drop(known);
-        let List { set, serial, supersedes, report, first_unit, app_send, .. } = *list;
-        for (id, entries) in by_server {
-            if let Some(link) = links.get(&id).filter(|_| supersedes || !entries.is_empty()) {
-                // The master had no part in it: its stamps are the application's.
-                let stamps = [app_send, app_send, app_send];
-                link.send(&Requests { session, set, serial, supersedes, report, first_unit, stamps, entries }.into());
-            }
-        }
-        drop(links);
-        for number in nowhere {
-            let withdrawals = {
-                let mut known = lock(&self.known);
-                known.machine.drop_block(set, number, Some(serial));
-                known.withdrawals(set)
-            };
-            self.tell_of_block(Event::Failed { set, number, why: Why::NoServer }, withdrawals);
-        }
-        Ok(())
     }
 
     // --- blocks ---

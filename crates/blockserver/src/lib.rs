@@ -12,7 +12,6 @@
 //! | [`prediction`] | asks for what may be needed next, too |
 //! | [`replay`] | a session by the clock, its record |
 //! | [`ways`] | the ways of blocks as events |
-//! | [`ports`] | what ports of a network did, as events |
 //! | [`list_trace`] | lists of a session as a file |
 //! | [`master`] | the master at work |
 //! | [`server`] | a disk server at work |
@@ -41,7 +40,6 @@ pub mod load;
 pub mod master;
 pub mod notes;
 pub mod play;
-pub mod ports;
 pub mod prediction;
 pub mod reassembly;
 pub mod replay;

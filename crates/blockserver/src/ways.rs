@@ -3,11 +3,8 @@
 
 use stackline_blocks::history::{FLUSH, History, Place, Point};
 use stackline_blocks::record::Record;
-use stackline_events::Value;
+use stackline_events::{Emit, Value};
 use std::collections::BTreeMap;
-
-/// Takes events: host, keyword, when (ns) and data.
-pub type Emit<'e> = dyn FnMut(&str, &'static str, u64, &[Value<'_>]) + 'e;
 
 /// Who is called what in events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -414,7 +414,7 @@ impl Capabilities {
                 host.name
             );
             return Err(Error::input(message)
-                .hint("`--in emulated` gives it to its programs; simulated processors have costs: `copy 20 us per packet; cpu 0.5;`"));
+                .hint("emulated hosts give it to their programs; simulated ones have costs: `copy 20 us per packet; work 0.1 ms per message; cpu 0.5;`"));
         }
         if let Some(host) = network.hosts.iter().find(|host| !host.work.is_nothing() && !self.work) {
             let message = format!(

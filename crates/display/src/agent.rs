@@ -9,7 +9,7 @@
 //! The client sees one display all the time: its requests keep their numbers, and what it waited for when the display was lost is answered
 //! once the picture is there again. Input that came meanwhile is lost.
 
-use crate::machine::{CREDIT, ClientId, Display, Ends};
+use crate::machine::{CREDIT, ClientId, Display, Ends, Picture};
 use crate::protocol::{self, Answer, HEAD_BYTES, Malformed, Request, put};
 use crate::symbols::{Limits, Refusal};
 use std::collections::VecDeque;
@@ -39,6 +39,8 @@ pub struct Agent {
     /// What has to be added to the numbers of this display to have the client's.
     offset: i64,
     owed: VecDeque<Owed>,
+    /// Requests of a batch that this display was given again: the number of the first here, and the client's numbers of all.
+    kept: (u32, Vec<u32>),
     /// What the picture here refused, by request, until a display has said so.
     refused: VecDeque<(u32, u8)>,
     /// Of what is owed, what was asked of a display that is gone; while the picture is being given again.
@@ -50,10 +52,10 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Of a client that may take so much.
+    /// Of a client that may take so much, and has to know the secret, where there is one.
     #[must_use]
-    pub fn new(limits: Limits) -> Self {
-        let mut picture = Display::new(limits, Vec::new());
+    pub fn new(limits: Limits, secret: Vec<u8>) -> Self {
+        let mut picture = Display::new(limits, secret);
         let id = picture.connect();
         Self {
             picture,
@@ -65,6 +67,7 @@ impl Agent {
             requests: 0,
             offset: 0,
             owed: VecDeque::new(),
+            kept: (0, Vec::new()),
             refused: VecDeque::new(),
             before: None,
             at_again: 0,
@@ -76,6 +79,12 @@ impl Agent {
     #[must_use]
     pub const fn is_known(&self) -> (bool, bool) {
         (!self.hello.is_empty(), self.is_known)
+    }
+
+    /// Bytes that the client may still send: more of them wait, as at the display.
+    #[must_use]
+    pub const fn room(&self) -> usize {
+        (CREDIT as usize).saturating_sub(self.taken as usize + self.rest.len())
     }
 
     /// What the client sent, as it goes on to the display.
@@ -113,16 +122,15 @@ impl Agent {
         Ok(whole)
     }
 
-    /// The secret is the display's business.
+    /// Whether the display's secret is right is its own business.
     fn keep_hello(&mut self) -> Result<(), Ends> {
-        let mut hello = Vec::new();
-        put(&mut hello, &Request::Hello { version: protocol::VERSION, token: b"" }, false);
-        self.picture.receive(self.id, &hello, &mut || 0)
+        self.picture.receive(self.id, &self.hello, &mut || 0)
     }
 
     /// A request changes the picture here as it does there; nothing is drawn or answered.
     fn keep(&mut self, mut request: Vec<u8>, is_sync: bool) -> Result<(), Ends> {
         if is_sync {
+            self.picture.passes(self.id);
             return Ok(());
         }
         request[0] &= !ANSWER;
@@ -130,8 +138,8 @@ impl Agent {
         let output = self.picture.output(self.id);
         let mut rest = output.as_slice();
         while let Ok(Some((answer, length))) = Answer::take(rest) {
-            if let Answer::Refused { why, .. } = answer {
-                self.refused.push_back((self.requests, why));
+            if let Answer::Refused { request, why } = answer {
+                self.refused.push_back((request, why));
             }
             rest = &rest[length..];
         }
@@ -162,6 +170,12 @@ impl Agent {
         }
         self.answers.drain(..used);
         Ok(out)
+    }
+
+    /// The client's number of a request that has that number at this display.
+    fn number(&self, request: u32) -> u32 {
+        let again = request.checked_sub(self.kept.0).and_then(|at| self.kept.1.get(at as usize));
+        again.copied().unwrap_or((i64::from(request) + self.offset) as u32)
     }
 
     fn answered(&mut self, answer: &Answer, out: &mut Vec<u8>) {
@@ -201,7 +215,7 @@ impl Agent {
                 answer.put(out);
             }
             Answer::Refused { request, why } => {
-                let request = (i64::from(*request) + self.offset) as u32;
+                let request = self.number(*request);
                 // A picture that was cut is told beside the answer to its request.
                 let is_answer = *why != Refusal::TooMuch as u8;
                 if is_answer && self.owed.front().is_some_and(|owed| owed.request == request) {
@@ -229,8 +243,9 @@ impl Agent {
         if self.requests == 0 {
             return out;
         }
-        let (picture, requests) = self.picture.picture(self.id);
-        out.extend(picture);
+        let Picture { bytes, requests, kept } = self.picture.picture(self.id);
+        out.extend(bytes);
+        self.kept = (requests + 1 - kept.len() as u32, kept);
         put(&mut out, &Request::Sync(AGAIN), false);
         self.offset = i64::from(self.requests) - i64::from(requests) - 1;
         self.before = Some(self.owed.len());
@@ -278,7 +293,7 @@ mod tests {
 
     #[test]
     fn a_display_that_was_lost_has_the_picture_again_and_what_was_waited_for_is_answered() {
-        let mut agent = Agent::new(Limits::default());
+        let mut agent = Agent::new(Limits::default(), Vec::new());
         let (mut first, one) = display();
         let drawn = requests(&[
             (Request::DefineSymbol(7), false),
@@ -330,14 +345,14 @@ mod tests {
 
     #[test]
     fn who_does_not_say_hello_is_no_client() {
-        let mut agent = Agent::new(Limits::default());
+        let mut agent = Agent::new(Limits::default(), Vec::new());
         assert_eq!(agent.from_client(&requests(&[(Request::EndSymbol, false)])), Err(Ends::NotHello));
         assert!(agent.again().is_empty());
     }
 
     #[test]
     fn what_was_refused_while_there_was_no_display_is_told_in_its_place() {
-        let mut agent = Agent::new(Limits::default());
+        let mut agent = Agent::new(Limits::default(), Vec::new());
         let (mut first, one) = display();
         first.receive(one, &agent.from_client(&hello()).unwrap(), &mut || 0).unwrap();
         agent.from_display(&first.output(one)).unwrap();
@@ -358,8 +373,55 @@ mod tests {
     }
 
     #[test]
+    fn what_a_batch_has_wrong_has_the_clients_numbers_after_the_display_was_lost_too() {
+        let mut agent = Agent::new(Limits::default(), Vec::new());
+        let (mut first, one) = display();
+        let all = requests(&[
+            (Request::Sync(1), false),
+            (Request::BeginBatch, false),
+            (Request::DeleteSymbol(99), false),
+            (Request::EndBatch, true),
+        ]);
+        let there = agent.from_client(&[hello(), all.clone()].concat()).unwrap();
+        first.receive(one, &there, &mut || 0).unwrap();
+        let told = answers(&agent.from_display(&first.output(one)).unwrap());
+        let refused = |request| Answer::Refused { request, why: Refusal::NoSymbol as u8 };
+        assert_eq!(told[2..], [refused(3), Answer::Done], "{told:?}");
+        // The same once more, of which no display has said anything.
+        agent.from_client(&all).unwrap();
+        let (mut second, two) = display();
+        second.receive(two, &agent.again(), &mut || 0).unwrap();
+        let told = answers(&agent.from_display(&second.output(two)).unwrap());
+        assert!(matches!(told[0], Answer::Synced { token: 1, .. }), "{told:?}");
+        assert_eq!(told[1..3], [refused(7), Answer::Done], "{told:?}");
+        assert!(agent.refused.is_empty() && agent.owed.is_empty());
+    }
+
+    #[test]
+    fn half_a_batch_that_is_given_again_keeps_its_numbers() {
+        let mut agent = Agent::new(Limits::default(), Vec::new());
+        let wrong = [(Request::DeleteSymbol(99), false), (Request::Sync(1), false), (Request::DeleteSymbol(98), true)];
+        agent.from_client(&[hello(), requests(&[(Request::BeginBatch, false)]), requests(&wrong)].concat()).unwrap();
+        let refused = |request| Answer::Refused { request, why: Refusal::NoSymbol as u8 };
+        // However often the display goes.
+        for _ in 0..2 {
+            let (mut display, one) = display();
+            display.receive(one, &agent.again(), &mut || 0).unwrap();
+            agent.from_display(&display.output(one)).unwrap();
+        }
+        let (mut last, one) = display();
+        last.receive(one, &agent.again(), &mut || 0).unwrap();
+        agent.from_display(&last.output(one)).unwrap();
+        let end = requests(&[(Request::EndBatch, true), (Request::DeleteSymbol(97), true)]);
+        let there = agent.from_client(&end).unwrap();
+        last.receive(one, &there, &mut || 0).unwrap();
+        let told = answers(&agent.from_display(&last.output(one)).unwrap());
+        assert_eq!(told, [refused(2), refused(4), Answer::Done, refused(6)]);
+    }
+
+    #[test]
     fn who_sends_more_than_it_may_is_ended() {
-        let mut agent = Agent::new(Limits::default());
+        let mut agent = Agent::new(Limits::default(), Vec::new());
         agent.from_client(&hello()).unwrap();
         let many = requests(&[(Request::DeleteSymbol(1), false)]).repeat(CREDIT as usize / 8);
         assert!(agent.from_client(&many).is_ok());

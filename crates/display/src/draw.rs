@@ -10,7 +10,7 @@ pub const MOST_ITEMS: usize = 4_000_000;
 /// Pixels touched in one picture, at most: fifteen windows of the largest size.
 pub const MOST_PIXELS: i64 = 1 << 28;
 /// Calls within calls, at most.
-const DEEPEST: usize = 64;
+pub(crate) const DEEPEST: usize = 64;
 
 /// Where a symbol lies: moved, scaled in 256ths, turned by quarters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,8 +128,8 @@ impl Drawing<'_> {
             Kind::Polyline | Kind::Spline => self.pixels.polyline(&points(symbol, item, &place), colour),
             Kind::Fill => self.pixels.fill(&points(symbol, item, &place), colour, item.stipple),
             Kind::Raster => {
-                let row = usize::from(item.x1.max(0) as u16).div_ceil(8);
-                self.pixels.bits(from, symbol.bytes_of(item), row, colour);
+                let width = usize::from(item.x1.max(0) as u16);
+                self.pixels.bits(from, symbol.bytes_of(item), width, colour);
             }
             Kind::Call => {
                 let called = self.symbols.get(item.data).filter(|_| depth < DEEPEST);

@@ -1,9 +1,10 @@
-//! Which items are at a place of a window: what is drawn last first, each with the symbols whose calls lead to it.
+//! Which items are at a place of a window: what is drawn last first, each with the symbols whose calls lead to it. Areas are where they are
+//! painted, whatever their stipple leaves out, letters and rasters all of their boxes, and lines a little around.
 
-use crate::draw::{Place, points};
+use crate::draw::{DEEPEST, Place, points};
 use crate::font::CELL;
 use crate::item::{Item, Kind};
-use crate::pixels::Point;
+use crate::pixels::{Point, is_filled};
 use crate::symbols::{Symbol, Symbols};
 
 /// How far from a line is at it, pixels.
@@ -12,7 +13,6 @@ const NEAR: i64 = 2;
 const MOST_LOOKS: usize = 1_000_000;
 /// See `MOST_LOOKS`.
 pub const MOST_HITS: usize = 32;
-const DEEPEST: usize = 64;
 
 /// An item that was hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ struct Search<'s> {
 
 impl Search<'_> {
     fn symbol(&mut self, number: u32, place: Place) {
-        let Some(symbol) = self.symbols.get(number).filter(|_| self.path.len() < DEEPEST) else { return };
+        let Some(symbol) = self.symbols.get(number).filter(|_| self.path.len() <= DEEPEST) else { return };
         for item in symbol.items().iter().rev() {
             self.looks += 1;
             if self.looks > MOST_LOOKS || self.found.len() >= MOST_HITS {
@@ -80,7 +80,7 @@ fn is_at(symbol: &Symbol, item: &Item, place: &Place, at: Point) -> bool {
         Some(Kind::Polyline | Kind::Spline) => {
             points(symbol, item, place).windows(2).any(|pair| is_near(pair[0], pair[1], at))
         }
-        Some(Kind::Fill) => is_inside(&points(symbol, item, place), at),
+        Some(Kind::Fill) => is_filled(&points(symbol, item, place), at),
         Some(Kind::Call) | None => false,
     }
 }
@@ -99,21 +99,34 @@ fn is_near(from: Point, to: Point, at: Point) -> bool {
     ex * ex + ey * ey <= i128::from(NEAR * NEAR) * i128::from(square) * i128::from(square)
 }
 
-fn is_inside(points: &[Point], at: Point) -> bool {
-    let ends = points.iter().zip(points.iter().skip(1).chain(points.first()));
-    let crossed = ends.filter(|(a, b)| {
-        (a.1 <= at.1) != (b.1 <= at.1) && {
-            let x = i64::from(at.1 - a.1) * i64::from(b.0 - a.0) / i64::from(b.1 - a.1) + i64::from(a.0);
-            i64::from(at.0) < x
-        }
-    });
-    crossed.count() % 2 == 1
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::draw;
+    use crate::pixels::Pixels;
     use crate::symbols::Limits;
+
+    const HERE: Place = Place { at: (0, 0), scale: 256, turns: 0 };
+
+    /// An item in symbol 1, which symbol 2 calls.
+    fn called(item: Item, bytes: &[u8], call: Item) -> Symbols {
+        let (mut inner, mut outer, mut symbols) = (Symbol::default(), Symbol::default(), Symbols::default());
+        inner.add(item, bytes).unwrap();
+        outer.add(call, &[]).unwrap();
+        symbols.put(&Limits::default(), 1, inner).unwrap();
+        symbols.put(&Limits::default(), 2, outer).unwrap();
+        symbols
+    }
+
+    /// Pixels that are painted and not hit, and that are hit and not painted.
+    fn differing(symbols: &Symbols, number: u32, place: Place) -> (Vec<Point>, Vec<Point>) {
+        let mut pixels = Pixels::new(90, 90);
+        draw::symbol(&mut pixels, symbols, number, place);
+        let all = (0..90).flat_map(|y| (0..90).map(move |x| (x, y)));
+        let is_painted = |at: Point| pixels.at(at) != Some(0);
+        let differ = all.filter(|at| is_painted(*at) == hits(symbols, number, place, *at).is_empty());
+        differ.partition(|at| is_painted(*at))
+    }
 
     #[test]
     fn what_is_drawn_last_is_hit_first_with_the_calls_that_lead_to_it() {
@@ -126,11 +139,70 @@ mod tests {
         array.add(Item { x1: 512, ..Item::call(11, 1, 100, 0) }, &[]).unwrap();
         symbols.put(&Limits::default(), 1, cell).unwrap();
         symbols.put(&Limits::default(), 2, array).unwrap();
-        let place = Place { at: (0, 0), scale: 256, turns: 0 };
         let hit = |symbol, item| Hit { symbol, item };
-        assert_eq!(hits(&symbols, 2, place, (5, 5)), [hit(1, 2), hit(2, 10), hit(1, 1), hit(2, 10)]);
+        assert_eq!(hits(&symbols, 2, HERE, (5, 5)), [hit(1, 2), hit(2, 10), hit(1, 1), hit(2, 10)]);
         // Twice as large, off the line.
-        assert_eq!(hits(&symbols, 2, place, (117, 3)), [hit(1, 1), hit(2, 11)]);
-        assert_eq!(hits(&symbols, 2, place, (50, 5)), []);
+        assert_eq!(hits(&symbols, 2, HERE, (117, 3)), [hit(1, 1), hit(2, 11)]);
+        assert_eq!(hits(&symbols, 2, HERE, (50, 5)), []);
+    }
+
+    #[test]
+    fn a_fill_is_hit_where_it_is_painted() {
+        let points = [(9, 21), (-23, 8), (-20, -9), (15, -19)];
+        let bytes: Vec<u8> =
+            points.iter().flat_map(|(x, y): &(i16, i16)| [x.to_be_bytes(), y.to_be_bytes()].concat()).collect();
+        for (scale, turns, view) in [(256, 0, 256), (256, 0, 200), (256, 1, 256), (300, 1, 256), (300, 2, 200)] {
+            let call = Item { x1: scale, y1: turns, ..Item::call(2, 1, 40, 40) };
+            let symbols = called(Item::drawn(Kind::Fill, 1, (0, 0), (0, 0)), &bytes, call);
+            assert_eq!(
+                differing(&symbols, 2, Place { scale: view, ..HERE }),
+                (vec![], vec![]),
+                "{scale} {turns} {view}"
+            );
+        }
+    }
+
+    /// So many calls within each other are drawn, and hit.
+    #[test]
+    fn what_is_called_deepest_is_hit() {
+        for depth in [1, 63, 64, 65, 66] {
+            let mut symbols = Symbols::default();
+            for number in 0..=depth {
+                let mut symbol = Symbol::default();
+                let square = Item::drawn(Kind::Rectangle, 1, (3, 3), (5, 5));
+                symbol.add(if number == 0 { square } else { Item::call(1, number - 1, 0, 0) }, &[]).unwrap();
+                symbols.put(&Limits::default(), number, symbol).unwrap();
+            }
+            assert_eq!(differing(&symbols, depth, HERE), (vec![], vec![]), "{depth}");
+            let is_drawn = depth as usize <= DEEPEST;
+            assert_eq!(hits(&symbols, depth, HERE, (4, 4)).is_empty(), !is_drawn, "{depth}");
+        }
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(400))]
+
+        /// Whatever is painted is hit, and of areas and full rasters nothing else is.
+        #[test]
+        fn what_is_hit_is_what_is_painted(
+            kind in 1_u8..8, from in (-20_i16..70, -20_i16..70), to in (1_i16..60, 1_i16..60),
+            points in proptest::collection::vec((-25_i16..25, -25_i16..25), 1..7),
+            (scale, turns) in (1_i16..700, 0_i16..4), (at, view) in ((-20..60, -20..60), 1..700)
+        ) {
+            let kind = Kind::of(kind).unwrap();
+            let bytes = match kind {
+                Kind::Vector | Kind::Rectangle | Kind::Call => vec![],
+                Kind::Text => b"Ag".to_vec(),
+                Kind::Raster => vec![0xff; usize::try_from(to.0).unwrap().div_ceil(8) * usize::try_from(to.1).unwrap()],
+                _ => points.iter().flat_map(|(x, y)| [x.to_be_bytes(), y.to_be_bytes()].concat()).collect(),
+            };
+            let call = Item { x1: scale, y1: turns, ..Item::call(2, 1, 20, 20) };
+            let symbols = called(Item::drawn(kind, 1, from, to), &bytes, call);
+            let (painted, hit) = differing(&symbols, 2, Place { at, scale: view, turns: 0 });
+            proptest::prop_assert_eq!(painted, vec![]);
+            if matches!(kind, Kind::Rectangle | Kind::Fill | Kind::Raster) {
+                proptest::prop_assert_eq!(hit, vec![]);
+            }
+        }
     }
 }

@@ -21,6 +21,8 @@ use std::collections::BTreeMap;
 
 /// Bytes that a client may send before it is told that it may send more.
 pub const CREDIT: u32 = 1 << 20;
+/// Pixels of all windows of a client together, a byte each: four of the largest.
+const MOST_PIXELS: usize = 4 * (LARGEST as usize) * (LARGEST as usize);
 /// Events of input that wait for a client that does not read them.
 const MOST_EVENTS: usize = 256;
 /// Refusals that wait for it: who only asks wrong things and reads nothing is told no more.
@@ -114,7 +116,7 @@ pub struct Window {
     pixels: Pixels,
     view: Option<View>,
     damage: Damage,
-    /// How often it was drawn anew, for whoever looks on.
+    /// Counts how often it was drawn anew, for whoever looks on; a window that takes its place begins elsewhere.
     pub drawn: u64,
     /// Items of the last picture that was drawn whole, and whether that was all of them.
     pub items: (usize, bool),
@@ -139,14 +141,27 @@ enum Open {
     Edited(u32),
 }
 
+/// Requests of a batch, as they came, and their numbers.
+#[derive(Debug, Default)]
+struct Batch {
+    bytes: Vec<u8>,
+    numbers: Vec<u32>,
+}
+
+impl Batch {
+    /// Bytes that it takes.
+    const fn memory(&self) -> usize {
+        self.bytes.len() + self.numbers.len() * size_of::<u32>()
+    }
+}
+
 #[derive(Debug, Default)]
 struct Client {
     is_known: bool,
     symbols: Symbols,
     windows: BTreeMap<u32, Window>,
     open: Option<Open>,
-    /// Requests of a batch, as they came.
-    batch: Option<Vec<u8>>,
+    batch: Option<Batch>,
     /// The beginning of a message whose rest is not here.
     rest: Vec<u8>,
     out: Vec<u8>,
@@ -155,7 +170,7 @@ struct Client {
     drawn: u32,
     taken: u32,
     events: usize,
-    dropped: u16,
+    dropped: u32,
 }
 
 /// All clients.
@@ -232,6 +247,13 @@ impl Display {
         Some(shown)
     }
 
+    /// A request of a client that changes nothing was carried out elsewhere: those behind it have the numbers that they have there.
+    pub fn passes(&mut self, client: ClientId) {
+        if let Some(known) = self.clients.get_mut(&client) {
+            known.requests = known.requests.wrapping_add(1);
+        }
+    }
+
     /// Whether a client has said who it is.
     #[must_use]
     pub fn is_known(&self, client: ClientId) -> bool {
@@ -244,12 +266,12 @@ impl Display {
         self.clients.get(&client).map_or(0, |known| known.symbols.memory())
     }
 
-    /// Requests by which another display comes to have what a client has here, and how many those are: its symbols and windows, then what
-    /// is half defined or half a batch.
+    /// Requests by which another display comes to have what a client has here: its symbols and windows, then what is half defined or half
+    /// a batch.
     #[must_use]
-    pub fn picture(&self, client: ClientId) -> (Vec<u8>, u32) {
+    pub fn picture(&self, client: ClientId) -> Picture {
         let mut picture = Picture::default();
-        let Some(known) = self.clients.get(&client) else { return (picture.bytes, 0) };
+        let Some(known) = self.clients.get(&client) else { return picture };
         for number in known.symbols.numbers() {
             if let Some(symbol) = known.symbols.get(number) {
                 picture.defined(number, symbol);
@@ -273,15 +295,17 @@ impl Display {
         if let Some(batch) = &known.batch {
             picture.put(&Request::BeginBatch);
             let mut used = 0;
-            while let Some(Ok(Some((request, _, length)))) = batch.get(used..).map(protocol::take) {
+            while let Some(Ok(Some((request, _, length)))) = batch.bytes.get(used..).map(protocol::take) {
                 picture.put(&request);
                 used += length;
             }
+            picture.kept.clone_from(&batch.numbers);
         }
-        (picture.bytes, picture.requests)
+        picture
     }
 
-    /// A key or the pointer in a window: its client learns so, with what is there.
+    /// A key or the pointer in a window: its client learns so, with what is there. A pointer that was pressed may have left the window, and
+    /// outside is nothing.
     pub fn input(&mut self, client: ClientId, window: u32, input: Input) {
         let Some(known) = self.clients.get_mut(&client) else { return };
         let Some(shown) = known.windows.get(&window) else { return };
@@ -290,6 +314,7 @@ impl Display {
             return;
         }
         let at = input.place().map(|(x, y)| (i32::from(x), i32::from(y)));
+        let at = at.filter(|at| shown.pixels.at(*at).is_some());
         let found = shown.view.zip(at).map(|(view, at)| hits(&known.symbols, view.symbol, view.place, at));
         let hits = found.unwrap_or_default().into_iter().map(|hit| (hit.symbol, hit.item)).collect();
         let dropped = std::mem::take(&mut known.dropped);
@@ -299,10 +324,14 @@ impl Display {
 }
 
 /// Requests that make a picture.
-#[derive(Default)]
-struct Picture {
-    bytes: Vec<u8>,
-    requests: u32,
+#[derive(Debug, Default)]
+pub struct Picture {
+    /// As they are sent.
+    pub bytes: Vec<u8>,
+    /// How many there are.
+    pub requests: u32,
+    /// The numbers that the last of them had first: those of a batch that has not ended.
+    pub kept: Vec<u32>,
 }
 
 impl Picture {
@@ -378,6 +407,9 @@ impl Work<'_> {
         let mut used = 0;
         loop {
             used += self.plain(&bytes[used..]);
+            if !self.client.is_known && bytes.get(used).is_some_and(|first| !protocol::begins_hello(*first)) {
+                return Err(Ends::NotHello);
+            }
             let next = protocol::take(&bytes[used..]).map_err(Ends::Malformed)?;
             let Some((request, wants, length)) = next else { break };
             if !self.client.is_known {
@@ -430,7 +462,8 @@ impl Work<'_> {
     fn hello(&mut self, request: &Request<'_>, token: &[u8]) -> Result<(), Ends> {
         match request {
             Request::Hello { version: VERSION, token: said } => {
-                if !is_equal(said, token) {
+                // Who knows a secret where none is asked for is no stranger.
+                if !token.is_empty() && !is_equal(said, token) {
                     return Err(Ends::Stranger);
                 }
                 self.client.is_known = true;
@@ -479,11 +512,13 @@ impl Work<'_> {
         match done {
             Ok(()) if wants => Answer::Done.put(&mut self.client.out),
             Ok(()) => {}
-            Err(why) => {
-                if self.client.out.len() < MOST_WAITING {
-                    Answer::Refused { request: self.client.requests, why: why as u8 }.put(&mut self.client.out);
-                }
-            }
+            Err(why) => self.refuse(self.client.requests, why),
+        }
+    }
+
+    fn refuse(&mut self, request: u32, why: Refusal) {
+        if self.client.out.len() < MOST_WAITING {
+            Answer::Refused { request, why: why as u8 }.put(&mut self.client.out);
         }
     }
 
@@ -493,10 +528,11 @@ impl Work<'_> {
         }
         let taken = self.client.symbols.memory();
         let batch = self.client.batch.get_or_insert_default();
-        if taken + batch.len() + bytes.len() > self.limits.bytes {
+        if taken + batch.memory() + size_of::<u32>() + bytes.len() > self.limits.bytes {
             return Err(Refusal::Memory);
         }
-        batch.extend_from_slice(bytes);
+        batch.bytes.extend_from_slice(bytes);
+        batch.numbers.push(self.client.requests);
         Ok(())
     }
 
@@ -575,7 +611,7 @@ impl Work<'_> {
             }
             Request::CloseWindow(number) => self.client.windows.remove(&number).map(|_| ()).ok_or(Refusal::NoWindow),
             Request::BeginBatch => {
-                self.client.batch = Some(Vec::new());
+                self.client.batch = Some(Batch::default());
                 Ok(())
             }
             Request::EndBatch => self.end_batch(),
@@ -626,23 +662,31 @@ impl Work<'_> {
         if width == 0 || height == 0 || width > LARGEST || height > LARGEST {
             return Err(Refusal::Bytes);
         }
+        let others = self.client.windows.iter().filter(|(other, _)| **other != number);
+        let pixels: usize = others.map(|(_, window)| window.pixels.size()).map(|(w, h)| w as usize * h as usize).sum();
+        if pixels + usize::from(width) * usize::from(height) > MOST_PIXELS {
+            return Err(Refusal::Memory);
+        }
         let title = String::from_utf8_lossy(title).chars().filter(|letter| !letter.is_control()).take(80).collect();
         let pixels = Pixels::new(width, height);
-        let window =
-            Window { title, pixels, view: None, damage: Damage::All, drawn: 0, items: (0, true), is_cut: false };
+        let drawn = u64::from(self.client.requests) << 32;
+        let window = Window { title, pixels, view: None, damage: Damage::All, drawn, items: (0, true), is_cut: false };
         self.client.windows.insert(number, window);
         Ok(())
     }
 
-    /// Carries out what was kept, all of it; the first refusal is told.
+    /// Carries out what was kept, all of it; what of it is refused is told by its own number.
     fn end_batch(&mut self) -> Result<(), Refusal> {
-        let kept = self.client.batch.take().ok_or(Refusal::Order)?;
-        let (mut used, mut refused) = (0, None);
-        while let Some(Ok(Some((request, _, length)))) = kept.get(used..).map(protocol::take) {
-            refused = refused.or(self.carry_out(&request).err());
+        let Batch { bytes, numbers } = self.client.batch.take().ok_or(Refusal::Order)?;
+        let mut used = 0;
+        for number in numbers {
+            let Ok(Some((request, _, length))) = protocol::take(&bytes[used..]) else { break };
+            if let Err(why) = self.carry_out(&request) {
+                self.refuse(number, why);
+            }
             used += length;
         }
-        refused.map_or(Ok(()), Err)
+        Ok(())
     }
 
     /// An item was added to a symbol: windows that show it need draw no more than that.

@@ -9,9 +9,15 @@
 //!   3 definition  DefineSymbol, EndSymbol, items as they are: they are kept under their digest
 //!   4 known       DefineSymbol, EndSymbol, digest 16
 //!   5 missing     back: digest 16        6 again: items as they are
+//!   7 repeated    times 2, a request as it is
 //! ```
 //! A digest is the first half of the items' SHA-256. What is kept belongs to a key, which its client chooses: nobody names what others have
-//! sent. It knows no sockets; whoever calls it moves the bytes.
+//! sent. A client that would rather have the newest picture seen than each of them gives reliability up by [`Waiting`]. It knows no sockets;
+//! whoever calls it moves the bytes.
+
+mod waiting;
+
+pub use waiting::Waiting;
 
 use crate::machine::CREDIT;
 use crate::protocol::{self, HEAD_BYTES, Request};
@@ -42,6 +48,7 @@ const DEFINITION: u8 = 3;
 const KNOWN: u8 = 4;
 const MISSING: u8 = 5;
 const AGAIN: u8 = 6;
+const REPEATED: u8 = 7;
 
 /// What a client's definitions are kept under.
 pub type Key = [u8; 16];
@@ -114,7 +121,7 @@ impl Frames {
         let (mut used, mut frames) = (0, Vec::new());
         while let Some([what, a, b, c]) = self.rest.get(used..).and_then(|rest| rest.first_chunk()).copied() {
             let length = usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c);
-            if length > LONGEST || !(HELLO..=AGAIN).contains(&what) {
+            if length > LONGEST || !(HELLO..=REPEATED).contains(&what) {
                 return Err(Broken("what comes is no frame"));
             }
             let Some(body) = self.rest.get(used + FRAME..used + FRAME + length) else { break };
@@ -198,6 +205,27 @@ impl Near {
         self.held = begins.map(|from| at - from).filter(|held| *held > 0);
     }
 
+    /// What waits leaves, up to about so many bytes on the wire.
+    pub fn send_waiting(&mut self, waiting: &mut Waiting, most: usize) {
+        let mut plain = Vec::new();
+        while self.out.len() + plain.len() < most
+            && let Some(next) = waiting.take()
+        {
+            if next.times == 1 {
+                plain.extend(next.request);
+                continue;
+            }
+            self.send(&std::mem::take(&mut plain));
+            if self.held.is_none() && self.rest.is_empty() {
+                put(&mut self.out, REPEATED, &[&next.times.to_be_bytes(), &next.request]);
+            } else {
+                // What is held may become a definition: it goes first.
+                (0..next.times).for_each(|_| self.send(&next.request));
+            }
+        }
+        self.send(&plain);
+    }
+
     /// A whole definition in `rest`: `DefineSymbol` from there on, its end between the others.
     fn define(&mut self, from: usize, end: usize, next: usize) {
         let (head, items, tail) =
@@ -240,6 +268,12 @@ impl Near {
             }
         }
         Ok(answers)
+    }
+
+    /// Whether anything is to be sent.
+    #[must_use]
+    pub const fn has_output(&self) -> bool {
+        !self.out.is_empty()
     }
 
     /// What is to be sent, taken away.
@@ -339,6 +373,15 @@ impl Far {
                     requests.extend_from_slice(&head[DEFINE..]);
                     lock(&self.store).keep(items);
                 }
+                REPEATED => {
+                    let short = Broken("a repeated request is too short");
+                    let (times, request) = body.split_first_chunk().ok_or(short)?;
+                    let times = usize::from(u16::from_be_bytes(*times));
+                    if requests.len() + times * request.len() > 2 * CREDIT as usize {
+                        return Err(Broken("it sends more than it may"));
+                    }
+                    (0..times).for_each(|_| requests.extend_from_slice(request));
+                }
                 _ => requests.extend_from_slice(body),
             }
             self.waiting_bytes -= body.len();
@@ -350,6 +393,12 @@ impl Far {
     /// Answers on their way.
     pub fn send(&mut self, answers: &[u8]) {
         put_bytes_if_any(&mut self.out, answers);
+    }
+
+    /// Whether anything is to be sent.
+    #[must_use]
+    pub const fn has_output(&self) -> bool {
+        !self.out.is_empty()
     }
 
     /// What is to be sent, taken away.
@@ -413,6 +462,27 @@ mod tests {
         forgets.there.insert(digest(&one[DEFINE..one.len() - END]));
         let (came, again) = through(&mut forgets, &mut Far::default(), &[&one, &same], &SharedStore::default());
         assert!(came == [one.clone(), same].concat() && again < one.len() + 200, "{again}");
+    }
+
+    #[test]
+    fn what_waits_comes_as_often_as_it_was_said_and_takes_few_bytes() {
+        let change = |at: i16| {
+            let mut bytes = Vec::new();
+            let item = Item::drawn(Kind::Vector, 1, (at, 0), (at, 9));
+            protocol::put(&mut bytes, &Request::ChangeItem(item, b""), false);
+            bytes
+        };
+        let (mut near, mut far) = (Near::new(&KEY, SharedStore::default()), Far::default());
+        let mut waiting = Waiting::default();
+        (0..1000).for_each(|at| waiting.push(&change(at)));
+        near.send_waiting(&mut waiting, usize::MAX);
+        let sent = near.output();
+        let came = far.receive(&sent, |_| SharedStore::default()).expect("frames");
+        assert!(came == change(999).repeat(1000) && sent.len() < 60, "{} {}", came.len(), sent.len());
+        // A short frame brings no more than a client may send.
+        let mut frame = Vec::new();
+        put(&mut frame, REPEATED, &[&u16::MAX.to_be_bytes(), &[0; 1000]]);
+        assert!(far.receive(&frame, |_| SharedStore::default()).is_err());
     }
 
     #[test]

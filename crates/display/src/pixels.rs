@@ -125,23 +125,26 @@ impl Pixels {
                 return;
             }
             if left + CELL.0 > 0 {
-                self.bits((left, y), font::letter(*byte), 1, colour);
+                self.bits((left, y), font::letter(*byte), CELL.0 as usize, colour);
             }
         }
     }
 
-    /// Rows of bits, each of so many bytes; set bits have the colour.
-    pub fn bits(&mut self, (x, y): Point, bits: &[u8], row_bytes: usize, colour: u8) {
-        for (number, row) in bits.chunks(row_bytes.max(1)).enumerate() {
+    /// Rows of so many bits, each of whole bytes; set bits have the colour, those behind a row's width are none of it.
+    pub fn bits(&mut self, (x, y): Point, bits: &[u8], width: usize, colour: u8) {
+        let row_bytes = width.div_ceil(8).max(1);
+        let (last, in_last) = (row_bytes - 1, (0xff_u32 << (8 * row_bytes - width)) as u8);
+        for (number, row) in bits.chunks(row_bytes).enumerate() {
             let y = y + number as i32;
             if !(0..self.height).contains(&y) {
                 continue;
             }
-            for (at, byte) in row.iter().enumerate().filter(|(_, byte)| **byte != 0) {
+            let bytes = row.iter().enumerate().map(|(at, byte)| (at, if at == last { byte & in_last } else { *byte }));
+            for (at, byte) in bytes.filter(|(_, byte)| *byte != 0) {
                 let left = x + 8 * at as i32;
                 if left >= 0 && left + 8 <= self.width {
                     let begin = (y * self.width + left) as usize;
-                    self.bytes.get_mut(begin..begin + 8).into_iter().for_each(|row| stippled(row, *byte, colour));
+                    self.bytes.get_mut(begin..begin + 8).into_iter().for_each(|row| stippled(row, byte, colour));
                     continue;
                 }
                 for bit in (0..8).filter(|bit| byte & 0x80 >> bit != 0) {
@@ -163,25 +166,36 @@ impl Pixels {
         let (Some(top), Some(bottom)) = (points.iter().map(|p| p.1).min(), points.iter().map(|p| p.1).max()) else {
             return;
         };
-        let mut crossings = Vec::new();
+        let mut row = Vec::new();
         for y in top.max(0)..bottom.min(self.height) {
-            crossings.clear();
-            let ends = points.iter().zip(points.iter().skip(1).chain(points.first()));
-            for (a, b) in ends.filter(|(a, b)| (a.1 <= y) != (b.1 <= y)) {
-                // The first pixel whose middle is right of the edge, at the middle of the row: the same whichever way the edge goes.
-                let (above, below) = if a.1 < b.1 { (a, b) } else { (b, a) };
-                let (dx, dy) = (i64::from(below.0) - i64::from(above.0), i64::from(below.1) - i64::from(above.1));
-                let along = (2 * (i64::from(y) - i64::from(above.1)) + 1) * dx;
-                crossings.push(above.0 + (2 * along + 2 * dy - 1).div_euclid(4 * dy) as i32);
-            }
-            crossings.sort_unstable();
-            for pair in crossings.chunks_exact(2) {
+            row.clear();
+            row.extend(crossings(points, y));
+            row.sort_unstable();
+            for pair in row.chunks_exact(2) {
                 if pair[1] > pair[0] {
                     self.rectangle((pair[0], y), (pair[1] - 1, y), colour, stipple);
                 }
             }
         }
     }
+}
+
+/// Where the edges of an area cross a row, in no order: of each the first pixel whose middle is right of it, at the middle of the row, the
+/// same whichever way the edge goes.
+fn crossings(points: &[Point], y: i32) -> impl Iterator<Item = i32> {
+    let ends = points.iter().zip(points.iter().skip(1).chain(points.first()));
+    ends.filter(move |(a, b)| (a.1 <= y) != (b.1 <= y)).map(move |(a, b)| {
+        let (above, below) = if a.1 < b.1 { (a, b) } else { (b, a) };
+        let (dx, dy) = (i64::from(below.0) - i64::from(above.0), i64::from(below.1) - i64::from(above.1));
+        let along = (2 * (i64::from(y) - i64::from(above.1)) + 1) * dx;
+        above.0 + (2 * along + 2 * dy - 1).div_euclid(4 * dy) as i32
+    })
+}
+
+/// Whether a pixel is one that [`Pixels::fill`] paints, where no stipple leaves it out.
+#[must_use]
+pub(crate) fn is_filled(points: &[Point], (x, y): Point) -> bool {
+    crossings(points, y).filter(|crossing| *crossing <= x).count() % 2 == 1
 }
 
 /// Sets the pixels of a row whose bits are set in a pattern that is repeated, the highest bit first.
@@ -324,6 +338,17 @@ mod tests {
         pixels.fill(&[(2, 2), (12, 2), (12, 12), (2, 12)], 2, 0);
         assert_eq!((pixels.at((2, 2)), pixels.at((11, 11)), pixels.at((12, 12))), (Some(2), Some(2), Some(0)));
         assert!(png(&pixels).unwrap().starts_with(b"\x89PNG"));
+    }
+
+    #[test]
+    fn bits_behind_a_row_are_not_painted() {
+        for (width, left) in (1..=24).flat_map(|width| (-9..12).map(move |left| (width, left))) {
+            let mut pixels = Pixels::new(20, 3);
+            pixels.bits((left, 1), &[0xff; 6][..2 * usize::div_ceil(width, 8)], width, 1);
+            let is_of_it = |x: i32| (left..left + width as i32).contains(&x);
+            let row: String = (0..20).map(|x| if is_of_it(x) { '#' } else { '.' }).collect();
+            assert_eq!(shown(&pixels), [".".repeat(20), row.clone(), row], "{width} at {left}");
+        }
     }
 
     #[test]

@@ -16,10 +16,12 @@ pub const LONGEST: usize = u16::MAX as usize;
 /// What a client says first, and the version that this is.
 pub const MAGIC: [u8; 4] = *b"VGTP";
 /// See `MAGIC`.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 /// Bytes of a secret.
 pub const TOKEN_BYTES: usize = 16;
 const ANSWER: u8 = 0x80;
+/// The operation of a `Hello`.
+const HELLO: u8 = 1;
 /// The operation of an `AddItem`.
 const ADD: u8 = 6;
 
@@ -96,7 +98,7 @@ pub enum Answer {
         /// What happened.
         input: Input,
         /// Events before it that were dropped because the client did not read them.
-        dropped: u16,
+        dropped: u32,
         /// Items there, the last drawn first: symbol and item.
         hits: Vec<(u32, u32)>,
     },
@@ -137,6 +139,10 @@ pub enum Malformed {
     Operation(u8),
     /// A message of another length than its operation has.
     Form(u8),
+    /// A `Hello` that does not begin as one.
+    Magic,
+    /// A `Welcome` of another version.
+    Version(u16),
 }
 
 impl Malformed {
@@ -147,6 +153,10 @@ impl Malformed {
             Self::Length => "a message is shorter than its own head".to_owned(),
             Self::Operation(number) => format!("there is no operation {number}"),
             Self::Form(number) => format!("a message of operation {number} has a wrong length"),
+            Self::Magic => "it does not begin as a client of a display does".to_owned(),
+            Self::Version(version) => {
+                format!("it speaks version {version} of the protocol, and this is version {VERSION}")
+            }
         }
     }
 }
@@ -182,6 +192,12 @@ pub fn take_plain(message: &[u8; PLAIN_BYTES]) -> Option<Item> {
         _ => return None,
     };
     Some(Item::from_wire(drawn, kind >> 4, wire.first_chunk()?))
+}
+
+/// Whether the first message, which is `Hello`, can begin so.
+#[must_use]
+pub const fn begins_hello(first: u8) -> bool {
+    first & !ANSWER == HELLO
 }
 
 /// Bytes that a message has, as far as what is there of it says: its head's, or all of them.
@@ -239,7 +255,7 @@ fn close(out: &mut Vec<u8>, begin: usize) {
 
 const fn numbers(request: &Request<'_>) -> (u8, u8) {
     match request {
-        Request::Hello { .. } => (1, 0),
+        Request::Hello { .. } => (HELLO, 0),
         Request::DefineSymbol(_) => (2, 0),
         Request::EditSymbol(_) => (3, 0),
         Request::EndSymbol => (4, 0),
@@ -285,7 +301,7 @@ fn request(operation: u8, kind: u8, body: &[u8]) -> Result<Request<'_>, Malforme
     let nothing = |request| if body.is_empty() { Ok(request) } else { Err(wrong) };
     Ok(match operation {
         1 => {
-            let rest = body.strip_prefix(&MAGIC).ok_or(wrong)?;
+            let rest = body.strip_prefix(&MAGIC).ok_or(Malformed::Magic)?;
             let (version, token) = rest.split_at_checked(2).ok_or(wrong)?;
             Request::Hello { version: u16::from_be_bytes([version[0], version[1]]), token }
         }
@@ -387,7 +403,12 @@ fn answer(operation: u8, kind: u8, body: &[u8]) -> Result<Answer, Malformed> {
         bytes.try_into().map(u64::from_be_bytes).map_err(|_| wrong)
     };
     Ok(match operation {
-        65 => Answer::Welcome { credit: long(2)?, client: stamp(6)? },
+        65 => match body {
+            [high, low, ..] if u16::from_be_bytes([*high, *low]) != VERSION => {
+                return Err(Malformed::Version(u16::from_be_bytes([*high, *low])));
+            }
+            _ => Answer::Welcome { credit: long(2)?, client: stamp(6)? },
+        },
         66 => Answer::Done,
         67 => Answer::Refused { request: long(0)?, why: kind },
         68 => Answer::Credit(long(0)?),
@@ -396,8 +417,7 @@ fn answer(operation: u8, kind: u8, body: &[u8]) -> Result<Answer, Malformed> {
             Answer::Synced { token: long(0)?, stamps }
         }
         70 => {
-            let dropped = body.get(8..10).ok_or(wrong)?;
-            let hits = body.get(10..).ok_or(wrong)?.chunks_exact(8);
+            let hits = body.get(12..).ok_or(wrong)?.chunks_exact(8);
             let hit = |eight: &[u8]| {
                 let long = |at: usize| u32::from_be_bytes([eight[at], eight[at + 1], eight[at + 2], eight[at + 3]]);
                 (long(0), long(4))
@@ -405,7 +425,7 @@ fn answer(operation: u8, kind: u8, body: &[u8]) -> Result<Answer, Malformed> {
             Answer::Input {
                 window: long(0)?,
                 input: Input::of(kind, long(4)?).ok_or(wrong)?,
-                dropped: u16::from_be_bytes([dropped[0], dropped[1]]),
+                dropped: long(8)?,
                 hits: hits.map(hit).collect(),
             }
         }
@@ -497,7 +517,7 @@ mod tests {
             Answer::Refused { request: 9, why: 4 },
             Answer::Credit(65_536),
             Answer::Synced { token: 3, stamps: Stamps { parsed: 1, stored: 2, rendered: 3, presented: u64::MAX } },
-            Answer::Input { window: 1, input: Input::Press(-5, 6), dropped: 2, hits: vec![(1, 2), (3, 4)] },
+            Answer::Input { window: 1, input: Input::Press(-5, 6), dropped: 1 << 16, hits: vec![(1, 2), (3, 4)] },
             Answer::Input { window: 1, input: Input::Key(0x1f600), dropped: 0, hits: Vec::new() },
         ];
         let mut bytes = Vec::new();

@@ -47,6 +47,8 @@ pub enum Refusal {
     Bytes = 9,
     /// A picture has more than is drawn of one: the rest is left out.
     TooMuch = 10,
+    /// The agent that a client connected to has no display that answers: the connection ends.
+    NoDisplay = 11,
 }
 
 impl Refusal {
@@ -63,6 +65,7 @@ impl Refusal {
             Self::TooMany => "there are as many as there may be",
             Self::Order => "the request does not fit what is open",
             Self::TooMuch => "a picture has more than the display draws of one: the rest is left out",
+            Self::NoDisplay => "no display answers the agent that this client is connected to",
             Self::Bytes => "the item's bytes do not fit its kind",
         }
     }
@@ -81,6 +84,7 @@ impl Refusal {
             8 => Self::Order,
             9 => Self::Bytes,
             10 => Self::TooMuch,
+            11 => Self::NoDisplay,
             _ => return None,
         })
     }
@@ -160,18 +164,16 @@ impl Symbol {
     /// When there is one of that id, its bytes are not of its kind, or too many hold bytes.
     pub fn add(&mut self, item: Item, bytes: &[u8]) -> Result<(), Refusal> {
         fits(&item, bytes)?;
-        let grows = self.items.last().is_none_or(|last| last.id < item.id);
+        let grows = self.index.is_none() && self.items.last().is_none_or(|last| last.id < item.id);
+        if !grows && self.place(item.id).is_some() {
+            return Err(Refusal::ItemExists);
+        }
+        let bytes = self.hold(bytes)?;
         if !grows {
-            if self.place(item.id).is_some() {
-                return Err(Refusal::ItemExists);
-            }
             let all = self.items.iter().enumerate().filter(|(_, item)| item.kind.is_some());
             let index = self.index.get_or_insert_with(|| all.map(|(at, item)| (item.id, at as u32)).collect());
             index.insert(item.id, self.items.len() as u32);
-        } else if let Some(index) = &mut self.index {
-            index.insert(item.id, self.items.len() as u32);
         }
-        let bytes = self.hold(bytes)?;
         self.may_call |= item.kind == Some(Kind::Call);
         self.items.push(Item { bytes, ..item });
         Ok(())
@@ -443,6 +445,28 @@ impl Symbols {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
+
+    proptest::proptest! {
+        /// In whatever order ids come.
+        #[test]
+        fn an_id_is_of_one_item(changes in proptest::collection::vec((0..12_u32, 0..4_u8), 0..60)) {
+            let (mut symbol, mut known) = (Symbol::default(), BTreeSet::new());
+            for (id, what) in changes {
+                let refused = match what {
+                    0 => symbol.delete(id).err(),
+                    _ => symbol.add(vector(id), b"").err(),
+                };
+                let expected = match what {
+                    0 => (!known.remove(&id)).then_some(Refusal::NoItem),
+                    _ => (!known.insert(id)).then_some(Refusal::ItemExists),
+                };
+                proptest::prop_assert_eq!(refused, expected);
+                let there = symbol.items().iter().filter(|item| item.kind.is_some()).count();
+                proptest::prop_assert_eq!((there, symbol.len()), (known.len(), known.len()));
+            }
+        }
+    }
 
     fn vector(id: u32) -> Item {
         Item::drawn(Kind::Vector, id, (0, 0), (9, 9))

@@ -1,18 +1,23 @@
 //! Where a display is: a TCP port, a unix socket by its path, streams of PUP or blasts, V's messages, streams through an internet server, a
 //! terminal or pipes; and connecting there.
 
+mod absent;
+
+pub use absent::Service;
+
 use crate::blast::Blast;
 use crate::message_stream::Messages;
-use crate::ngp::{Ngp, Sent};
+use crate::ngp::{Changes, Ngp, Sent};
 use crate::pup::Pup;
 use crate::raw::Raw;
 use crate::stream::Stream;
 use crate::vio::Vio;
 use stackline_core::error::{Error, Result};
+use stackline_events::setting::host;
 use std::fmt;
 use std::fs::File;
 use std::io;
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -39,12 +44,12 @@ pub enum Address {
     /// Through an internet server: its secret, its host and port, and what it connects to.
     Vio(String, String, Box<Self>),
     /// One of the streams with the network graphics protocol on it.
-    Ngp(Box<Self>, Sent),
+    Ngp(Box<Self>, Sent, Changes),
 }
 
 impl Address {
-    /// `unix:PATH`, `HOST:PORT`, `ikp:HOST:PORT`, `pup:HOST:PORT`, `blast:HOST:PORT`, `vio:[SECRET@]HOST:PORT/ADDRESS`, `ngp:` before a stream's, `tty`, or
-    /// `pipe`.
+    /// `unix:PATH`, `HOST:PORT`, `ikp:HOST:PORT`, `pup:HOST:PORT`, `blast:HOST:PORT`, `vio:[SECRET@]HOST:PORT/ADDRESS`, `ngp:` or `ngp-newest:` before a
+    /// stream's, `tty`, or `pipe`.
     ///
     /// # Errors
     /// What was expected.
@@ -57,13 +62,14 @@ impl Address {
         if let Some(path) = text.strip_prefix("unix:") {
             return if path.is_empty() { Err("a path behind `unix:`".into()) } else { Ok(Self::Unix(path.into())) };
         }
-        if let Some(rest) = text.strip_prefix("ngp:") {
+        for (prefix, changes) in [("ngp:", Changes::Every), ("ngp-newest:", Changes::Newest)] {
+            let Some(rest) = text.strip_prefix(prefix) else { continue };
             let is_stream = |below: &Self| {
                 matches!(below, Self::Tcp(_) | Self::Unix(_) | Self::Pup(_) | Self::Blast(_) | Self::Vio(..))
             };
             let below = Self::of(rest).ok().filter(is_stream);
-            return below.map(|below| Self::Ngp(Box::new(below), Sent::new())).ok_or_else(|| {
-                "a stream behind `ngp:`, as in ngp:127.0.0.1:7085, ngp:unix:PATH or ngp:pup:127.0.0.1:7085".into()
+            return below.map(|below| Self::Ngp(Box::new(below), Sent::new(), changes)).ok_or_else(|| {
+                format!("a stream behind `{prefix}`, as in {prefix}127.0.0.1:7085, {prefix}unix:PATH or {prefix}pup:127.0.0.1:7085")
             });
         }
         if let Some(rest) = text.strip_prefix("vio:") {
@@ -97,24 +103,61 @@ impl Address {
     /// Whether only this machine's programs reach what listens there.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
+        self.place().is_none_or(|place| {
+            place.to_socket_addrs().is_ok_and(|mut all| all.all(|address| address.ip().is_loopback()))
+        })
+    }
+
+    /// The same as others connect to it: where it is at all addresses of this machine, by its name.
+    #[must_use]
+    pub fn for_others(self) -> Self {
         match self {
-            Self::Unix(_) | Self::Terminal | Self::Pipe => true,
-            Self::Ngp(below, _) => below.is_loopback(),
+            Self::Tcp(place) => Self::Tcp(named(place)),
+            Self::Messages(place) => Self::Messages(named(place)),
+            Self::Pup(place) => Self::Pup(named(place)),
+            Self::Blast(place) => Self::Blast(named(place)),
+            Self::Vio(secret, place, to) => Self::Vio(secret, named(place), to),
+            Self::Ngp(below, sent, changes) => Self::Ngp(Box::new(below.for_others()), sent, changes),
+            local @ (Self::Unix(_) | Self::Terminal | Self::Pipe) => local,
+        }
+    }
+
+    /// Host and port, where it has them.
+    fn place(&self) -> Option<&str> {
+        match self {
+            Self::Unix(_) | Self::Terminal | Self::Pipe => None,
+            Self::Ngp(below, ..) => below.place(),
             Self::Tcp(place)
             | Self::Messages(place)
             | Self::Pup(place)
             | Self::Blast(place)
-            | Self::Vio(_, place, _) => {
-                place.to_socket_addrs().is_ok_and(|mut all| all.all(|address| address.ip().is_loopback()))
-            }
+            | Self::Vio(_, place, _) => Some(place),
         }
     }
 
-    /// Connects.
+    /// Whether its host is one, as far as there is one in it.
+    fn has_host(&self) -> bool {
+        self.place().is_none_or(|place| place.to_socket_addrs().is_ok())
+    }
+
+    /// Connects to a display.
     ///
     /// # Errors
     /// An [`Error`] that says who does not answer.
     pub fn connect(&self) -> Result<Stream> {
+        self.connect_to(Service::Display)
+    }
+
+    /// Connects to whoever serves that.
+    ///
+    /// # Errors
+    /// As [`Self::connect`].
+    pub fn connect_to(&self, service: Service) -> Result<Stream> {
+        self.reach(service, self)
+    }
+
+    /// Connects, and names an address where nobody is there.
+    fn reach(&self, service: Service, named: &Self) -> Result<Stream> {
         let stream = match self {
             Self::Tcp(address) => tcp(address).map(Stream::Tcp),
             Self::Unix(path) => UnixStream::connect(path).map(Stream::Unix),
@@ -123,19 +166,20 @@ impl Address {
             Self::Messages(place) => Messages::connect(place).map(|client| Stream::Messages(Box::new(client))),
             Self::Pup(place) => Pup::connect(place).map(Stream::Pup),
             Self::Blast(place) => Blast::connect(place).map(Stream::Blast),
-            Self::Ngp(below, sent) => {
-                let stream = Ngp::connect(below.connect()?, sent).map(|stream| Stream::Ngp(Box::new(stream)));
-                return stream.map_err(|error| {
-                    Error::environment(format!("no display answers at {self}: {error}"))
-                        .hint("`stackline display serve --listen ngp:HOST:PORT` serves one by this protocol")
-                });
+            Self::Ngp(below, sent, changes) => {
+                Ngp::connect(below.reach(service, named)?, sent, *changes).map(|stream| Stream::Ngp(Box::new(stream)))
             }
-            Self::Vio(secret, server, to) => Vio::connect(server, secret.as_bytes(), &to.to_string()).map(Stream::Vio),
+            Self::Vio(secret, server, to) => {
+                let stream = Vio::connect(server, secret.as_bytes(), &to.to_string()).map(Stream::Vio);
+                return stream.map_err(|error| absent::internet(server, &error));
+            }
         };
-        stream.map_err(|error| {
-            Error::environment(format!("no display answers at {self}: {error}"))
-                .hint("`stackline display serve` serves one; `--to` says where it is")
-        })
+        stream.map_err(|error| service.absent(named, &error))
+    }
+
+    /// Whether it shows with the first bytes only that nobody is there.
+    pub(crate) fn shows_late(&self) -> bool {
+        matches!(self, Self::Messages(_) | Self::Vio(..))
     }
 }
 
@@ -167,6 +211,14 @@ fn tcp(address: &str) -> io::Result<TcpStream> {
     Err(last)
 }
 
+/// A place by this machine's name, where it is at all its addresses.
+fn named(place: String) -> String {
+    match place.parse::<SocketAddr>() {
+        Ok(all) if all.ip().is_unspecified() => format!("{}:{}", host(), all.port()),
+        _ => place,
+    }
+}
+
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -178,7 +230,8 @@ impl fmt::Display for Address {
             Self::Pup(place) => write!(f, "pup:{place}"),
             Self::Blast(place) => write!(f, "blast:{place}"),
             Self::Vio(_, server, to) => write!(f, "vio:{server}/{to}"),
-            Self::Ngp(below, _) => write!(f, "ngp:{below}"),
+            Self::Ngp(below, _, Changes::Every) => write!(f, "ngp:{below}"),
+            Self::Ngp(below, _, Changes::Newest) => write!(f, "ngp-newest:{below}"),
         }
     }
 }

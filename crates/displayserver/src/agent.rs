@@ -2,11 +2,12 @@
 
 use crate::address::Address;
 use crate::listener::Listener;
-use crate::server::{HELLO, PATIENCE};
+use crate::server::{HELLO, PATIENCE, sent_away};
 use crate::stream::Stream;
 use stackline_display::agent::Agent;
 use stackline_display::machine::Ends;
-use stackline_display::symbols::Limits;
+use stackline_display::protocol::Answer;
+use stackline_display::symbols::{Limits, Refusal};
 use std::io::{Read, Write};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,6 +22,10 @@ const REFUSALS: u32 = 3;
 const PIECE: usize = 16 << 10;
 /// How often it is looked whether the display is there again.
 const AGAIN: Duration = Duration::from_millis(100);
+/// How often a client that waits with it for the display is told that the agent is there.
+const WAITS: Duration = Duration::from_secs(3);
+/// How often a client that has sent all it may is looked at.
+const FULL: Duration = Duration::from_millis(5);
 
 /// What the threads of a client share.
 struct Shared {
@@ -31,23 +36,37 @@ struct Shared {
     is_over: bool,
 }
 
-/// Serves clients for ever: a display that is lost is waited for so long.
-pub fn serve(listener: &Listener, display: &Address, limits: Limits, patience: Duration, say: fn(&str)) {
+/// How an agent serves its clients.
+#[derive(Clone, Debug)]
+pub struct Service {
+    /// Where their display is.
+    pub display: Address,
+    /// What each may have.
+    pub limits: Limits,
+    /// How long a display that is lost is waited for.
+    pub patience: Duration,
+    /// What clients have to know; empty where all may connect.
+    pub secret: Vec<u8>,
+}
+
+/// Serves clients for ever.
+pub fn serve(listener: &Listener, service: &Service, say: fn(&str)) {
     let clients = Arc::new(());
     loop {
-        let Ok(client) = listener.accept() else {
+        let Ok(mut client) = listener.accept() else {
             // No descriptors, or the like: it may be better in a while.
             thread::sleep(AGAIN);
             continue;
         };
         if Arc::strong_count(&clients) > MOST_CLIENTS {
-            client.end();
+            thread::spawn(move || sent_away(&mut client));
+            say(&format!("a client was sent away: there are {MOST_CLIENTS} already"));
             continue;
         }
-        let (display, counted) = (display.clone(), Arc::clone(&clients));
+        let (service, counted) = (service.clone(), Arc::clone(&clients));
         thread::spawn(move || {
-            if let Err(why) = one(client, &display, limits, patience) {
-                say(&why);
+            if let Err(why) = one(client, service) {
+                say(&format!("a client was sent away: {why}"));
             }
             drop(counted);
         });
@@ -59,15 +78,15 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
 }
 
 /// One client, until it goes or its display stays away.
-fn one(client: Stream, display: &Address, limits: Limits, patience: Duration) -> Result<(), String> {
+fn one(client: Stream, Service { display, limits, patience, secret }: Service) -> Result<(), String> {
     let lost = |error: std::io::Error| format!("a client is lost: {error}");
-    let shared = Shared { agent: Agent::new(limits), display: None, is_over: false };
+    let shared = Shared { agent: Agent::new(limits, secret), display: None, is_over: false };
     let shared = Arc::new(Mutex::new(shared));
     let (reader, mut back) = (client.again().map_err(lost)?, client.again().map_err(lost)?);
     back.write_within(PATIENCE).map_err(lost)?;
     let taken = Arc::clone(&shared);
     let reading = thread::spawn(move || take(reader, &taken));
-    let done = keep(&shared, display, &mut back, patience);
+    let done = keep(&shared, &display, &mut back, patience);
     client.end();
     let took = reading.join().unwrap_or(Ok(()));
     done.and(took.map_err(|why| why.words()))
@@ -84,7 +103,9 @@ fn take(mut client: Stream, shared: &Mutex<Shared>) -> Result<(), Ends> {
             let Some(rest) = HELLO.checked_sub(begun.elapsed()).filter(|rest| !rest.is_zero()) else { break };
             let _ = client.read_within(Some(rest));
         }
-        let Ok(count @ 1..) = client.read(&mut piece) else { break };
+        let Some(room) = room(shared) else { break };
+        let most = room.min(PIECE);
+        let Ok(count @ 1..) = client.read(&mut piece[..most]) else { break };
         let mut shared = lock(shared);
         match shared.agent.from_client(&piece[..count]) {
             Ok(bytes) => {
@@ -110,9 +131,32 @@ fn take(mut client: Stream, shared: &Mutex<Shared>) -> Result<(), Ends> {
     ended
 }
 
+/// Bytes that may be taken from a client, once there are any; nothing where it is over.
+fn room(shared: &Mutex<Shared>) -> Option<usize> {
+    loop {
+        let (room, is_over) = {
+            let shared = lock(shared);
+            (shared.agent.room(), shared.is_over)
+        };
+        if is_over || room > 0 {
+            return (!is_over).then_some(room);
+        }
+        // The display has said nothing for a whole credit: it is no hurry.
+        thread::sleep(FULL);
+    }
+}
+
+/// A word of the agent's own, between the display's answers, which pass whole.
+fn tell(client: &mut Stream, answer: &Answer) {
+    let mut word = Vec::new();
+    answer.put(&mut word);
+    // Who is gone is seen where it is read.
+    let _ = client.write_all(&word);
+}
+
 /// Keeps the display: connects, gives it the picture, brings the client its answers; again where it is lost.
 fn keep(shared: &Arc<Mutex<Shared>>, display: &Address, client: &mut Stream, patience: Duration) -> Result<(), String> {
-    let (mut since, mut refused) = (Instant::now(), 0);
+    let (mut since, mut told, mut refused) = (Instant::now(), Instant::now(), 0);
     loop {
         let stream = loop {
             if lock(shared).is_over {
@@ -121,7 +165,12 @@ fn keep(shared: &Arc<Mutex<Shared>>, display: &Address, client: &mut Stream, pat
             match display.connect() {
                 Ok(stream) => break stream,
                 Err(error) if since.elapsed() >= patience => {
+                    tell(client, &Answer::Refused { request: 0, why: Refusal::NoDisplay as u8 });
                     return Err(format!("{}; it was waited for {} s", error.message, patience.as_secs()));
+                }
+                Err(_) if told.elapsed() >= WAITS && lock(shared).agent.is_known().0 => {
+                    told = Instant::now();
+                    tell(client, &Answer::Credit(0));
                 }
                 Err(_) => thread::sleep(AGAIN),
             }

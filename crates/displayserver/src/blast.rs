@@ -6,7 +6,7 @@
 //! each blast after that        length 4 | bytes; none of them: the other end is there
 //! ```
 
-use crate::message_stream::address;
+use crate::message_stream::{address, failed as sentence};
 use stackline_core::time::Duration as Time;
 use stackline_transfer::{Channel, Error, Interrupt, Listener, Options};
 use std::cell::Cell;
@@ -75,7 +75,7 @@ fn failed(error: Error) -> io::Error {
     match error {
         Error::Io(_, error) => error,
         Error::Interrupted => ErrorKind::TimedOut.into(),
-        other => io::Error::new(ErrorKind::BrokenPipe, other.to_string()),
+        other => sentence(ErrorKind::BrokenPipe, &other),
     }
 }
 
@@ -184,6 +184,12 @@ impl Blast {
     /// Reading takes no longer than that, or fails.
     pub fn read_within(&self, patience: Option<Duration>) {
         self.read_within.set(patience);
+    }
+
+    /// Whether the other end is gone, as far as is known without reading.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.user.0.is_ended.load(Ordering::Relaxed) || self.user.0.came().ended.is_some()
     }
 
     /// Ends it both ways; what was written is there.

@@ -1,10 +1,10 @@
 //! A connection to a display: requests are gathered and sent together, answers read where they are waited for. It sends no more than
 //! the display allows.
 
-use crate::address::Address;
+use crate::address::{Address, Service};
 use crate::server::unit;
 use crate::stream::Stream;
-use stackline_core::error::{Error, Result};
+use stackline_core::error::{Blame, Error, Result};
 use stackline_display::protocol::{Answer, Input, Request, Stamps, VERSION, put};
 use stackline_display::symbols::Refusal;
 use stackline_events::event;
@@ -14,13 +14,16 @@ use std::time::Duration;
 
 /// Bytes that are gathered before they are sent.
 const GATHERED: usize = 32 << 10;
-/// How long an answer may take.
+/// How long an answer may take, and the first one. An agent that waits for its display says meanwhile that it is there.
 const PATIENCE: Duration = Duration::from_secs(120);
+const HELLO: Duration = Duration::from_secs(30);
 
 /// A client.
 #[derive(Debug)]
 pub struct Client {
     stream: Stream,
+    /// How long it is waited for what comes.
+    patience: Duration,
     out: Vec<u8>,
     rest: Vec<u8>,
     /// Bytes that it may still send.
@@ -34,6 +37,8 @@ pub struct Client {
     /// Input that came while something else was waited for.
     inputs: VecDeque<Event>,
     refused: Option<(u32, Refusal)>,
+    /// Where nothing has answered yet, which may be nobody.
+    unseen: Option<Address>,
 }
 
 /// Input in a window.
@@ -46,7 +51,7 @@ pub struct Event {
     /// The items there, as symbol and item, the last drawn first.
     pub hits: Vec<(u32, u32)>,
     /// Events before it that were not delivered.
-    pub dropped: u16,
+    pub dropped: u32,
 }
 
 impl Client {
@@ -56,21 +61,58 @@ impl Client {
     /// An [`Error`] when there is no display, or it does not want this client.
     pub fn connect(address: &Address, token: &[u8]) -> Result<Self> {
         let stream = address.connect()?;
-        stream.read_within(Some(PATIENCE)).map_err(|error| lost(&error))?;
+        stream.read_within(Some(HELLO)).map_err(|error| lost(&error, HELLO))?;
         let credit = u64::MAX / 2;
         let (out, rest, inputs) = (Vec::new(), Vec::new(), VecDeque::new());
         let is_recorded = stackline_events::recorder::on();
-        let (requests, number, sent, done, refused) = (0, 0, 0, 0, None);
-        let mut client = Self { stream, out, rest, credit, requests, number, sent, done, is_recorded, inputs, refused };
+        let (requests, number, sent, done, refused, patience) = (0, 0, 0, 0, None, HELLO);
+        let unseen = address.shows_late().then(|| address.clone());
+        let mut client = Self {
+            stream,
+            patience,
+            out,
+            rest,
+            credit,
+            requests,
+            number,
+            sent,
+            done,
+            is_recorded,
+            inputs,
+            refused,
+            unseen,
+        };
         put(&mut client.out, &Request::Hello { version: VERSION, token }, false);
-        client.flush()?;
-        match client.answer() {
+        match client.flush().and_then(|()| client.greeted()) {
             Ok(Answer::Welcome { credit, client: number }) => {
                 (client.credit, client.number) = (u64::from(credit), number);
+                client.stream.read_within(Some(PATIENCE)).map_err(|error| lost(&error, PATIENCE))?;
+                client.patience = PATIENCE;
                 Ok(client)
             }
+            Ok(Answer::Refused { request: 0, why }) if why == Refusal::NoDisplay as u8 => Err(Error::environment(
+                format!("the agent at {address} has no display: none answers where it looks for one"),
+            )
+            .hint("start it, `stackline display serve`, or the agent with another one, `--to`")),
+            Ok(Answer::Refused { request: 0, why }) if why == Refusal::TooMany as u8 => {
+                Err(Error::environment(format!("the display at {address} has as many clients as it takes"))
+                    .hint("end one of them, or start another display: `stackline display serve --listen HOST:PORT`"))
+            }
             Ok(_) => Err(Error::environment(format!("what answers at {address} is no display"))),
-            Err(error) => Err(error.hint("the display may want a secret (`--secret`), or speak another version")),
+            // That nobody is there was said with what would be.
+            Err(error) if error.blame == Blame::Environment => Err(error),
+            Err(error) => Err(error
+                .hint("the display may want a secret (`--secret`), listen for `ngp:` there, or speak another version")),
+        }
+    }
+
+    /// The first answer that says something.
+    fn greeted(&mut self) -> Result<Answer> {
+        loop {
+            match self.answer()? {
+                Answer::Credit(_) => {}
+                other => return Ok(other),
+            }
         }
     }
 
@@ -179,7 +221,7 @@ impl Client {
         let written = self.stream.write_all(&out);
         self.out = out;
         self.out.clear();
-        written.map_err(|error| lost(&error))
+        written.map_err(|error| self.lost(&error))
     }
 
     /// The next answer. Credit, input and refusals are kept as well as told.
@@ -194,14 +236,30 @@ impl Client {
             }
             let mut piece = [0; 16 << 10];
             match self.stream.read(&mut piece) {
+                Ok(0) if self.refused == Some((0, Refusal::NoDisplay)) => {
+                    return Err(Error::measurement("the agent's display is gone, and was waited for in vain").hint(
+                        "start it again, `stackline display serve`; the agent's `--patience` is how long it waits",
+                    ));
+                }
                 Ok(0) => {
                     return Err(Error::measurement("the display ended the connection")
                         .hint("start it again, `stackline display serve`: what was drawn is gone with it"));
                 }
-                Ok(count) => self.rest.extend_from_slice(&piece[..count]),
+                Ok(count) => {
+                    self.rest.extend_from_slice(&piece[..count]);
+                    self.unseen = None;
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(lost(&error)),
+                Err(error) => return Err(self.lost(&error)),
             }
+        }
+    }
+
+    fn lost(&self, error: &io::Error) -> Error {
+        match &self.unseen {
+            // Whoever refuses is there.
+            Some(address) if error.kind() != io::ErrorKind::PermissionDenied => Service::Display.absent(address, error),
+            _ => lost(error, self.patience),
         }
     }
 
@@ -220,10 +278,10 @@ impl Client {
     }
 }
 
-fn lost(error: &io::Error) -> Error {
+fn lost(error: &io::Error, patience: Duration) -> Error {
     match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-            Error::measurement(format!("the display has not answered for {} s", PATIENCE.as_secs()))
+            Error::measurement(format!("the display has not answered for {} s", patience.as_secs()))
         }
         _ => Error::measurement(format!("the connection to the display is lost: {error}")),
     }

@@ -129,7 +129,7 @@ impl Served {
 pub fn serve(at: &str, secret: Vec<u8>, serves: Serves) -> Result<Served> {
     let failed = |why: String| {
         Error::environment(format!("nothing can listen at ikp:{at}: {why}"))
-            .hint("another program may have it: choose another address")
+            .hint("another program may have it: choose another address, `--listen`")
     };
     let bound = address(at).map_err(|error| failed(error.to_string()))?;
     let options = Options { clients: CLIENTS, ..Options::default() };

@@ -9,6 +9,7 @@
 //! | [`messages`] | the same by V's messages: each is answered when it is carried out |
 //! | [`message_stream`] | a client's side of them |
 //! | [`ngp`] | the network graphics protocol on a stream |
+//! | [`program`] | whether programs that are served can be started |
 //! | [`pup`] | streams of PUP over UDP |
 //! | [`raw`] | a terminal that takes bytes as they are |
 //! | [`agent`] | an agent between clients and a display, which outlives the display |
@@ -34,6 +35,7 @@ pub mod listener;
 pub mod message_stream;
 pub mod messages;
 pub mod ngp;
+pub mod program;
 pub mod pup;
 pub mod raw;
 pub mod server;

@@ -2,9 +2,10 @@
 
 use crate::address::Address;
 use crate::blast::BlastListener;
-use crate::ngp::{Kept, Ngp, Sent};
+use crate::ngp::{Changes, Kept, Ngp, Sent};
 use crate::pup::PupListener;
 use crate::stream::Stream;
+use rustix::net::sockopt::set_socket_oobinline;
 use stackline_core::error::{Error, Result};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -35,7 +36,7 @@ impl Listener {
     pub fn at(address: &Address) -> Result<Self> {
         let failed = |error: io::Error| {
             Error::environment(format!("nothing can listen at {address}: {error}"))
-                .hint("another program may have it: choose another address")
+                .hint("another program may have it: choose another address (`--listen`, for a page `--view`)")
         };
         match address {
             Address::Messages(_) => Err(Error::input("V's messages have no connections to listen for").hint(
@@ -49,7 +50,11 @@ impl Listener {
             Address::Tcp(address) => TcpListener::bind(address.as_str()).map(Self::Tcp).map_err(failed),
             Address::Pup(address) => PupListener::bind(address).map(Self::Pup).map_err(failed),
             Address::Blast(address) => BlastListener::bind(address).map(Self::Blast).map_err(failed),
-            Address::Ngp(below, _) => Ok(Self::Ngp(Box::new(Self::at(below)?), Kept::default())),
+            Address::Ngp(below, _, Changes::Newest) => {
+                Err(Error::input("which changes are sent is the client's choice: nobody listens for `ngp-newest:`")
+                    .hint(format!("listen at ngp:{below}; clients name it ngp-newest:{below}")))
+            }
+            Address::Ngp(below, ..) => Ok(Self::Ngp(Box::new(Self::at(below)?), Kept::default())),
             Address::Unix(path) => {
                 remove_left_behind(path);
                 UnixListener::bind(path).map(|listener| Self::Unix(listener, path.clone())).map_err(failed)
@@ -66,6 +71,8 @@ impl Listener {
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept()?;
                 stream.set_nodelay(true)?;
+                // What is urgent is a byte of the stream like all others.
+                set_socket_oobinline(&stream, true)?;
                 Ok(Stream::Tcp(stream))
             }
             Self::Unix(listener, _) => listener.accept().map(|(stream, _)| Stream::Unix(stream)),
@@ -85,7 +92,7 @@ impl Listener {
             Self::Unix(_, path) => Address::Unix(path.clone()),
             Self::Pup(listener) => Address::Pup(listener.local().to_string()),
             Self::Blast(listener) => Address::Blast(listener.local().to_string()),
-            Self::Ngp(below, _) => Address::Ngp(Box::new(below.address()), Sent::new()),
+            Self::Ngp(below, _) => Address::Ngp(Box::new(below.address()), Sent::new(), Changes::Every),
         }
     }
 

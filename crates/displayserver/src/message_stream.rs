@@ -7,6 +7,7 @@
 
 use stackline_transfer::ikp::{self, Options, Segments};
 use std::cell::Cell;
+use std::fmt::Display;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::thread;
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 /// Requests of a message.
 const MOST: usize = 1000;
 /// What a reply may have.
-const REPLY: usize = 1056;
+pub(crate) const REPLY: usize = 1056;
 /// How often it is asked for answers where there are none: at first, and at most.
 const ASK: [Duration; 2] = [Duration::from_micros(200), Duration::from_millis(20)];
 
@@ -28,6 +29,17 @@ pub(crate) const ENDS: u8 = 2;
 /// The address of a name and a port.
 pub(crate) fn address(text: &str) -> io::Result<SocketAddr> {
     text.to_socket_addrs()?.next().ok_or_else(|| io::Error::other("it has no address"))
+}
+
+/// A failure of a transport in its sentence; hints are of whoever knows what was wanted.
+pub(crate) fn failed(kind: io::ErrorKind, error: &dyn Display) -> io::Error {
+    let words = error.to_string();
+    io::Error::new(kind, words.split("; hint: ").next().unwrap_or_default())
+}
+
+/// Nobody answers.
+pub(crate) fn silent(error: ikp::Error) -> io::Error {
+    failed(io::ErrorKind::Other, &error)
 }
 
 /// A client's side, as a stream of bytes each way.
@@ -46,20 +58,21 @@ impl Messages {
     /// # Errors
     /// The kernel's, or that the address is none.
     pub fn connect(to: &str) -> io::Result<Self> {
-        let client = ikp::Client::connect(address(to)?, &Options::default()).map_err(io::Error::other)?;
+        let client = ikp::Client::connect(address(to)?, &Options::default()).map_err(silent)?;
         Ok(Self { client, answers: Vec::new(), has_more: false, patience: Cell::new(None) })
     }
 
-    fn exchange(&mut self, what: u8, requests: &[u8]) -> io::Result<()> {
+    pub(crate) fn exchange(&mut self, what: u8, requests: &[u8]) -> io::Result<()> {
         let mut message = vec![what];
         message.extend_from_slice(requests);
         let mut reply = [0; REPLY];
-        let count = self.client.send(&message, Segments::none(), &mut reply).map_err(io::Error::other)?;
+        let count = self.client.send(&message, Segments::none(), &mut reply).map_err(silent)?;
         let Some((what, answers)) = reply[..count].split_first() else {
             return Err(io::Error::other("the reply makes no sense"));
         };
         if *what == ENDS {
-            return Err(io::Error::other(format!("the display ends it: {}", String::from_utf8_lossy(answers))));
+            let why = format!("the display ends it: {}", String::from_utf8_lossy(answers));
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
         }
         self.answers.extend_from_slice(answers);
         self.has_more = *what == MORE;

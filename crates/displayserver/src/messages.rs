@@ -33,6 +33,24 @@ impl Known {
     fn is_known(&self) -> bool {
         self.display.lock().unwrap_or_else(PoisonError::into_inner).is_known(self.id)
     }
+
+    /// Carries requests out; why the connection ends, where it does.
+    fn carry_out(&mut self, server: &Server, requests: &[u8]) -> Option<String> {
+        let mut display = self.display.lock().unwrap_or_else(PoisonError::into_inner);
+        let done = display.receive(self.id, requests, &mut server.watch());
+        self.out.extend(display.output(self.id));
+        let full = (self.out.len() > MOST_WAITING).then(|| "it does not take its answers".to_owned());
+        done.err().map(|why| why.words()).or(full)
+    }
+
+    /// A reply with as many of its answers as there is room for.
+    fn answers(&mut self, room: usize) -> Vec<u8> {
+        let taken = room.saturating_sub(1).min(self.out.len());
+        let mut reply = vec![ALL];
+        reply.extend(self.out.drain(..taken));
+        reply[0] = if self.out.is_empty() { ALL } else { MORE };
+        reply
+    }
 }
 
 /// Serves clients there from now on, in a thread of its own. The address.
@@ -42,76 +60,88 @@ impl Known {
 pub fn serve(server: &Server, at: &str, say: fn(&str)) -> Result<SocketAddr> {
     let failed = |why: String| {
         Error::environment(format!("nothing can listen at ikp:{at}: {why}"))
-            .hint("another program may have it: choose another address")
+            .hint("another program may have it: choose another address, `--listen`")
     };
     let address = address(at).map_err(|error| failed(error.to_string()))?;
     let mut messages = ikp::Server::bind(address, &Options::default()).map_err(|error| failed(error.to_string()))?;
     let local = messages.local().map_err(|error| failed(error.to_string()))?;
-    let server = server.clone();
+    let mut clients = Clients { server: server.clone(), known: HashMap::new(), say };
     thread::spawn(move || {
-        let mut clients = HashMap::new();
         let mut looked = Instant::now();
         loop {
             match messages.receive_within(LOOK) {
-                Ok(Some(request)) => answer(&server, &mut clients, request, say),
+                Ok(Some(request)) => clients.answer(request, Instant::now()),
                 Ok(None) => {}
                 Err(_) => thread::sleep(Duration::from_millis(100)),
             }
             if looked.elapsed() >= LOOK {
                 looked = Instant::now();
-                clients.retain(|_, known: &mut Known| {
-                    // Who has not said who he is keeps his place no longer than over a stream.
-                    let stays = known.heard.elapsed() < if known.is_known() { IDLE } else { HELLO };
-                    if !stays {
-                        server.leave(known.id);
-                    }
-                    stays
-                });
+                clients.drop_silent(looked);
             }
         }
     });
     Ok(local)
 }
 
-/// Carries a message out and replies.
-fn answer(server: &Server, clients: &mut HashMap<(SocketAddr, u32), Known>, request: ikp::Request<'_>, say: fn(&str)) {
-    let key = (request.client(), request.number());
-    let known = match clients.entry(key) {
-        Entry::Occupied(known) => known.into_mut(),
-        Entry::Vacant(place) => match server.enter() {
-            Some((id, display)) => place.insert(Known { id, display, out: Vec::new(), heard: Instant::now() }),
-            None => {
-                let _ = request.reply(&[&[ENDS], b"there are too many clients already".as_slice()].concat());
-                return;
+/// The clients of this display, by address and number.
+struct Clients {
+    server: Server,
+    known: HashMap<(SocketAddr, u32), Known>,
+    say: fn(&str),
+}
+
+impl Clients {
+    /// Forgets who has been silent for too long. Who has not said who he is keeps his place no longer than over a stream.
+    fn drop_silent(&mut self, now: Instant) {
+        let server = &self.server;
+        self.known.retain(|_, known| {
+            let most = if known.is_known() { IDLE } else { HELLO };
+            let stays = now.saturating_duration_since(known.heard) < most;
+            if !stays {
+                server.leave(known.id);
             }
-        },
-    };
-    // One that says nothing of himself is not there for longer by saying it often.
-    if known.is_known() {
-        known.heard = Instant::now();
+            stays
+        });
     }
-    let (what, requests) = request.message().split_first().map_or((REQUESTS, &[][..]), |(what, rest)| (*what, rest));
-    let mut reply = vec![ALL];
-    let mut ends = what == GOODBYE;
-    if !ends {
-        let mut display = known.display.lock().unwrap_or_else(PoisonError::into_inner);
-        let done = display.receive(known.id, requests, &mut server.watch());
-        known.out.extend(display.output(known.id));
-        let full = (known.out.len() > MOST_WAITING).then(|| "it does not take its answers".to_owned());
-        if let Some(why) = done.err().map(|why| why.words()).or(full) {
-            say(&format!("a client was sent away: {why}"));
-            (reply[0], ends) = (ENDS, true);
-            reply.extend(why.into_bytes());
+
+    /// Carries a message out and replies.
+    fn answer(&mut self, request: ikp::Request<'_>, now: Instant) {
+        let key = (request.client(), request.number());
+        let known = match self.known.entry(key) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => match self.server.enter() {
+                Some((id, display)) => place.insert(Known { id, display, out: Vec::new(), heard: now }),
+                None => {
+                    let _ = request.reply(&[&[ENDS], b"there are too many clients already".as_slice()].concat());
+                    return;
+                }
+            },
+        };
+        // One that says nothing of himself is not there for longer by saying it often.
+        if known.is_known() {
+            known.heard = now;
+        }
+        let (what, requests) =
+            request.message().split_first().map_or((REQUESTS, &[][..]), |(what, rest)| (*what, rest));
+        let why = if what == GOODBYE { None } else { known.carry_out(&self.server, requests) };
+        let mut reply = match &why {
+            Some(why) => [&[ENDS], why.as_bytes()].concat(),
+            None if what == GOODBYE => vec![ALL],
+            None => known.answers(request.room()),
+        };
+        reply.truncate(request.room());
+        // Once it hears that it has gone, its place is free.
+        if (what == GOODBYE || why.is_some())
+            && let Some(known) = self.known.remove(&key)
+        {
+            self.server.leave(known.id);
+        }
+        let _ = request.reply(&reply);
+        if let Some(why) = &why {
+            (self.say)(&format!("a client was sent away: {why}"));
         }
     }
-    if !ends {
-        let room = request.room().saturating_sub(1).min(known.out.len());
-        reply.extend(known.out.drain(..room));
-        reply[0] = if known.out.is_empty() { ALL } else { MORE };
-    }
-    reply.truncate(request.room());
-    let _ = request.reply(&reply);
-    if ends && let Some(known) = clients.remove(&key) {
-        server.leave(known.id);
-    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,10 +1,13 @@
 //! A stream with the network graphics protocol (`display::ngp`) on it: whoever writes requests or reads answers sees the same bytes as
 //! without it. What was sent and kept outlives connections, at both ends.
 
+mod newest;
+
 use crate::stream::Stream;
+use newest::Newest;
 use stackline_display::ngp::{Broken, Far, Key, Near, SharedStore};
 use std::io::{self, ErrorKind, Read, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Bytes that are read at once.
@@ -74,6 +77,13 @@ impl End {
         }
     }
 
+    fn has_output(&self) -> bool {
+        match self {
+            Self::Near(near) => near.has_output(),
+            Self::Far(far, _) => far.has_output(),
+        }
+    }
+
     fn output(&mut self) -> Vec<u8> {
         match self {
             Self::Near(near) => near.output(),
@@ -89,6 +99,17 @@ pub struct Ngp {
     reads: Stream,
     rest: Vec<u8>,
     shared: Arc<Shared>,
+    /// Where what is written waits, so that newer changes can take the place of older ones.
+    newest: Option<Arc<Newest>>,
+}
+
+/// Which changes of an item the display is to have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Changes {
+    /// Each of them.
+    Every,
+    /// The newest: others may be left out where the connection is slower than the client.
+    Newest,
 }
 
 #[derive(Debug)]
@@ -98,11 +119,19 @@ struct Shared {
 }
 
 impl Shared {
+    fn writes(&self) -> MutexGuard<'_, Stream> {
+        self.writes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn end(&self) -> MutexGuard<'_, End> {
+        self.end.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Puts something into frames, or takes what came out of them; what is to be sent goes in its order.
     fn step<T>(&self, step: impl FnOnce(&mut End) -> T) -> io::Result<T> {
-        let mut writes = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut writes = self.writes();
         let (done, out) = {
-            let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut end = self.end();
             (step(&mut end), end.output())
         };
         if !out.is_empty() {
@@ -115,23 +144,37 @@ impl Shared {
 impl Ngp {
     fn over(stream: Stream, end: End) -> io::Result<Self> {
         let shared = Shared { end: Mutex::new(end), writes: Mutex::new(stream.again()?) };
-        Ok(Self { reads: stream, rest: Vec::new(), shared: Arc::new(shared) })
+        Ok(Self { reads: stream, rest: Vec::new(), shared: Arc::new(shared), newest: None })
     }
 
     /// A client's end: what the display has of what was sent before is known then.
     ///
     /// # Errors
     /// That the connection is lost, or the other end speaks something else.
-    pub fn connect(stream: Stream, sent: &Sent) -> io::Result<Self> {
+    pub fn connect(stream: Stream, sent: &Sent, changes: Changes) -> io::Result<Self> {
         let mut new = Self::over(stream, End::Near(Near::new(&sent.0, Arc::clone(&sent.1))))?;
         new.shared.step(|_| ())?;
         new.reads.read_within(Some(GREETS))?;
         while !new.shared.step(|end| matches!(end, End::Near(near) if near.is_greeted()))? {
             if new.fill()? == 0 {
-                return Err(io::Error::other("what answers there does not speak the network graphics protocol"));
+                return Err(io::Error::new(
+                    ErrorKind::Unsupported,
+                    "what answers there does not speak the network graphics protocol",
+                ));
             }
         }
         new.reads.read_within(None)?;
+        if changes == Changes::Newest {
+            new.reads.keeps(newest::KERNEL);
+            let shared = Arc::clone(&new.shared);
+            new.newest = Some(Arc::new(Newest::of(move |puts| {
+                shared.step(|end| {
+                    if let End::Near(near) = end {
+                        puts(near)
+                    }
+                })
+            })));
+        }
         Ok(new)
     }
 
@@ -148,7 +191,8 @@ impl Ngp {
     /// # Errors
     /// The kernel's.
     pub fn again(&self) -> io::Result<Self> {
-        Ok(Self { reads: self.reads.again()?, rest: Vec::new(), shared: Arc::clone(&self.shared) })
+        let (shared, newest) = (Arc::clone(&self.shared), self.newest.clone());
+        Ok(Self { reads: self.reads.again()?, rest: Vec::new(), shared, newest })
     }
 
     /// Reading takes no longer than that, or fails.
@@ -164,11 +208,20 @@ impl Ngp {
     /// # Errors
     /// The kernel's.
     pub fn write_within(&self, patience: Duration) -> io::Result<()> {
-        self.shared.writes.lock().unwrap_or_else(PoisonError::into_inner).write_within(patience)
+        self.shared.writes().write_within(patience)
+    }
+
+    /// Whether the other end is gone, as far as is known without reading.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.reads.is_gone()
     }
 
     /// Ends it both ways.
     pub fn end(&self) {
+        if let Some(newest) = &self.newest {
+            newest.finish();
+        }
         self.reads.end();
     }
 
@@ -176,7 +229,11 @@ impl Ngp {
     fn fill(&mut self) -> io::Result<usize> {
         let mut piece = vec![0; PIECE];
         let count = self.reads.read(&mut piece)?;
-        let came = self.shared.step(|end| end.receive(&piece[..count]))?;
+        // Who writes may wait for the other end: what comes does not wait for that.
+        let came = self.shared.end().receive(&piece[..count]);
+        if self.shared.end().has_output() {
+            self.shared.step(|_| ())?;
+        }
         let came = came.map_err(|broken| io::Error::new(ErrorKind::InvalidData, broken.words()))?;
         self.rest.extend(came);
         Ok(count)
@@ -199,7 +256,10 @@ impl Read for Ngp {
 
 impl Write for Ngp {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.shared.step(|end| end.send(bytes))?;
+        match &self.newest {
+            Some(newest) => newest.write(bytes)?,
+            None => self.shared.step(|end| end.send(bytes))?,
+        }
         Ok(bytes.len())
     }
 

@@ -286,6 +286,20 @@ impl Pup {
         }
     }
 
+    /// An interrupt that has come, without waiting.
+    #[must_use]
+    pub fn interrupted(&self) -> Option<u16> {
+        self.user.shared.connection().take_interrupt()
+    }
+
+    /// Whether the other end is gone, as far as is known without reading.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        let shared = &self.user.shared;
+        let is_ended = shared.is_ended.load(Ordering::Relaxed);
+        is_ended || matches!(shared.connection().state(), State::Dallying | State::Closed(_))
+    }
+
     /// Sends a mark behind all that was written, or a word that overtakes it.
     pub fn say(&self, mark: Option<u8>, interrupt: Option<u16>) {
         let mut connection = self.user.shared.connection();

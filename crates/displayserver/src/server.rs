@@ -5,8 +5,8 @@
 use crate::listener::Listener;
 use crate::stream::Stream;
 use stackline_display::machine::{ClientId, Display, Step, Watch};
-use stackline_display::protocol::Input;
-use stackline_display::symbols::Limits;
+use stackline_display::protocol::{Answer, Input};
+use stackline_display::symbols::{Limits, Refusal};
 use stackline_events::event;
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 const PIECE: usize = 64 << 10;
 /// How long a client may not read.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+/// Bytes that the kernel keeps of what a client does not read, before that is noticed.
+const UNREAD: usize = 64 << 10;
 /// How long one may take to say who it is.
 pub(crate) const HELLO: Duration = Duration::from_secs(10);
 /// Clients at once, at most.
@@ -138,10 +140,12 @@ impl Server {
 
     /// Serves a client to its end; why it was sent away, where it was.
     fn client(&self, mut stream: Stream) -> Option<String> {
+        stream.keeps(UNREAD);
         let writer = stream.again().and_then(|writer| writer.write_within(PATIENCE).map(|()| writer)).ok()?;
         let writer = Mutex::new(writer);
         let (waker, woken) = sync_channel(1);
         let Some((id, display)) = self.enter() else {
+            sent_away(&mut stream);
             return Some(format!("a client was sent away: there are {MOST_CLIENTS} already"));
         };
         self.clients().wakers.insert(id, waker);
@@ -189,6 +193,15 @@ impl Server {
     }
 }
 
+/// A client is told that there are too many, once it has said who it is: what it sent and nobody read would take the word with it.
+pub(crate) fn sent_away(stream: &mut Stream) {
+    let _ = stream.read_within(Some(PATIENCE)).and_then(|()| stream.read(&mut [0; 1024]));
+    let mut out = Vec::new();
+    Answer::Refused { request: 0, why: Refusal::TooMany as u8 }.put(&mut out);
+    let _ = stream.write_all(&out);
+    stream.end();
+}
+
 /// A client at work: its display, and the writing side of its connection.
 struct Served<'s> {
     id: ClientId,
@@ -234,8 +247,9 @@ impl Served<'_> {
             let mut watch = Events { begun: self.begun, is_on: stackline_events::recorder::on() };
             let received = self.display().receive(self.id, piece.get(..count)?, &mut watch);
             // What was asked before is answered all the same.
-            if self.answers().is_err() {
-                return Some(format!("it did not read its answers for {} s", PATIENCE.as_secs()));
+            if let Err(error) = self.answers() {
+                let is_slow = matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
+                return is_slow.then(|| format!("it did not read its answers for {} s", PATIENCE.as_secs()));
             }
             if let Err(why) = received {
                 return Some(why.words());
@@ -251,6 +265,16 @@ impl Served<'_> {
     fn answers(&self) -> std::io::Result<()> {
         let mut writer = self.writer();
         let out = self.display().output(self.id);
-        if out.is_empty() { Ok(()) } else { writer.write_all(&out) }
+        let mut rest = out.as_slice();
+        while !rest.is_empty() {
+            let begun = Instant::now();
+            let count = writer.write(rest)?;
+            rest = &rest[count..];
+            // The kernel took some before nobody read.
+            if count == 0 || (!rest.is_empty() && begun.elapsed() >= PATIENCE) {
+                return Err(ErrorKind::TimedOut.into());
+            }
+        }
+        Ok(())
     }
 }

@@ -1,5 +1,5 @@
 //! The display, its client and the agents between them in virtual time, on hosts with processors of their own (Lantz, Nowicki and Theimer
-//! 1985, sections 2.4 and 3.1): the same protocol and the same display as live, over simulated `tcp`, `ikp` and serial lines.
+//! 1985, sections 2.4 and 3.1): the same protocol and the same display as live, over simulated `tcp`, PUP, blasts, `ikp` and serial lines.
 //!
 //! What the client and messages take is the hosts' `work`; what the display itself takes is said here, at the speed for which its host's
 //! `cpu` is 1.
@@ -7,7 +7,9 @@
 mod programs;
 mod scene;
 mod script;
+mod serial;
 mod site;
+mod watched;
 mod ways;
 
 pub use scene::{Carrier, Class, Drawing, Scene, Shown};
@@ -16,12 +18,17 @@ pub use ways::{Event, Ways};
 use crate::bench::{Measured, Rate};
 use crate::level::Picture;
 use script::Script;
-use site::Site;
+use site::{Over, Site, World};
 use stackline_core::error::{Error, Result};
-use stackline_core::time::Duration;
+use stackline_core::time::{Duration, Instant};
 use stackline_net::Node;
+use stackline_sim::messages::Messages;
+use watched::Watched;
 
-/// Simulates the trials of each rate, one behind another, each rate in a world of its own.
+/// All is over by then, or never.
+const AT_MOST: Instant = Instant(30 * 86_400_000_000_000);
+
+/// Simulates the trials of each rate, one behind another, each rate in a world of its own. What takes no time has no trials.
 ///
 /// # Errors
 /// When a host, path or option is not there, class and carrier do not go together, or the display refuses something.
@@ -51,19 +58,64 @@ fn carry_out(
 ) -> Result<Vec<Measured>> {
     let nodes = nodes(scene)?;
     let one = |rate: &Rate| {
-        let script = Script::of(scene, picture, *rate, trials);
         let mut ways = ways.as_mut().filter(|_| matches!(rate, Rate::At(_)));
-        let over = Site::new(scene, nodes, script, ways.is_some())?.carry_out()?;
-        if let Some(ways) = &mut ways {
-            ways.add(nodes, &over.passed, over.end);
+        let mut watched = ways.is_some().then(Watched::default);
+        let mut all = run(&[scene], picture, (*rate, trials), watched.as_mut())?;
+        let Some(over) = all.pop() else { return Err(Error::measurement("nothing was simulated")) };
+        if let (Some(ways), Some(watched)) = (&mut ways, watched) {
+            ways.add(nodes, &over.passed, over.end, watched);
         }
-        // What takes no time has no rate.
-        let taken = over.taken.into_iter().filter(|time| *time > Duration::ZERO);
-        let trials = taken.map(|time| picture.count() as f64 / time.seconds()).collect();
-        Ok(Measured { picture: picture.name, unit: picture.unit, rate: *rate, trials })
+        Ok(measured(picture, *rate, &over))
     };
-    let all: Result<Vec<Measured>> = rates.iter().map(one).collect();
-    Ok(all?.into_iter().filter(|measured| !measured.trials.is_empty()).collect())
+    rates.iter().map(one).collect()
+}
+
+/// Simulates a rate of several applications that draw the same picture at the same time, on the network of the first: the trials of each that
+/// ended before one of them had made all. Each has a display of its own; their programs share processors and links.
+///
+/// # Errors
+/// As [`measure`].
+pub fn together(scenes: &[Scene<'_>], picture: &Picture, rate: Rate, trials: usize) -> Result<Vec<Measured>> {
+    let scenes: Vec<&Scene<'_>> = scenes.iter().collect();
+    Ok(run(&scenes, picture, (rate, trials), None)?.iter().map(|over| measured(picture, rate, over)).collect())
+}
+
+/// The rates of trials; what takes no time has no rate, and no trials.
+fn measured(picture: &Picture, rate: Rate, over: &Over) -> Measured {
+    let taken = over.taken.iter().filter(|time| **time > Duration::ZERO);
+    let trials = taken.map(|time| picture.count() as f64 / time.seconds()).collect();
+    Measured { picture: picture.name, unit: picture.unit, rate, trials }
+}
+
+/// Applications in one world, until one of them is over. Where it is watched, the points that requests pass are kept too.
+fn run(
+    scenes: &[&Scene<'_>],
+    picture: &Picture,
+    (rate, trials): (Rate, usize),
+    mut watched: Option<&mut Watched>,
+) -> Result<Vec<Over>> {
+    let Some(first) = scenes.first() else { return Ok(Vec::new()) };
+    let world = World::new(Messages::new(first.network, first.seed, (), false));
+    let (mut sites, traced) = (Vec::new(), watched.is_some());
+    for (lane, scene) in (0..).zip(scenes) {
+        sites.push(Site::new(scene, (&world, lane), nodes(scene)?, Script::of(scene, picture, rate, trials), traced)?);
+    }
+    sites.iter_mut().try_for_each(Site::start)?;
+    while !sites.iter().any(Site::is_over) {
+        let next = world.borrow_mut().next(AT_MOST)?;
+        let (now, happening) = next.ok_or_else(|| Error::measurement("the simulated display came to no end"))?;
+        if let (Some(watched), Some(site)) = (watched.as_mut().filter(|watched| watched.is_due(now)), sites.first()) {
+            watched.look(now, site.counters(), world.borrow().spent());
+        }
+        if let Some(site) = sites.iter_mut().find(|site| site.owns(&happening)) {
+            site.happened(happening)?;
+        }
+    }
+    if let (Some(watched), Some(site)) = (watched, sites.first()) {
+        let now = world.borrow().now();
+        watched.look(now, site.counters(), world.borrow().spent());
+    }
+    Ok(sites.into_iter().map(Site::over).collect())
 }
 
 /// The client's host, the display's and the internet server's, of a class that fits them.

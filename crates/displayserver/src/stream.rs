@@ -6,9 +6,12 @@ use crate::ngp::Ngp;
 use crate::pup::Pup;
 use crate::raw::Raw;
 use crate::vio::Vio;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt::set_socket_send_buffer_size;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
@@ -106,6 +109,29 @@ impl Stream {
         }
     }
 
+    /// The kernel keeps about so many bytes of what was written and not read, where it can be told so.
+    pub(crate) fn keeps(&self, bytes: usize) {
+        let _ = match self {
+            Self::Tcp(stream) => set_socket_send_buffer_size(stream, bytes),
+            Self::Unix(stream) => set_socket_send_buffer_size(stream, bytes),
+            // Those have small buffers of their own, or none.
+            _ => Ok(()),
+        };
+    }
+
+    /// Whether the other end is gone, or says no more, as far as is known without reading.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        match self {
+            Self::Tcp(stream) => has_hung_up(stream),
+            Self::Unix(stream) => has_hung_up(stream),
+            Self::Pup(stream) => stream.is_gone(),
+            Self::Blast(stream) => stream.is_gone(),
+            Self::Ngp(stream) => stream.is_gone(),
+            Self::Terminal(..) | Self::Messages(_) | Self::Vio(_) => false,
+        }
+    }
+
     /// Ends both ways, once what was written is there where the protocol is this program's.
     ///
     /// # Errors
@@ -113,6 +139,15 @@ impl Stream {
     pub fn finish(&self) -> io::Result<()> {
         self.end();
         if let Self::Pup(stream) = self { stream.finish() } else { Ok(()) }
+    }
+
+    /// The other end is told that no more is written here, and may write on, where the kernel keeps both ways apart.
+    pub fn ends_writing(&self) {
+        let _ = match self {
+            Self::Tcp(stream) => stream.shutdown(std::net::Shutdown::Write),
+            Self::Unix(stream) => stream.shutdown(std::net::Shutdown::Write),
+            _ => Ok(()),
+        };
     }
 
     /// Ends both ways: whoever reads or writes here is told.
@@ -139,6 +174,30 @@ impl Stream {
             Self::Terminal(..) | Self::Messages(_) => Ok(()),
         };
     }
+}
+
+impl Stream {
+    /// Waits until something can be read; whether something urgent has come.
+    pub(crate) fn waits_urgent(&self) -> bool {
+        let Self::Tcp(stream) = self else { return false };
+        let mut asked = [PollFd::new(stream, PollFlags::IN | PollFlags::PRI)];
+        poll(&mut asked, None).is_ok() && asked[0].revents().intersects(PollFlags::PRI)
+    }
+
+    /// Whether something urgent has come and was not read: what is before it is in its way (RFC 854's Synch).
+    #[must_use]
+    pub(crate) fn is_urgent(&self) -> bool {
+        matches!(self, Self::Tcp(stream) if shows(stream, PollFlags::PRI))
+    }
+}
+
+fn has_hung_up(socket: &impl AsFd) -> bool {
+    shows(socket, PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR)
+}
+
+fn shows(socket: &impl AsFd, what: PollFlags) -> bool {
+    let mut asked = [PollFd::new(socket, what)];
+    poll(&mut asked, Some(&Timespec::default())).is_ok() && asked[0].revents().intersects(what)
 }
 
 impl Read for Stream {

@@ -3,24 +3,31 @@
 //!
 //! Over streams of PUP it is the PUP TELNET: bytes go as they are, and marks say the rest ([`pup`]).
 
+mod person;
 mod pup;
+mod requests;
+mod typist;
 
-use crate::address::Address;
+pub use person::talk;
+
+use crate::address::{Address, Service};
 use crate::listener::Listener;
-use crate::raw::Raw;
 use crate::stream::Stream;
+use pty_process::Size;
 use pty_process::blocking::{Command, Pty, open};
+use requests::Requests;
 use rustix::process::{Pid, Signal, kill_process_group};
-use rustix::termios::{LocalModes, SpecialCodeIndex, tcgetattr, tcgetpgrp};
+use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
 use stackline_core::error::{Error, Result};
 use stackline_proto::telnet::{Command as Said, Role, Telnet, TelnetOption, Whose};
 use std::io::{self, Read, Write};
-use std::os::fd::AsFd;
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+use typist::Typist;
 
 /// Bytes that are read at once.
 const PIECE: usize = 4096;
@@ -32,7 +39,7 @@ const MOST_TERMINALS: usize = 64;
 /// How long a program may take to take what is typed.
 const TYPES: Duration = Duration::from_secs(5);
 /// How long a program may take to end once nobody is there.
-const HANGS_UP: Duration = Duration::from_millis(200);
+const HANGS_UP: Duration = Duration::from_secs(1);
 
 /// One end of a connection by RFC 854's TELNET: what is said is in the order in which it is sent, whoever says it.
 struct Line {
@@ -75,17 +82,18 @@ impl Line {
     }
 }
 
-/// Serves terminals for ever: each connection gets the program on one of its own. What it says on its standard error goes to ours.
+/// Serves terminals for ever: each connection gets the program on one of its own.
 pub fn serve(listener: &Listener, program: &[String], say: fn(&str)) {
     let terminals = Arc::new(());
     loop {
-        let Ok(stream) = listener.accept() else {
+        let Ok(mut stream) = listener.accept() else {
             // No descriptors, or the like: it may be better in a while.
             thread::sleep(Duration::from_millis(100));
             continue;
         };
         if Arc::strong_count(&terminals) > MOST_TERMINALS {
-            stream.end();
+            say(&format!("a terminal was refused: there are {MOST_TERMINALS} already"));
+            thread::spawn(move || refused(&mut stream));
             continue;
         }
         let (program, counted) = (program.to_vec(), Arc::clone(&terminals));
@@ -96,6 +104,15 @@ pub fn serve(listener: &Listener, program: &[String], say: fn(&str)) {
             drop(counted);
         });
     }
+}
+
+/// Says why there is no terminal. What the other end sent and nobody read would take the words with it.
+fn refused(stream: &mut Stream) {
+    let words = format!("there are {MOST_TERMINALS} terminals here, which is as many as may be: come again later\r\n");
+    let _ = stream.write_all(words.as_bytes());
+    stream.ends_writing();
+    let _ = stream.read_within(Some(ANSWERS)).and_then(|()| stream.read(&mut [0; PIECE]));
+    stream.end();
 }
 
 /// What was typed, and the commands in it with their places.
@@ -113,12 +130,27 @@ fn one(mut stream: Stream, program: &[String]) -> Result<()> {
     let mut telnet = Telnet::new(Role::Server);
     // Who goes before there is a terminal wanted none.
     let Ok((typed_ahead, commands)) = agree(&mut telnet, &mut stream) else { return Ok(()) };
-    let terminal = Terminal::start(program)?;
+    let is_display = [Whose::Own, Whose::Other].into_iter().any(|whose| telnet.is_on(TelnetOption::Binary, whose));
+    let terminal = Terminal::start(
+        program,
+        if is_display { For::Display } else { For::Person },
+        (telnet.resized(), echoes(&telnet)),
+    )?;
     let line = Line::new(telnet, stream.again().map_err(|error| failed(&error))?);
-    press(&terminal.pty, &line, &typed_ahead, commands);
-    let (keys, keyed, said) = (Arc::clone(&terminal.pty), Arc::clone(&line), Arc::clone(&line));
-    terminal.run(move || type_in(stream, &keys, &keyed), |bytes| said.send(bytes), || line.end());
+    let (typist, pty) = (terminal.typist()?, Arc::clone(&terminal.pty));
+    press(&typist, &line, &typed_ahead, commands, &mut false);
+    let (keyed, said) = (Arc::clone(&line), Arc::clone(&line));
+    terminal.run(move || type_in(stream, (&typist, &pty), &keyed), |bytes| said.send(bytes), || line.end());
     Ok(())
+}
+
+/// Whom a program on a terminal is for.
+#[derive(Clone, Copy)]
+enum For {
+    /// A person sees all that it says.
+    Person,
+    /// Of a display's requests nothing else is part: standard error is ours.
+    Display,
 }
 
 /// A program on a terminal of its own.
@@ -128,34 +160,48 @@ struct Terminal {
 }
 
 impl Terminal {
-    fn start(program: &[String]) -> Result<Self> {
+    /// `size`: columns and rows, where they are known.
+    /// A program on a terminal of that size, which echoes what is typed or not.
+    fn start(program: &[String], whom: For, (size, echoes): (Option<(u16, u16)>, bool)) -> Result<Self> {
         let (pty, pts) = open().map_err(|error| failed(&error))?;
+        resize(&pty, size);
+        echo(&pty, echoes);
         let (name, arguments) = program.split_first().ok_or_else(|| Error::input("no program is named"))?;
-        let command = Command::new(name).args(arguments).stderr(Stdio::inherit());
+        let command = Command::new(name).args(arguments);
+        let command = match whom {
+            For::Person => command,
+            For::Display => command.stderr(Stdio::inherit()),
+        };
         let child = command.spawn(pts).map_err(|error| {
             Error::environment(format!("{name} cannot be started on a terminal: {error}")).hint("is it in PATH?")
         })?;
         Ok(Self { pty: Arc::new(pty), child })
     }
 
+    fn typist(&self) -> Result<Typist> {
+        Typist::new(&self.pty).map_err(|error| failed(&error))
+    }
+
     /// Goes on until program or connection end: `types` brings what is typed until nobody is there, `says` takes what the program says as
     /// long as there is somebody, `ends` ends the connection.
     fn run(mut self, types: impl FnOnce() + Send + 'static, mut says: impl FnMut(&[u8]) -> bool, ends: impl FnOnce()) {
         let group = Pid::from_child(&self.child);
+        let (says_more, is_silent) = channel::<()>();
         let typed = thread::spawn(move || {
             types();
             // Nobody is there any more: the terminal hangs up, and who does not care is ended.
             let _ = kill_process_group(group, Signal::HUP);
-            thread::sleep(HANGS_UP);
+            let _ = is_silent.recv_timeout(HANGS_UP);
             let _ = kill_process_group(group, Signal::KILL);
         });
         let mut piece = [0; PIECE];
-        // A terminal whose program is gone says so as an error.
-        while let Ok(count @ 1..) = (&*self.pty).read(&mut piece) {
-            if !says(&piece[..count]) {
+        loop {
+            let count = typist::read(&self.pty, &mut piece);
+            if count == 0 || !says(&piece[..count]) {
                 break;
             }
         }
+        drop(says_more);
         // Its number is its own until it is waited for.
         let _ = self.child.kill();
         ends();
@@ -164,10 +210,31 @@ impl Terminal {
     }
 }
 
+/// A terminal has another size: so many columns and rows.
+fn resize(pty: &Pty, size: Option<(u16, u16)>) {
+    if let Some((columns, rows)) = size {
+        let _ = pty.resize(Size::new(rows, columns));
+    }
+}
+
+/// Whether the other end wants what is typed to be echoed here (RFC 857).
+fn echoes(telnet: &Telnet) -> bool {
+    telnet.is_on(TelnetOption::Echo, Whose::Own)
+}
+
+/// A terminal echoes what is typed, or does not.
+fn echo(pty: &Pty, is_on: bool) {
+    if let Ok(mut modes) = tcgetattr(pty) {
+        modes.local_modes.set(LocalModes::ECHO, is_on);
+        let _ = tcsetattr(pty, OptionalActions::Now, &modes);
+    }
+}
+
 /// Agrees on options before the program says anything: what the other end asked before its answer came is settled then. What was typed
 /// meanwhile. Who does not answer is no TELNET, and gets its terminal all the same.
 fn agree(telnet: &mut Telnet, stream: &mut Stream) -> io::Result<Typed> {
     telnet.ask(TelnetOption::Echo, Whose::Own, true);
+    telnet.ask(TelnetOption::WindowSize, Whose::Other, true);
     telnet.ask(TelnetOption::SuppressGoAhead, Whose::Own, true);
     let (mut piece, mut data, mut commands) = ([0; PIECE], Vec::new(), Vec::new());
     let begun = Instant::now();
@@ -189,53 +256,57 @@ fn agree(telnet: &mut Telnet, stream: &mut Stream) -> io::Result<Typed> {
 }
 
 /// What comes over the connection is typed into the terminal.
-fn type_in(mut stream: Stream, pty: &Pty, line: &Line) {
+fn type_in(mut stream: Stream, (typist, pty): (&Typist, &Pty), line: &Line) {
     let (mut piece, mut data) = ([0; PIECE], Vec::new());
-    while let Ok(count @ 1..) = stream.read(&mut piece) {
+    // A Synch is on its way: what was typed before its mark is dropped but for commands (RFC 854, RFC 1123 3.2.4).
+    let (mut hurries, mut echoing) = (false, echoes(&line.telnet()));
+    loop {
+        // Once its last byte is read nothing says that something was urgent; and nothing is read across the mark.
+        let was_urgent = stream.waits_urgent();
+        let Ok(count @ 1..) = stream.read(&mut piece) else { break };
+        if !hurries && (was_urgent || stream.is_urgent()) {
+            hurries = true;
+            typist.drops();
+        }
         let commands = line.telnet().receive(&piece[..count], &mut data);
-        let wrote = press(pty, line, &data, commands);
+        resize(pty, line.telnet().resized());
+        // What the program has chosen since stays, unless the other end changes its mind.
+        let now = echoes(&line.telnet());
+        if echoing != now {
+            echoing = now;
+            echo(pty, now);
+        }
+        press(typist, line, &data, commands, &mut hurries);
+        // Who sends urgent bytes without a mark is no TELNET, and types on.
+        hurries &= stream.is_urgent();
         data.clear();
-        if !line.flush() || !wrote {
+        if !line.flush() || !(stream.is_urgent() || typist.has_room(|| stream.is_gone(), || stream.is_urgent())) {
             break;
         }
     }
+    typist.finishes();
 }
 
-/// Interrupts the program that the terminal is for, whatever it makes of its bytes.
-fn interrupt(pty: &Pty) {
-    if let Ok(group) = tcgetpgrp(pty) {
-        let _ = kill_process_group(group, Signal::INT);
-    }
-}
-
-/// Types what was typed, with the keys that its commands are. False where the terminal is gone.
-fn press(mut pty: &Pty, line: &Line, data: &[u8], commands: Vec<(usize, Said)>) -> bool {
-    let (mut typed, mut wrote) = (0, true);
+/// Types what was typed, with the keys that its commands are.
+fn press(typist: &Typist, line: &Line, data: &[u8], commands: Vec<(usize, Said)>, hurries: &mut bool) {
+    let mut typed = 0;
     for (place, command) in commands {
-        wrote &= pty.write_all(&data[typed..place]).is_ok();
+        if !*hurries {
+            typist.types(&data[typed..place]);
+        }
         typed = place;
-        let key = match command {
-            Said::EraseCharacter => key(pty, SpecialCodeIndex::VERASE),
-            Said::EraseLine => key(pty, SpecialCodeIndex::VKILL),
-            Said::Interrupt => {
-                interrupt(pty);
-                None
-            }
-            Said::AreYouThere => {
-                line.telnet().send(b"\r\n[yes]\r\n");
-                None
-            }
-            _ => None,
-        };
-        wrote &= key.is_none_or(|key| pty.write_all(&[key]).is_ok());
+        match command {
+            Said::Mark => *hurries = false,
+            Said::EraseCharacter => typist.presses(SpecialCodeIndex::VERASE),
+            Said::EraseLine => typist.presses(SpecialCodeIndex::VKILL),
+            Said::Interrupt => typist.interrupts(),
+            Said::AreYouThere => line.telnet().send(b"\r\n[yes]\r\n"),
+            _ => {}
+        }
     }
-    wrote && pty.write_all(&data[typed..]).is_ok()
-}
-
-/// The key that a terminal which gathers lines has for that; none where its program takes bytes as they are.
-fn key(pty: &Pty, code: SpecialCodeIndex) -> Option<u8> {
-    let attributes = tcgetattr(pty).ok()?;
-    attributes.local_modes.contains(LocalModes::ICANON).then(|| attributes.special_codes[code])
+    if !*hurries {
+        typist.types(&data[typed..]);
+    }
 }
 
 /// Brings a display what the program of a terminal says, and it the display's answers: one byte a message where they are typed. Returns when
@@ -244,10 +315,11 @@ fn key(pty: &Pty, code: SpecialCodeIndex) -> Option<u8> {
 /// # Errors
 /// When one of them is not there. The program itself says who it is.
 pub fn attach(terminal: &Address, display: &Address, typed: bool) -> Result<()> {
-    let from = terminal.connect().map_err(|error| unserved(terminal, &error))?;
+    let from = terminal.connect_to(Service::Terminal)?;
     let to = display.connect()?;
-    if matches!(from, Stream::Pup(_)) {
-        // Its bytes are as they are, and marks are for persons.
+    if let Stream::Pup(stream) = &from {
+        // Its bytes are as they are.
+        pup::begins_for_display(stream);
         return bring(from, to, typed);
     }
     let mut telnet = Telnet::new(Role::User);
@@ -300,17 +372,19 @@ fn carry(
         gone_first.store(true, Ordering::Relaxed);
         ends.end();
     });
-    let (mut piece, mut data) = ([0; PIECE], Vec::new());
+    let (mut piece, mut data, mut requests) = ([0; PIECE], Vec::new(), Requests::default());
     loop {
         let count = match from.read(&mut piece) {
             Ok(0) | Err(_) if is_gone.load(Ordering::Relaxed) => return Err(gone()),
-            Ok(0) => return to.finish().map_err(lost),
+            Ok(0) => return to.finish().map_err(lost).and_then(|()| requests.are_whole()),
             Ok(count) => count,
-            Err(error) => return Err(lost(error)),
+            // What it said before is the display's all the same.
+            Err(error) => return to.finish().map_err(lost).and(Err(lost(error))),
         };
         if !hears(&piece[..count], &mut data) {
-            return to.finish().map_err(lost);
+            return to.finish().map_err(lost).and_then(|()| requests.are_whole());
         }
+        requests.pass(&data);
         if to.write_all(&data).is_err() {
             return Err(gone());
         }
@@ -319,53 +393,14 @@ fn carry(
 }
 
 fn lost(error: io::Error) -> Error {
-    Error::measurement(format!("the program is lost: {error}"))
+    match error.kind() {
+        // A server in between has said what is wrong.
+        io::ErrorKind::ConnectionAborted => Error::measurement(error.to_string()),
+        _ => Error::measurement(format!("the program is lost: {error}")),
+    }
 }
 
 fn gone() -> Error {
-    Error::measurement("the display ended the connection").hint("what it refused, it says itself")
-}
-
-fn unserved(terminal: &Address, error: &Error) -> Error {
-    let cause = error.message.rsplit(": ").next().unwrap_or_default();
-    Error::environment(format!("no terminal is served at {terminal}: {cause}"))
-        .hint("`stackline display terminal -- PROGRAM` serves one")
-}
-
-/// A person at the other end: what is typed here goes there, character by character where the program echoes.
-///
-/// # Errors
-/// When no terminal is served there.
-pub fn talk(terminal: &Address) -> Result<()> {
-    let mut from = terminal.connect().map_err(|error| unserved(terminal, &error))?;
-    if let Stream::Pup(from) = from {
-        return pup::talk(&from);
-    }
-    let line = Line::new(Telnet::new(Role::User), from.again().map_err(lost)?);
-    let typing = Arc::clone(&line);
-    thread::spawn(move || {
-        let mut piece = [0; PIECE];
-        let mut input = io::stdin().lock();
-        // What was typed last may still be answered: the program ends the connection.
-        while let Ok(count @ 1..) = input.read(&mut piece) {
-            if !typing.send(&piece[..count]) {
-                break;
-            }
-        }
-    });
-    let mut raw = None;
-    let (mut piece, mut data) = ([0; PIECE], Vec::new());
-    loop {
-        let count = from.read(&mut piece).map_err(lost)?;
-        line.telnet().receive(&piece[..count], &mut data);
-        if raw.is_none() && line.telnet().is_by_character() {
-            raw = Raw::of(io::stdin().as_fd());
-        }
-        let mut out = io::stdout().lock();
-        let shown = out.write_all(&data).and_then(|()| out.flush());
-        data.clear();
-        if !line.flush() || count == 0 || shown.is_err() {
-            return Ok(());
-        }
-    }
+    Error::measurement("the display ended the connection")
+        .hint("why stands on the standard error of its `stackline display serve`")
 }

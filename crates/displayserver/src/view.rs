@@ -4,6 +4,9 @@
 //! A picture goes as soon as something changed, and two at most before the first of them was shown: the page shows one at each of the
 //! screen's, the second waits there for the next. So a way there and back costs no picture, a slow browser sees fewer, and nothing piles up.
 
+mod http;
+
+use self::http::Replayed;
 use crate::address::Address;
 use crate::listener::Listener;
 use crate::server::Server;
@@ -14,24 +17,19 @@ use stackline_display::machine::{ClientId, Display};
 use stackline_display::pixels::{Pixels, palette};
 use stackline_display::protocol::Input;
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use tungstenite::handshake::server::{ErrorResponse, Request, Response};
-use tungstenite::http::StatusCode;
-use tungstenite::protocol::WebSocketConfig;
-use tungstenite::{Message, WebSocket, accept_hdr_with_config};
+use tungstenite::protocol::frame::coding::CloseCode;
+use tungstenite::protocol::{CloseFrame, WebSocketConfig};
+use tungstenite::{Message, WebSocket, accept_with_config};
 
-const PAGE: &str = include_str!("view.html");
-/// The page asks nobody but this server, and runs nothing but its own script.
-const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'";
-/// Browsers at once, at most.
+/// Browsers that look on at once, at most.
 const MOST: usize = 16;
-/// The longest request of a browser, and the longest message.
-const HEAD: usize = 8 << 10;
-/// See `HEAD`.
+/// Connections of which it is not known yet what they want: a browser opens some ahead, and strangers say nothing at all.
+const ASKING: usize = 64;
+/// The longest message of a browser.
 const MESSAGE: usize = 4 << 10;
 /// Between two looks at what changed, where nothing does.
 const SELDOM: Duration = Duration::from_millis(16);
@@ -60,126 +58,83 @@ struct Seen {
 /// When nothing can listen there.
 pub fn show(server: &Server, at: &Address, token: &str) -> Result<String> {
     let listener = Listener::at(at)?;
-    let address = match listener.address() {
-        Address::Tcp(address) => format!("http://{address}/?{token}"),
-        other => format!("{other}?{token}"),
-    };
-    let (server, token, count) = (server.clone(), token.to_owned(), Arc::new(AtomicUsize::new(0)));
+    let address = url(listener.address(), token);
+    let (server, token) = (server.clone(), token.to_owned());
+    let (asking, looking) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     thread::spawn(move || {
         loop {
             let Ok(stream) = listener.accept() else {
                 thread::sleep(Duration::from_millis(100));
                 continue;
             };
-            let (server, token, count) = (server.clone(), token.clone(), Arc::clone(&count));
+            let (server, token) = (server.clone(), token.clone());
+            let (asking, looking) = (Arc::clone(&asking), Arc::clone(&looking));
             thread::spawn(move || {
-                if count.fetch_add(1, Ordering::Relaxed) < MOST {
-                    let _ = visit(&server, stream, &token);
+                let asks = Counted::of(&asking);
+                let Some(stream) = asked(stream, &asks, &token) else { return };
+                drop(asks);
+                let looks = Counted::of(&looking);
+                if looks.before < MOST {
+                    look_on(&server, stream);
+                } else {
+                    stream.refused(&format!("{MOST} browsers look on, which is as many as may"));
                 }
-                count.fetch_sub(1, Ordering::Relaxed);
             });
         }
     });
     Ok(address)
 }
 
-/// A browser asks for the page or for the pictures: which, its first bytes say, and those are left for whoever answers.
-fn visit(server: &Server, stream: Stream, token: &str) -> std::io::Result<()> {
-    stream.read_within(Some(PATIENCE))?;
-    stream.write_within(PATIENCE)?;
-    let mut stream = Replayed::read(stream)?;
-    let head = String::from_utf8_lossy(&stream.head).to_ascii_lowercase();
-    if !head.contains("upgrade: websocket") {
-        return page(&mut stream, token);
+/// What a browser opens for a page that is served there.
+#[must_use]
+pub fn url(at: Address, token: &str) -> String {
+    match at.for_others() {
+        Address::Tcp(place) => format!("http://{place}/?{token}"),
+        at => format!("{at}?{token}"),
     }
-    let config = WebSocketConfig::default().max_message_size(Some(MESSAGE)).max_frame_size(Some(MESSAGE));
-    #[expect(clippy::result_large_err, reason = "the library's own form of an answer")]
-    let judge = |request: &Request, response: Response| {
-        if may_look_on(request, token) {
-            return Ok(response);
+}
+
+/// One of several, until it is dropped.
+struct Counted<'c> {
+    count: &'c AtomicUsize,
+    /// How many there were before it.
+    before: usize,
+}
+
+impl<'c> Counted<'c> {
+    fn of(count: &'c AtomicUsize) -> Self {
+        Self { count, before: count.fetch_add(1, Ordering::Relaxed) }
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A browser asks for the page or for the pictures: which, its first bytes say. The page is answered here; of whoever wants the pictures the
+/// bytes are left for whoever brings them.
+fn asked(stream: Stream, asks: &Counted<'_>, token: &str) -> Option<Replayed> {
+    stream.read_within(Some(PATIENCE)).ok()?;
+    stream.write_within(PATIENCE).ok()?;
+    if asks.before >= ASKING {
+        // As many again are told why; more are not, so that they take nothing.
+        if asks.before < 2 * ASKING {
+            Replayed::unread(stream).refused(&format!("{ASKING} others have not said yet what they want"));
         }
-        let mut refusal = ErrorResponse::new(None);
-        *refusal.status_mut() = StatusCode::FORBIDDEN;
-        Err(refusal)
-    };
-    if let Ok(socket) = accept_hdr_with_config(stream, judge, Some(config)) {
+        return None;
+    }
+    let mut stream = Replayed::read(stream).ok()?;
+    (!stream.answered(token).ok()?).then_some(stream)
+}
+
+/// A browser sees the pictures until it goes.
+fn look_on(server: &Server, stream: Replayed) {
+    let config = WebSocketConfig::default().max_message_size(Some(MESSAGE)).max_frame_size(Some(MESSAGE));
+    if let Ok(socket) = accept_with_config(stream, Some(config)) {
         Viewer { server, socket, seen: BTreeMap::new(), sent: Instant::now(), waits: 0 }.serve();
     }
-    Ok(())
-}
-
-/// A stream whose first bytes were read already.
-#[derive(Debug)]
-struct Replayed {
-    stream: Stream,
-    head: Vec<u8>,
-    at: usize,
-}
-
-impl Replayed {
-    /// Reads the head of a request.
-    fn read(mut stream: Stream) -> std::io::Result<Self> {
-        let mut head = Vec::new();
-        while !head.windows(4).any(|four| four == b"\r\n\r\n") {
-            let mut piece = [0; 1024];
-            let count = stream.read(&mut piece)?;
-            if count == 0 || head.len() + count > HEAD {
-                return Err(std::io::Error::other("no request"));
-            }
-            head.extend_from_slice(&piece[..count]);
-        }
-        Ok(Self { stream, head, at: 0 })
-    }
-}
-
-impl Read for Replayed {
-    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
-        let rest = self.head.get(self.at..).unwrap_or_default();
-        if rest.is_empty() {
-            return self.stream.read(into);
-        }
-        let count = rest.len().min(into.len());
-        into[..count].copy_from_slice(&rest[..count]);
-        self.at += count;
-        Ok(count)
-    }
-}
-
-impl Write for Replayed {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.stream.write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-/// The page itself says nothing of the display: it needs no secret, but gets none either.
-fn page(stream: &mut Replayed, token: &str) -> std::io::Result<()> {
-    let head = String::from_utf8_lossy(&stream.head).into_owned();
-    let line = head.lines().next().unwrap_or_default();
-    let path = line.strip_prefix("GET ").and_then(|rest| rest.split(' ').next()).unwrap_or_default();
-    let (status, body) = match path.split_once('?').unwrap_or((path, "")) {
-        ("/", said) if said == token => ("200 OK", PAGE),
-        ("/", _) => ("403 Forbidden", "the address lacks the secret: open the one that the server prints\n"),
-        _ => ("404 Not Found", "there is one page here, /\n"),
-    };
-    let kind = if status.starts_with("200") { "text/html" } else { "text/plain" };
-    write!(
-        stream,
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}; charset=utf-8\r\nContent-Length: {}\r\nContent-Security-Policy: {POLICY}\r\n\
-         X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nConnection: close\r\n\r\n{body}",
-        body.len()
-    )
-}
-
-/// Whether a browser may look on: its page is from here, and it knows the secret.
-fn may_look_on(request: &Request, token: &str) -> bool {
-    let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let origin = header("origin").strip_prefix("http://").unwrap_or_default();
-    let is_own = !origin.is_empty() && origin == header("host");
-    is_own && request.uri().path() == "/pixels" && request.uri().query() == Some(token)
 }
 
 /// One browser.
@@ -214,15 +169,28 @@ impl Viewer<'_> {
         self.socket.get_ref().stream.read_within(Some(pause)).ok()?;
         match self.socket.read() {
             Ok(Message::Text(text)) => self.takes(text.as_str()),
-            Ok(Message::Close(_)) => None,
+            Ok(Message::Close(_)) => {
+                // The library has its answer ready (RFC 6455, 5.5.1).
+                let _ = self.socket.flush();
+                None
+            }
             Ok(_) => Some(()),
             Err(tungstenite::Error::Io(error))
                 if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) =>
             {
                 Some(())
             }
-            Err(_) => None,
+            Err(error) => {
+                self.ends(reason(&error)?);
+                None
+            }
         }
+    }
+
+    /// Says why it ends.
+    fn ends(&mut self, code: CloseCode) {
+        let _ = self.socket.close(Some(CloseFrame { code, reason: "".into() }));
+        let _ = self.socket.flush();
     }
 
     fn picture(&mut self, parts: Vec<Message>) -> Option<()> {
@@ -233,8 +201,17 @@ impl Viewer<'_> {
         self.socket.flush().ok()
     }
 
-    /// What a browser says: a picture is shown, or somebody pressed something.
+    /// What a browser says. What is none of it ends the connection.
     fn takes(&mut self, text: &str) -> Option<()> {
+        let taken = self.one(text);
+        if taken.is_none() {
+            self.ends(CloseCode::Policy);
+        }
+        taken
+    }
+
+    /// A picture is shown, or somebody pressed something.
+    fn one(&mut self, text: &str) -> Option<()> {
         let said: Value = serde_json::from_str(text).ok()?;
         if said["shown"].as_bool() == Some(true) {
             self.waits = self.waits.saturating_sub(1);
@@ -299,6 +276,16 @@ impl Viewer<'_> {
     }
 }
 
+/// Why a connection ends whose other end says what it may not (RFC 6455, 7.4.1); nothing where it is gone.
+const fn reason(error: &tungstenite::Error) -> Option<CloseCode> {
+    match error {
+        tungstenite::Error::Capacity(_) => Some(CloseCode::Size),
+        tungstenite::Error::Protocol(_) => Some(CloseCode::Protocol),
+        tungstenite::Error::Utf8(_) => Some(CloseCode::Invalid),
+        _ => None,
+    }
+}
+
 fn list(seen: &BTreeMap<(ClientId, u32), Seen>) -> String {
     let window = |((client, number), window): (&(ClientId, u32), &Seen)| {
         let (width, height) = window.size;
@@ -338,6 +325,18 @@ fn part((client, window): (ClientId, u32), pixels: &Pixels, seen: &mut Seen) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use stackline_events::setting::host;
+
+    #[test]
+    fn a_page_is_where_others_can_open_it() {
+        let opened = |at: &str| url(Address::of(at).unwrap(), "key");
+        for all in ["0.0.0.0:8085", "[::]:8085"] {
+            assert_eq!(opened(all), format!("http://{}:8085/?key", host()));
+        }
+        assert_eq!(opened("127.0.0.1:8085"), "http://127.0.0.1:8085/?key");
+        assert_eq!(opened("[::1]:8085"), "http://[::1]:8085/?key");
+        assert_eq!(opened("unix:/tmp/view"), "unix:/tmp/view?key");
+    }
 
     #[test]
     fn only_rows_that_changed_go() {

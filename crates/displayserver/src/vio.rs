@@ -1,7 +1,7 @@
 //! A stream of bytes by V's I/O protocol: blocks of an instance at an internet server, read and written in turns (the byte-stream library of
 //! the paper, section 2.3). Reading and writing may go on at once: each has messages of its own.
 
-use crate::message_stream::address;
+use crate::message_stream::{address, silent};
 use stackline_proto::vio::{Reply, Request};
 use stackline_transfer::ikp::{self, Options, Segments};
 use std::cell::Cell;
@@ -28,13 +28,13 @@ struct Half {
 
 impl Half {
     fn new(server: SocketAddr) -> io::Result<Mutex<Self>> {
-        let client = ikp::Client::connect(server, &Options::default()).map_err(io::Error::other)?;
+        let client = ikp::Client::connect(server, &Options::default()).map_err(silent)?;
         Ok(Mutex::new(Self { client, block: 0, rest: Vec::new(), reply: [0; REPLY] }))
     }
 
     fn ask(&mut self, request: &Request<'_>) -> io::Result<Reply<'_>> {
-        let count = self.client.send(&request.bytes(), Segments::none(), &mut self.reply).map_err(io::Error::other)?;
-        Reply::read(&self.reply[..count]).ok_or_else(|| io::Error::other("what answers is no internet server"))
+        let count = self.client.send(&request.bytes(), Segments::none(), &mut self.reply).map_err(silent)?;
+        Reply::read(&self.reply[..count]).ok_or_else(other)
     }
 }
 
@@ -78,7 +78,7 @@ impl Vio {
     /// To what has that name, through the internet server at that address.
     ///
     /// # Errors
-    /// The kernel's; that no internet server answers, or it refuses.
+    /// The kernel's; that no internet server answers; `PermissionDenied` where it refuses, with its words.
     pub fn connect(server: &str, secret: &[u8], name: &str) -> io::Result<Self> {
         let server = address(server)?;
         let writes = Half::new(server)?;
@@ -86,9 +86,9 @@ impl Vio {
             let mut half = lock(&writes);
             match half.ask(&Request::Create { secret, name: name.as_bytes() })? {
                 Reply::Refused(why) => {
-                    return Err(io::Error::other(format!("it is refused there: {}", String::from_utf8_lossy(why))));
+                    return Err(io::Error::new(ErrorKind::PermissionDenied, String::from_utf8_lossy(why)));
                 }
-                reply => reply.created().ok_or_else(|| io::Error::other("what answers is no internet server"))?,
+                reply => reply.created().ok_or_else(other)?,
             }
         };
         let reads = Half::new(server)?;
@@ -123,8 +123,13 @@ impl Vio {
     }
 }
 
+fn other() -> io::Error {
+    io::Error::other("what answers does not speak V's I/O protocol")
+}
+
+/// In the words of the server.
 fn ended(why: &[u8]) -> io::Error {
-    io::Error::other(format!("the connection is lost: {}", String::from_utf8_lossy(why)))
+    io::Error::new(ErrorKind::ConnectionAborted, String::from_utf8_lossy(why))
 }
 
 impl Read for Vio {

@@ -1,8 +1,8 @@
 //! An agent between client and display: the display is lost in the middle of a picture, and the client notices nothing.
 #![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
 
-use stackline_display::machine::FULL_SIZE;
-use stackline_display::protocol::Request;
+use stackline_display::machine::{CREDIT, FULL_SIZE};
+use stackline_display::protocol::{Answer, Request, VERSION, put};
 use stackline_display::symbols::Limits;
 use stackline_displayserver::address::Address;
 use stackline_displayserver::agent;
@@ -71,9 +71,15 @@ impl Breakable {
 }
 
 fn through(display: &Address, patience: Duration) -> Address {
+    known(display, patience, b"")
+}
+
+/// An agent for those who know a secret.
+fn known(display: &Address, patience: Duration, secret: &[u8]) -> Address {
     let (listener, address) = listen();
-    let display = display.clone();
-    thread::spawn(move || agent::serve(&listener, &display, Limits::default(), patience, |_| {}));
+    let (display, limits, secret) = (display.clone(), Limits::default(), secret.to_vec());
+    let service = agent::Service { display, limits, patience, secret };
+    thread::spawn(move || agent::serve(&listener, &service, |_| {}));
     address
 }
 
@@ -123,4 +129,62 @@ fn a_display_that_stays_away_is_given_up_and_a_wrong_secret_is_told() {
     // It is not asked for long, as it is no display that was lost.
     let address = through(&display.address, Duration::from_secs(100));
     assert!(Client::connect(&address, b"wrong").is_err());
+}
+
+/// Half as much again as a client may have on its way, to a display that takes nothing at first.
+#[test]
+fn who_sends_more_than_it_may_waits_for_the_display() {
+    let (display, at) = listen();
+    let address = through(&at, Duration::from_secs(20));
+    let mut requests = Vec::new();
+    put(&mut requests, &Request::DeleteSymbol(1), false);
+    let requests = requests.repeat(3 * CREDIT as usize / 2 / requests.len());
+    let mut client = address.connect().unwrap();
+    let all = requests.clone();
+    let sends = thread::spawn(move || {
+        let mut hello = Vec::new();
+        put(&mut hello, &Request::Hello { version: VERSION, token: b"" }, false);
+        client.write_all(&hello).unwrap();
+        client.write_all(&all).unwrap();
+        client
+    });
+    let mut stream = display.accept().unwrap();
+    let mut answers = Vec::new();
+    let mut piece = vec![0; 64 << 10];
+    let mut hello = [0; 10];
+    stream.read_exact(&mut hello).unwrap();
+    Answer::Welcome { credit: CREDIT, client: 1 }.put(&mut answers);
+    stream.write_all(&answers).unwrap();
+    thread::sleep(Duration::from_millis(300));
+    let mut came = 0;
+    while came < requests.len() {
+        let count = stream.read(&mut piece).unwrap();
+        assert!(count > 0, "the agent has ended it after {came} bytes");
+        came += count;
+        answers.clear();
+        Answer::Credit(count as u32).put(&mut answers);
+        stream.write_all(&answers).unwrap();
+    }
+    drop(sends.join().unwrap());
+}
+
+#[test]
+fn who_connects_in_vain_is_told_why() {
+    let why = |place: &Address, secret: &[u8]| Client::connect(place, secret).unwrap_err().message;
+    let nowhere = through(&Address::Tcp("127.0.0.1:1".into()), Duration::from_millis(1));
+    assert!(why(&nowhere, b"").ends_with("has no display: none answers where it looks for one"));
+    // A display without a secret behind an agent with one, which only those pass who know it.
+    let (listener, display) = listen();
+    Server::new(Limits::default(), Vec::new()).listen(listener, |_| {});
+    let place = known(&display, Duration::from_secs(10), b"secret");
+    assert_eq!(why(&place, b"another"), "the display ended the connection");
+    Client::connect(&place, b"secret").unwrap().sync(1).unwrap();
+    // A display of another version.
+    let (listener, newer) = listen();
+    thread::spawn(move || {
+        let mut stream = listener.accept().unwrap();
+        let _ = stream.read(&mut [0; 64]);
+        stream.write_all(&[65, 0, 0, 18, 0, 9, 0, 0, 64, 0, 0, 0, 0, 0, 0, 0, 0, 1]).unwrap();
+    });
+    assert!(why(&newer, b"").contains("it speaks version 9 of the protocol"));
 }

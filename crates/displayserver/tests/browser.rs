@@ -13,7 +13,9 @@ use stackline_displayserver::server::Server;
 use stackline_displayserver::view;
 use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tungstenite::stream::MaybeTlsStream;
 use tungstenite::{Message, WebSocket};
@@ -21,6 +23,7 @@ use tungstenite::{Message, WebSocket};
 /// A browser without a screen, spoken to by its debugging protocol.
 struct Browser {
     child: Child,
+    directory: PathBuf,
     socket: WebSocket<MaybeTlsStream<TcpStream>>,
     session: String,
     number: u64,
@@ -37,7 +40,10 @@ impl Browser {
             "--no-first-run",
             "about:blank",
         ];
-        let directory = std::env::temp_dir().join(format!("stackline-display-browser-{}", std::process::id()));
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let name =
+            format!("stackline-display-browser-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let directory = std::env::temp_dir().join(name);
         let child = Command::new("chromium")
             .args(arguments)
             .arg(format!("--user-data-dir={}", directory.display()))
@@ -48,7 +54,7 @@ impl Browser {
         let lines = BufReader::new(child.stderr.take()?).lines().map_while(Result::ok);
         let address = lines.into_iter().find_map(|line| Some(line.split_once("listening on ")?.1.to_owned()))?;
         let (socket, _) = tungstenite::connect(address).unwrap();
-        let mut browser = Self { child, socket, session: String::new(), number: 0 };
+        let mut browser = Self { child, directory, socket, session: String::new(), number: 0 };
         let target = browser.call("Target.createTarget", json!({ "url": url }));
         let attach = json!({ "targetId": target["targetId"], "flatten": true });
         browser.session = browser.call("Target.attachToTarget", attach)["sessionId"].as_str()?.to_owned();
@@ -77,6 +83,20 @@ impl Browser {
         self.call("Runtime.evaluate", json!({ "expression": script, "returnByValue": true }))["result"]["value"].clone()
     }
 
+    /// Does something with the left button of the mouse.
+    fn mouse(&mut self, kind: &str, (x, y): (f64, f64)) {
+        let buttons = u8::from(kind != "mouseReleased");
+        let mouse = json!({ "type": kind, "x": x, "y": y, "button": "left", "buttons": buttons, "clickCount": 1 });
+        self.call("Input.dispatchMouseEvent", mouse);
+    }
+
+    /// Where the first window's pixels are in the page.
+    fn place(&mut self) -> (f64, f64) {
+        let box_of = "JSON.stringify(document.querySelector('canvas').getBoundingClientRect())";
+        let place: Value = serde_json::from_str(self.evaluate(box_of).as_str().unwrap()).unwrap();
+        (place["x"].as_f64().unwrap(), place["y"].as_f64().unwrap())
+    }
+
     fn until(&mut self, script: &str) {
         let begun = Instant::now();
         while self.evaluate(script) != json!(true) {
@@ -90,46 +110,47 @@ impl Drop for Browser {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        let directory = std::env::temp_dir().join(format!("stackline-display-browser-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(directory);
+        let _ = std::fs::remove_dir_all(&self.directory);
     }
+}
+
+/// A pixel of the first window, as a script.
+fn pixel(x: i32, y: i32) -> String {
+    format!("[...(document.querySelector('canvas')?.getContext('2d').getImageData({x}, {y}, 1, 1).data ?? [])].join()")
 }
 
 const RECTANGLE: Item = Item::drawn(Kind::Rectangle, 1, (10, 20), (50, 60)).coloured(3);
 
-#[test]
-fn a_browser_shows_what_is_drawn_keeps_up_and_answers() {
+/// A display, a client of it, and a browser that shows its page; nothing where there is no browser.
+fn seen() -> Option<(Server, Client, Browser)> {
     let server = Server::new(Limits::default(), Vec::new());
     let listener = Listener::at(&Address::Tcp("127.0.0.1:0".into())).unwrap();
     let address = listener.address();
     server.listen(listener, |_| {});
     let url = view::show(&server, &Address::Tcp("127.0.0.1:0".into()), "0123456789abcdef").unwrap();
-    let Some(mut browser) = Browser::open(&url) else {
+    let browser = Browser::open(&url)?;
+    Some((server, Client::connect(&address, b"").unwrap(), browser))
+}
+
+#[test]
+fn a_browser_shows_what_is_drawn_keeps_up_and_answers() {
+    let Some((server, mut client, mut browser)) = seen() else {
         return eprintln!("skipped: there is no chromium here");
     };
-    let mut client = Client::connect(&address, b"").unwrap();
     client.send(&Request::CreateWindow(1, (400, 300), b"a title")).unwrap();
     client.send(&Request::DefineSymbol(7)).unwrap();
     client.send(&Request::AddItem(RECTANGLE, b"")).unwrap();
     client.send(&Request::EndSymbol).unwrap();
     client.ask(&Request::DisplayView(1, 7, (0, 0), FULL_SIZE)).unwrap();
     // The palette's fourth colour, c9 2a 2a, within the rectangle, and white beside it.
-    let pixel = |x: i32, y: i32| {
-        format!(
-            "[...(document.querySelector('canvas')?.getContext('2d').getImageData({x}, {y}, 1, 1).data ?? [])].join()"
-        )
-    };
     browser.until(&format!("{} === '201,42,42,255'", pixel(30, 40)));
     assert_eq!(browser.evaluate(&pixel(5, 5)), json!("255,255,255,255"));
     assert_eq!(browser.evaluate("document.querySelector('figcaption').textContent"), json!("a title"));
 
     // The pointer, where the picture is, and a key.
-    let box_of = "JSON.stringify(document.querySelector('canvas').getBoundingClientRect())";
-    let place: Value = serde_json::from_str(browser.evaluate(box_of).as_str().unwrap()).unwrap();
-    let at = |name: &str, more: f64| place[name].as_f64().unwrap() + more;
+    let (left, top) = browser.place();
     for kind in ["mousePressed", "mouseReleased"] {
-        let mouse = json!({ "type": kind, "x": at("x", 30.5), "y": at("y", 40.5), "button": "left", "clickCount": 1 });
-        browser.call("Input.dispatchMouseEvent", mouse);
+        browser.mouse(kind, (left + 30.5, top + 40.5));
     }
     let press = client.input().unwrap();
     assert_eq!((press.input, press.hits), (Input::Press(30, 40), vec![(7, 1)]));
@@ -175,4 +196,68 @@ fn a_browser_shows_what_is_drawn_keeps_up_and_answers() {
     });
     let last = last.unwrap();
     browser.until(&format!("{} === '43,138,62,255'", pixel(last.0, last.1)));
+}
+
+/// In one picture, so that the page never sees that it was closed.
+#[test]
+fn a_window_made_again_is_another_with_its_title_and_its_pixels() {
+    let Some((_server, mut client, mut browser)) = seen() else {
+        return eprintln!("skipped: there is no chromium here");
+    };
+    for (symbol, colour) in [(1, 2), (2, 3)] {
+        client.send(&Request::DefineSymbol(symbol)).unwrap();
+        let all = Item::drawn(Kind::Rectangle, 1, (0, 0), (199, 99)).coloured(colour);
+        client.send(&Request::AddItem(all, b"")).unwrap();
+        client.ask(&Request::EndSymbol).unwrap();
+    }
+    client.send(&Request::BeginBatch).unwrap();
+    for (title, symbol, colour) in
+        [("first", 1, "43,138,62,255"), ("second", 1, "43,138,62,255"), ("second", 2, "201,42,42,255")]
+    {
+        client.send(&Request::CreateWindow(1, (200, 100), title.as_bytes())).unwrap();
+        client.send(&Request::DisplayView(1, symbol, (0, 0), FULL_SIZE)).unwrap();
+        client.ask(&Request::EndBatch).unwrap();
+        browser.until(&format!("{} === '{colour}'", pixel(50, 50)));
+        browser.until(&format!(
+            "[...document.querySelectorAll('figcaption')].map((one) => one.textContent).join() === '{title}'"
+        ));
+        assert_eq!(browser.evaluate("document.querySelector('canvas').getAttribute('aria-label')"), json!(title));
+        client.send(&Request::BeginBatch).unwrap();
+        client.send(&Request::CloseWindow(1)).unwrap();
+    }
+}
+
+#[test]
+fn a_release_is_told_wherever_it_is_and_what_is_the_browsers_stays_there() {
+    let Some((_server, mut client, mut browser)) = seen() else {
+        return eprintln!("skipped: there is no chromium here");
+    };
+    client.send(&Request::DefineSymbol(7)).unwrap();
+    client.send(&Request::AddItem(Item::drawn(Kind::Rectangle, 1, (0, 0), (900, 900)), b"")).unwrap();
+    client.send(&Request::EndSymbol).unwrap();
+    client.send(&Request::CreateWindow(1, (200, 100), b"w")).unwrap();
+    client.ask(&Request::DisplayView(1, 7, (0, 0), FULL_SIZE)).unwrap();
+    browser.until("document.querySelector('canvas') !== null");
+    let (left, top) = browser.place();
+    browser.mouse("mousePressed", (left + 5.5, top + 6.5));
+    browser.mouse("mouseMoved", (left + 305.5, top - 7.5));
+    browser.mouse("mouseReleased", (left + 310.5, top + 150.5));
+    let mut told = || client.input().map(|event| (event.input, event.hits)).unwrap();
+    assert_eq!(told(), (Input::Press(5, 6), vec![(7, 1)]));
+    assert_eq!(told(), (Input::Move(305, -8), vec![]));
+    assert_eq!(told(), (Input::Release(310, 150), vec![]));
+    // Who pressed elsewhere means something else.
+    browser.mouse("mousePressed", (left + 310.5, top + 150.5));
+    browser.mouse("mouseMoved", (left + 20.5, top + 20.5));
+    browser.mouse("mouseReleased", (left + 20.5, top + 20.5));
+    browser.evaluate("window.taken = []; addEventListener('keydown', (event) => taken.push(event.defaultPrevented))");
+    browser.evaluate("document.querySelector('canvas').focus()");
+    // Alt, Ctrl, Meta, none, Shift.
+    for (key, modifiers) in [("r", 1), ("r", 2), ("c", 4), ("q", 0), ("Q", 8)] {
+        let text = if matches!(modifiers, 0 | 8) { key } else { "" };
+        let press = json!({ "type": "keyDown", "key": key, "text": text, "modifiers": modifiers });
+        browser.call("Input.dispatchKeyEvent", press);
+    }
+    assert_eq!([told().0, told().0], ['q', 'Q'].map(|key| Input::Key(u32::from(key))));
+    assert_eq!(browser.evaluate("taken"), json!([false, false, false, true, true]));
 }

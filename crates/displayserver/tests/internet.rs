@@ -79,12 +79,19 @@ fn what_it_does_not_do_is_told_in_a_sentence() {
     let local = internet::serve("127.0.0.1:0", b"secret".to_vec(), Serves::Streams).unwrap().local().to_string();
     let refused = |address: &str| Client::connect(&Address::of(address).unwrap(), b"").unwrap_err().to_string();
     let error = refused(&format!("vio:{local}/{tcp}"));
-    assert!(error.contains("the secret is another"), "{error}");
-    let error = refused(&format!("vio:secret@{local}/127.0.0.1:1"));
-    assert!(error.contains("no display answers at 127.0.0.1:1") || error.contains("refused"), "{error}");
+    assert!(
+        error.contains(&format!("the internet server at ikp:{local} refuses it: the secret is another")),
+        "{error}"
+    );
+    let nobody = Client::connect(&Address::of(&format!("vio:secret@{local}/127.0.0.1:1")).unwrap(), b"").unwrap_err();
+    assert!(nobody.message.contains("the internet server finds nobody at 127.0.0.1:1"), "{nobody}");
+    assert!(nobody.hint.unwrap().contains("display serve --listen 127.0.0.1:1`"));
     assert!(Client::connect(&Address::of(&format!("vio:secret@{local}/{tcp}")).unwrap(), b"").is_ok());
-    let error = refused("vio:127.0.0.1:1/127.0.0.1:2");
-    assert!(error.contains("vio:127.0.0.1:1/127.0.0.1:2"), "{error}");
+    for address in ["vio:127.0.0.1:1/127.0.0.1:2", "ngp:vio:127.0.0.1:1/127.0.0.1:2"] {
+        let nobody = Address::of(address).unwrap().connect().unwrap_err();
+        assert!(nobody.message.contains("no internet server answers at ikp:127.0.0.1:1"), "{nobody}");
+        assert!(nobody.hint.unwrap().contains("display internet --listen ikp:127.0.0.1:1`"));
+    }
     for wrong in ["vio:127.0.0.1:1", "vio:127.0.0.1/127.0.0.1:2", "vio:127.0.0.1:1/unix:/tmp/x", "vio:/"] {
         assert!(Address::of(wrong).unwrap_err().contains("vio:[SECRET@]HOST:PORT/ADDRESS"), "{wrong}");
     }
@@ -140,6 +147,13 @@ fn a_program_is_read_and_written_by_its_pipes_looked_into_now_and_then_and_ends_
             assert!(begun.elapsed() < Duration::from_secs(10), "the program outlives its client or its server");
             thread::sleep(Duration::from_millis(10));
         }
+    }
+    // How it failed is told behind all that it said.
+    for (script, how) in [("exit 7", "sh ended with exit code 7"), ("kill -TERM $$", "sh was ended by signal 15")] {
+        let server = serve(&format!("echo said; {script}"), None);
+        let (mut stream, mut all) = (Vio::connect(&server, b"", "program").unwrap(), String::new());
+        assert_eq!(stream.read_to_string(&mut all).unwrap_err().to_string(), how);
+        assert_eq!(all, "said\n");
     }
     let server =
         internet::serve("127.0.0.1:0", Vec::new(), Serves::Program { program: vec!["/nowhere".into()], polls: None });

@@ -3,6 +3,7 @@
 
 mod common;
 
+use stackline_display::item::{Item, Kind};
 use stackline_display::machine::FULL_SIZE;
 use stackline_display::protocol::Request;
 use stackline_display::symbols::Limits;
@@ -15,6 +16,7 @@ use stackline_displayserver::listener::Listener;
 use stackline_displayserver::server::Server;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixListener;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -124,7 +126,9 @@ fn an_agent_gives_the_picture_again_by_name_and_whole_where_the_display_has_forg
     let to = Address::of(&format!("ngp:{}", path.begins)).unwrap();
     let listener = Listener::at(&Address::of("127.0.0.1:0").unwrap()).unwrap();
     let place = listener.address();
-    thread::spawn(move || agent::serve(&listener, &to, Limits::default(), Duration::from_secs(10), |_| {}));
+    let (limits, patience) = (Limits::default(), Duration::from_secs(10));
+    let service = agent::Service { display: to, limits, patience, secret: Vec::new() };
+    thread::spawn(move || agent::serve(&listener, &service, |_| {}));
     let picture = picture("vectors");
     let expected = draw(&server, &ngp, &picture, Level::Batched);
     let mut client = Client::connect(&place, b"").unwrap();
@@ -145,6 +149,13 @@ fn an_agent_gives_the_picture_again_by_name_and_whole_where_the_display_has_forg
 }
 
 #[test]
+fn nobody_listens_for_the_newest_changes_alone() {
+    let error = Listener::at(&Address::of("ngp-newest:127.0.0.1:0").unwrap()).unwrap_err();
+    assert!(error.message.contains("the client's choice"), "{error}");
+    assert!(error.hint.unwrap().contains("listen at ngp:127.0.0.1:0"));
+}
+
+#[test]
 fn who_speaks_something_else_is_told() {
     let (_server, plain) = served("127.0.0.1:0");
     let error = Address::of(&format!("ngp:{plain}")).unwrap().connect().unwrap_err();
@@ -155,4 +166,70 @@ fn who_speaks_something_else_is_told() {
     for wrong in ["ngp:", "ngp:tty", "ngp:ikp:127.0.0.1:1", "ngp:ngp:127.0.0.1:1"] {
         assert!(Address::of(wrong).unwrap_err().contains("a stream behind `ngp:`"), "{wrong}");
     }
+}
+
+/// A way to a display on a unix socket that counts what passes, and lets nothing pass while it is locked.
+fn locked(address: &Address) -> (Address, Arc<AtomicU64>, Arc<Mutex<()>>) {
+    let to = address.to_string().trim_start_matches("ngp:").to_owned();
+    let place = std::env::temp_dir().join(format!("stackline-newest-{}", std::process::id()));
+    let _ = std::fs::remove_file(&place);
+    let (listener, bytes, lock) = (UnixListener::bind(&place).unwrap(), Arc::<AtomicU64>::default(), Arc::default());
+    let (counts, gate) = (Arc::clone(&bytes), Arc::<Mutex<()>>::clone(&lock));
+    let name = format!("ngp-newest:unix:{}", place.display());
+    thread::spawn(move || {
+        let (mut client, _) = listener.accept().unwrap();
+        let _ = std::fs::remove_file(place);
+        let mut display = TcpStream::connect(to).unwrap();
+        let (mut answers, mut back) = (display.try_clone().unwrap(), client.try_clone().unwrap());
+        thread::spawn(move || std::io::copy(&mut answers, &mut back));
+        let mut piece = [0; 512];
+        while let Ok(count @ 1..) = client.read(&mut piece) {
+            drop(gate.lock().unwrap());
+            counts.fetch_add(count as u64, Ordering::Relaxed);
+            display.write_all(&piece[..count]).unwrap();
+        }
+    });
+    (Address::of(&name).unwrap(), bytes, lock)
+}
+
+#[test]
+fn changes_that_wait_give_way_to_the_newest_and_the_picture_is_the_same_at_last() {
+    const CHANGES: u32 = 20_000;
+    let (server, address) = served("ngp:127.0.0.1:0");
+    let line = |at: u32| Item::drawn(Kind::Vector, 1, ((at % 100) as i16, 0), (50, 99));
+    // A line that is seen, and open to changes: six requests.
+    let begin = |address: &Address| {
+        let mut client = Client::connect(address, b"").unwrap();
+        client.send(&Request::CreateWindow(1, (100, 100), b"")).unwrap();
+        client.send(&Request::DefineSymbol(1)).unwrap();
+        client.send(&Request::AddItem(line(0), b"")).unwrap();
+        client.send(&Request::EndSymbol).unwrap();
+        client.send(&Request::DisplayView(1, 1, (0, 0), FULL_SIZE)).unwrap();
+        client.ask(&Request::EditSymbol(1)).unwrap();
+        client
+    };
+    let change = |client: &mut Client, changes: std::ops::Range<u32>| {
+        changes.for_each(|at| client.send(&Request::ChangeItem(line(at), b"")).unwrap());
+        client.flush().unwrap();
+    };
+    let shown = |client: &mut Client| {
+        client.sync(1).unwrap();
+        server.last(|id, display| display.draw(id, 1).unwrap().pixels().bytes().to_vec()).unwrap()
+    };
+    let (newest, bytes, gate) = locked(&address);
+    let mut client = begin(&newest);
+    let (locked, before) = (gate.lock().unwrap(), bytes.load(Ordering::Relaxed));
+    // Nothing passes, and the client does not wait for it.
+    change(&mut client, 0..CHANGES);
+    drop(locked);
+    let seen = shown(&mut client);
+    let passed = bytes.load(Ordering::Relaxed) - before;
+    assert!(passed < 50_000, "{passed} of {} bytes", 24 * CHANGES);
+    // The display has counted all of them.
+    let refused = client.ask(&Request::DeleteSymbol(9)).unwrap_err();
+    assert!(refused.message.contains(&format!("request {}:", 6 + CHANGES + 2)), "{refused}");
+    drop(client);
+    let mut plain = begin(&address);
+    change(&mut plain, CHANGES - 1..CHANGES);
+    assert!(seen == shown(&mut plain));
 }

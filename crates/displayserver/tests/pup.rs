@@ -99,10 +99,10 @@ fn strangers_who_do_not_answer_take_no_place_and_broken_packets_are_not_believed
     assert!(Pup::connect("127.0.0.1:1").is_err());
 }
 
-fn terminals(program: &[&str]) -> Address {
+fn terminals(program: &[impl ToString]) -> Address {
     let listener = Listener::at(&Address::of("pup:127.0.0.1:0").unwrap()).unwrap();
     let address = listener.address();
-    let program: Vec<String> = program.iter().map(|&word| word.to_owned()).collect();
+    let program: Vec<String> = program.iter().map(ToString::to_string).collect();
     thread::spawn(move || terminal::serve(&listener, &program, |_| {}));
     address
 }
@@ -154,10 +154,43 @@ fn marks_say_how_large_a_terminal_is_and_an_interrupt_overtakes_what_was_typed()
 }
 
 #[test]
+fn a_person_sees_what_a_program_says_on_standard_error() {
+    let terminals = terminals(&["sh", "-c", "test -t 2 && echo seen >&2; sleep 1"]);
+    until(&connected(&terminals), "seen");
+    let sized = connected(&terminals);
+    sized.say(Some(2), None);
+    until(&sized, "seen");
+}
+
+#[test]
+fn an_interrupt_overtakes_what_a_program_does_not_read_and_so_does_the_end() {
+    use std::io::Write;
+    for terminal in ["raw", "sane"] {
+        let terminals = terminals(&common::deaf(terminal));
+        for interrupts in [true, false] {
+            let stream = connected(&terminals);
+            let pid = common::number(&until(&stream, "."));
+            assert!(common::runs(&pid), "{pid:?}");
+            let mut typing = stream.again();
+            typing.write_within(Duration::from_secs(10));
+            typing.write_all(&common::many_lines()).unwrap();
+            if interrupts {
+                stream.say(None, Some(0));
+                common::has_ended(&pid, "after an interrupt");
+            } else {
+                drop((stream, typing));
+                common::has_ended(&pid, "without its connection");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_display_gets_every_byte_of_a_program_by_the_pup_telnet() {
     let (server, display, _) = served();
-    let program = "import os, struct, sys, tty; tty.setraw(0); \
-                   os.write(1, struct.pack('>BBH', 1, 0, 10) + b'VGTP' + struct.pack('>H', 1)); os.read(0, 16); \
+    // What it says beside its requests is not the display's.
+    let program = "import os, struct, sys, tty; tty.setraw(0); sys.stderr.write('beside'); sys.stderr.flush(); \
+                   os.write(1, struct.pack('>BBH', 1, 0, 10) + b'VGTP' + struct.pack('>H', 2)); os.read(0, 16); \
                    os.write(1, struct.pack('>BBH', 14, 0, 8) + b'\\r\\n\\xff\\r'); got = b''\n\
                    while len(got) < 40: got += os.read(0, 100)\n\
                    open(sys.argv[1], 'w').write(got.hex())";

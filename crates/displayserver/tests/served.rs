@@ -15,8 +15,10 @@ use stackline_displayserver::stream::Stream;
 use stackline_displayserver::view;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tungstenite::client::IntoClientRequest;
+use tungstenite::protocol::CloseFrame;
+use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::{Message, WebSocket};
 
 fn served(secret: &str) -> (Server, Address) {
@@ -36,6 +38,22 @@ fn window(client: &mut Client) {
 
 fn drawn(server: &Server) -> Vec<u8> {
     server.last(|client, display| display.draw(client, 1).unwrap().pixels().bytes().to_vec()).unwrap()
+}
+
+#[test]
+fn one_client_too_many_is_told_so() {
+    let (server, address) = served("");
+    let clients: Vec<Client> = (0..64).map(|_| Client::connect(&address, b"").unwrap()).collect();
+    let error = Client::connect(&address, b"").unwrap_err();
+    assert!(error.message.ends_with("has as many clients as it takes") && error.hint.is_some(), "{error:?}");
+    drop(clients);
+    // They go one by one.
+    let begun = Instant::now();
+    while !server.displays().is_empty() {
+        assert!(begun.elapsed() < Duration::from_secs(10), "clients that went are there");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Client::connect(&address, b"").unwrap();
 }
 
 #[test]
@@ -94,8 +112,12 @@ fn viewed(server: &Server) -> String {
 }
 
 fn get(host: &str, path: &str) -> String {
+    asked(host, &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n"))
+}
+
+fn asked(host: &str, request: &str) -> String {
     let mut stream = TcpStream::connect(host).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n").unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer
@@ -107,6 +129,34 @@ fn looks_on(host: &str, token: &str, origin: &str) -> Result<WebSocket<TcpStream
     let stream = TcpStream::connect(host).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     tungstenite::client(request, stream).map(|(socket, _)| socket).map_err(|error| error.to_string())
+}
+
+#[test]
+fn what_is_no_hello_ends_at_once_and_a_closing_browser_is_answered() {
+    let (server, address) = served("");
+    let Stream::Tcp(mut stranger) = address.connect().unwrap() else { panic!("{address}") };
+    stranger.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    stranger.write_all(b"GET / HTTP/1.1\r\n").unwrap();
+    // Ten seconds are for who begins as a client does.
+    assert_eq!(stranger.read(&mut [0; 100]).unwrap_or(0), 0);
+    let url = viewed(&server);
+    let (host, token) = url.trim_start_matches("http://").split_once("/?").unwrap();
+    let looks_on = || looks_on(host, token, &format!("http://{host}")).unwrap();
+    let closed = |mut socket: WebSocket<TcpStream>| loop {
+        if let Message::Close(frame) = socket.read().unwrap() {
+            return frame.map(|frame| u16::from(frame.code));
+        }
+    };
+    // RFC 6455, 5.5.1 and 7.4.1.
+    let mut socket = looks_on();
+    socket.close(Some(CloseFrame { code: CloseCode::Normal, reason: "".into() })).unwrap();
+    assert_eq!(closed(socket), Some(1000));
+    let said = |text: String| {
+        let mut socket = looks_on();
+        socket.send(Message::text(text)).unwrap();
+        closed(socket)
+    };
+    assert_eq!((said("no message".into()), said(" ".repeat(5000))), (Some(1008), Some(1009)));
 }
 
 #[test]
@@ -147,6 +197,92 @@ fn a_browser_sees_what_is_drawn_and_its_keys_arrive() {
     assert_eq!((event.window, event.input, event.hits), (1, Input::Press(10, 12), vec![(100, 1)]));
     socket.send(Message::text("{\"client\":1,\"window\":1,\"what\":\"key\",\"key\":\"ü\"}")).unwrap();
     assert_eq!(client.input().unwrap().input, Input::Key(u32::from('ü')));
+}
+
+#[test]
+fn what_is_no_request_for_the_page_is_answered_with_why() {
+    let (server, _) = served("");
+    let url = viewed(&server);
+    let (host, token) = url.trim_start_matches("http://").split_once("/?").unwrap();
+    for wrong in ["", "Host: a\r\nHost: a\r\n", "Host : a\r\n"] {
+        let refused = asked(host, &format!("GET / HTTP/1.1\r\n{wrong}\r\n"));
+        assert!(refused.starts_with("HTTP/1.1 400 "), "{wrong}: {refused}");
+    }
+    assert!(asked(host, "GET / HTTP/1.1\r\nHost: a\r\nno field\r\n\r\n").starts_with("HTTP/1.1 400 "));
+    let page = |target: &str| asked(host, &format!("\r\nGET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+    for target in [format!("/?{token}"), format!("http://{host}/?{token}"), format!("http://{host}?{token}")] {
+        assert!(page(&target).starts_with("HTTP/1.1 200 "), "{target}");
+    }
+    assert!(page(&format!("http://{host}")).starts_with("HTTP/1.1 403 "));
+    assert!(asked(host, "GET / HTTP/2.0\r\nHost: a\r\n\r\n").starts_with("HTTP/1.1 400 "));
+    assert!(asked(host, "GET / HTTP/1.0\r\n\r\n").starts_with("HTTP/1.1 403 "));
+    let line = |method: &str, path: &str| asked(host, &format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+    for path in [format!("/?{token}"), "/".into(), "/etc".into()] {
+        let (whole, head) = (line("GET", &path), line("HEAD", &path));
+        let body = whole.strip_prefix(&head).unwrap();
+        assert!(head.ends_with("\r\n\r\n") && head.contains(&format!("Content-Length: {}\r\n", body.len())), "{head}");
+    }
+    let refused = line("POST", "/");
+    assert!(refused.starts_with("HTTP/1.1 405 ") && refused.contains("Allow: GET, HEAD\r\n"), "{refused}");
+    // Also where much of it was not read yet.
+    for long in [8_200, 100_000, 600_000] {
+        let answer = asked(host, &format!("GET / HTTP/1.1\r\nHost: {host}\r\nX: {}\r\n\r\n", "x".repeat(long)));
+        assert!(
+            answer.starts_with("HTTP/1.1 431 ")
+                && answer.ends_with("longer than the 8192 bytes that are read of one\n"),
+            "{answer}"
+        );
+    }
+    let opens = |version: &str, key: &str, more: &str| {
+        let first = format!("GET /pixels?{token} HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{host}\r\n");
+        asked(
+            host,
+            &format!(
+                "{first}Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: {version}\r\n{key}\r\n{more}"
+            ),
+        )
+    };
+    let key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    let refused = opens("8", key, "");
+    assert!(refused.starts_with("HTTP/1.1 426 ") && refused.contains("Sec-WebSocket-Version: 13\r\n"), "{refused}");
+    let short = "Sec-WebSocket-Key: dGhlIHNh\r\n";
+    for (key, more, why) in [("", "", "Key"), (short, "", "Key"), (key, "more", "behind the request")] {
+        let refused = opens("13", key, more);
+        let (head, body) = refused.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 400 "), "{refused}");
+        assert!(
+            body.starts_with("no WebSocket is opened: ") && body.contains(why) && body.ends_with('\n'),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
+fn one_browser_too_many_is_told_so() {
+    let (server, _) = served("");
+    let url = viewed(&server);
+    let (host, token) = url.trim_start_matches("http://").split_once("/?").unwrap();
+    let mut looking: Vec<_> = (0..16).map(|_| looks_on(host, token, &format!("http://{host}")).unwrap()).collect();
+    let upgrade = format!(
+        "GET /pixels?{token} HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    );
+    let refused = asked(host, &upgrade);
+    assert!(refused.starts_with("HTTP/1.1 503 ") && refused.contains("16 browsers look on"), "{refused}");
+    // One that goes makes room, when that is seen.
+    looking.pop().unwrap().close(None).unwrap();
+    let until = Instant::now() + Duration::from_secs(20);
+    while looks_on(host, token, &format!("http://{host}")).is_err() {
+        assert!(Instant::now() < until, "no room");
+    }
+    // Strangers that say nothing keep nobody from the page, until they are very many.
+    let mut silent: Vec<_> = (0..40).map(|_| TcpStream::connect(host).unwrap()).collect();
+    assert!(get(host, &format!("/?{token}")).starts_with("HTTP/1.1 200 "));
+    silent.extend((0..30).map(|_| TcpStream::connect(host).unwrap()));
+    let until = Instant::now() + Duration::from_secs(5);
+    while !get(host, &format!("/?{token}")).starts_with("HTTP/1.1 503 ") {
+        assert!(Instant::now() < until, "all get in");
+    }
 }
 
 #[test]
@@ -210,13 +346,14 @@ fn input_does_not_wait_for_a_client_that_does_not_read() {
     // Behind this answer nothing waits, so the next is not dropped, and tells what was.
     client.sync(1).unwrap();
     server.input(id, 1, Input::Key(1));
-    let (mut count, mut dropped) = (0_u32, 0_u32);
+    let (mut count, mut dropped) = (0, 0);
     loop {
         let event = client.input().unwrap();
-        (count, dropped) = (count + 1, dropped + u32::from(event.dropped));
+        (count, dropped) = (count + 1, dropped + event.dropped);
         if event.input == Input::Key(1) {
             break;
         }
     }
-    assert!(dropped > 0 && count > 0, "{count} {dropped}");
+    // The kernels of both ends keep no more than some ten thousand, however their sender takes turns with this one.
+    assert!(count + dropped == 200_001 && dropped > 100_000, "{count} {dropped}");
 }

@@ -1,12 +1,12 @@
 //! The display's benchmark in virtual time: what comes out is what the costs add up to.
 
-use stackline_core::network::{Host, Interface, Link, Network, Rate, Work, WorkKind};
+use stackline_core::network::{Host, Interface, Link, Loss, Network, Rate, Work, WorkKind};
 use stackline_core::plan::Stack;
 use stackline_core::random::Seed;
 use stackline_core::time::Duration;
 use stackline_displayserver::bench::{self, Rate as Measure};
 use stackline_displayserver::level::{Level, Picture};
-use stackline_displayserver::simulated::{Carrier, Class, Drawing, Scene, Shown, Ways, measure, trace};
+use stackline_displayserver::simulated::{Carrier, Class, Drawing, Scene, Shown, Ways, measure, together, trace};
 
 const MS: u64 = 1_000_000;
 /// Of each request 0.5 ms, of a line of mean length 2.3 ms, 4 ms beyond that for one by itself, 8 ms for an answer.
@@ -40,6 +40,7 @@ fn scene<'n>(network: &'n Network, class: Class, carrier: Carrier<'n>) -> Scene<
         shown: Shown::Growing,
         gathers: 200,
         rectangle_bytes: 0,
+        call_bytes: 20,
         seed: Seed::root(1),
     }
 }
@@ -126,6 +127,51 @@ fn an_internet_server_costs_its_host_a_message_each_and_on_another_host_the_netw
 }
 
 #[test]
+fn two_at_once_share_the_processors_and_the_remote_server_loses_what_the_workstation_takes_for_its_blocks() {
+    let mut network = network(10e6);
+    network.hosts.push(host("gateway", 0, MS));
+    for end in ["sun", "vax"] {
+        let (ends, rate) = (("gateway".into(), end.into()), Rate::Constant(10e6));
+        network.links.push(Link { ends, rate, ..Link::default() });
+    }
+    let tcp = Stack::plain("tcp");
+    let through = |server: &str| Scene {
+        internet: Some(server.to_owned()),
+        ..scene(&network, Class::Agent, Carrier::Tcp([&tcp, &tcp]))
+    };
+    let batched = Measure::At(Level::Batched);
+    let alone = 1e3 / taken(&through("sun"), "vectors", batched);
+    let mean = |trials: &[f64]| trials.iter().sum::<f64>() / trials.len() as f64;
+    let both = |servers: [&str; 2]| {
+        let measured = together(&servers.map(through), &picture("vectors"), batched, 3).expect("both are simulated");
+        assert!(measured.iter().any(|one| one.trials.len() == 3), "{measured:?}");
+        [0, 1].map(|at| mean(&measured[at].trials))
+    };
+    // Two alike have half each of the display's host, which limits both; they do not come to more than one alone.
+    let [one, other] = both(["sun", "sun"]);
+    assert!((one / other - 1.0).abs() < 0.05, "{one} {other}");
+    assert!((0.9..1.05).contains(&((one + other) / alone)), "{one} {other} {alone}");
+    let [local, remote] = both(["sun", "gateway"]);
+    assert!((0.7..1.3).contains(&(remote / local)), "{local} {remote}");
+}
+
+#[test]
+fn blasts_cross_once_and_come_whole_over_a_line_that_loses() {
+    let (blast, saw) = (Stack::plain("blast"), Stack::plain("saw"));
+    let mut network = network(10e6);
+    let of = |network: &Network, stack: &Stack| {
+        taken(&scene(network, Class::Agent, Carrier::Blast(stack)), "vectors", Measure::At(Level::StopAndWait))
+    };
+    let [by_blast, by_saw] = [&blast, &saw].map(|stack| of(&network, stack));
+    close(by_blast, by_saw, 1e-6);
+    // What the client takes (2 ms, and a message each way), the agent (the same two), the display (0.5, the line, 4 and 8 ms), and the wire: an
+    // item of 20 bytes and its answer of 4, both behind 4 of their length and 60 of headers.
+    close(by_blast, 2.0 + 4.0 + 0.5 + LINE + 4.0 + 8.0 + 0.8e-3 * (84.0 + 68.0), 0.002);
+    network.links[0].loss = Loss::Independent(0.05);
+    assert!(of(&network, &saw) > 1.001 * by_saw);
+}
+
+#[test]
 fn a_serial_line_carries_its_characters() {
     for (bits, a_second) in [(10, 6.0), (8, 7.5)] {
         let network = network(1200.0);
@@ -136,12 +182,18 @@ fn a_serial_line_carries_its_characters() {
 
 #[test]
 fn rectangles_may_have_more_bytes_than_lines() {
-    let network = network(9600.0);
-    let line = scene(&network, Class::Terminal, Carrier::Line(10));
+    let fast = network(9600.0);
+    let line = scene(&fast, Class::Terminal, Carrier::Line(10));
     let longer = Scene { rectangle_bytes: 24, ..line.clone() };
     let [usual, doubled] = [&line, &longer].map(|scene| taken(scene, "rectangles", Measure::At(Level::Batched)));
     // 24 bytes of ten bits each take 25 ms.
     close(doubled - usual, 25.0, 0.02);
+    // Of 55 items 32 are calls: six bytes less of each are 1.6 s less of 780 rectangles.
+    let slower = network(1200.0);
+    let usual = scene(&slower, Class::Terminal, Carrier::Line(10));
+    let shorter = Scene { call_bytes: 14, ..usual.clone() };
+    let [usual, less] = [&usual, &shorter].map(|scene| taken(scene, "rectangles", Measure::At(Level::Structured)));
+    close(780.0 * (usual - less), 32.0 * 6.0 * 10.0 / 1.2, 0.02);
     // A line has its 20 bytes.
     close(taken(&longer, "vectors", Measure::At(Level::Batched)), 20.83, 0.02);
 }
@@ -221,32 +273,32 @@ fn an_item_that_is_waited_for_takes_at_each_point_what_the_hosts_say() {
     let of = |scene: &Scene<'_>| way(scene, Level::StopAndWait, 8).join(", ");
     assert_eq!(
         of(&by_tcp),
-        "0 CALL vax, 1000 SEND vax, 58 ARRIVE sun, 1000 AGENT sun, 0 PARSE sun, 500 STORE sun, 4619 RENDER sun, 10045 DONE vax"
+        "0 CALL vax, 3000 SEND vax, 58 ARRIVE sun, 1000 AGENT sun, 0 PARSE sun, 500 STORE sun, 4619 RENDER sun, 10045 DONE vax"
     );
     // Each message is carried out before the client goes on.
     let local = scene(&network, Class::Local, Carrier::Ikp);
-    assert_eq!(of(&local), "0 CALL sun, 1000 SEND sun, 1000 PARSE sun, 500 STORE sun, 4619 RENDER sun, 8000 DONE sun");
+    assert_eq!(of(&local), "0 CALL sun, 3000 SEND sun, 1000 PARSE sun, 500 STORE sun, 4619 RENDER sun, 8000 DONE sun");
     // Into the pipe it costs nothing, out of it a message.
     let piped = scene(&network, Class::Agent, Carrier::Ikp);
     assert_eq!(
         of(&piped),
-        "0 CALL vax, 0 SEND vax, 1000 AGENT vax, 64 ARRIVE sun, 1000 AGENT sun, 0 PARSE sun, 500 STORE sun, 4619 RENDER sun, 10051 DONE vax"
+        "0 CALL vax, 2000 SEND vax, 1000 AGENT vax, 64 ARRIVE sun, 1000 AGENT sun, 0 PARSE sun, 500 STORE sun, 4619 RENDER sun, 10051 DONE vax"
     );
     // An answer is typed: four messages at each end.
     let typed = scene(&network, Class::Terminal, Carrier::Tcp([&tcp, &tcp]));
     assert_eq!(
         of(&typed),
-        "0 CALL vax, 0 SEND vax, 1000 AGENT vax, 58 ARRIVE sun, 1000 AGENT sun, 0 PARSE sun, 500 STORE sun, 4619 RENDER sun, 52128 DONE vax"
+        "0 CALL vax, 2000 SEND vax, 1000 AGENT vax, 58 ARRIVE sun, 1000 AGENT sun, 0 PARSE sun, 500 STORE sun, 4619 RENDER sun, 52128 DONE vax"
     );
     let internet = |host: &str| Scene { internet: Some(host.to_owned()), ..by_tcp.clone() };
     assert_eq!(
         of(&internet("gateway")),
-        "0 CALL vax, 1000 SEND vax, 58 ARRIVE gateway, 3000 INTERNET gateway, 64 ARRIVE sun, 1000 AGENT sun, 0 PARSE sun, 500 STORE sun, \
+        "0 CALL vax, 3000 SEND vax, 58 ARRIVE gateway, 3000 INTERNET gateway, 64 ARRIVE sun, 1000 AGENT sun, 0 PARSE sun, 500 STORE sun, \
          4619 RENDER sun, 13096 DONE vax"
     );
     assert_eq!(
         of(&internet("sun")),
-        "0 CALL vax, 1000 SEND vax, 58 ARRIVE sun, 1000 INTERNET sun, 1000 AGENT sun, 0 PARSE sun, 500 STORE sun, 4619 RENDER sun, 11045 DONE vax"
+        "0 CALL vax, 3000 SEND vax, 58 ARRIVE sun, 1000 INTERNET sun, 1000 AGENT sun, 0 PARSE sun, 500 STORE sun, 4619 RENDER sun, 11045 DONE vax"
     );
 }
 

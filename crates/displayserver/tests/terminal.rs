@@ -1,5 +1,8 @@
 //! Programs on pseudo-terminals over TELNET: what they say reaches a display as they said it, and what is typed reaches them.
 
+mod common;
+
+use rustix::net::{SendFlags, send};
 use stackline_display::symbols::Limits;
 use stackline_displayserver::address::Address;
 use stackline_displayserver::listener::Listener;
@@ -7,13 +10,14 @@ use stackline_displayserver::server::Server;
 use stackline_displayserver::terminal;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Duration;
 
-fn terminals(program: &[&str]) -> Address {
+fn terminals(program: &[impl ToString]) -> Address {
     let listener = Listener::at(&Address::Tcp("127.0.0.1:0".into())).expect("it is there");
     let address = listener.address();
-    let program: Vec<String> = program.iter().map(|&word| word.to_owned()).collect();
+    let program: Vec<String> = program.iter().map(ToString::to_string).collect();
     thread::spawn(move || terminal::serve(&listener, &program, |_| {}));
     address
 }
@@ -25,7 +29,7 @@ fn connect(address: &Address) -> TcpStream {
 }
 
 /// What comes until it holds that.
-fn until(stream: &mut TcpStream, wanted: &[u8]) -> Vec<u8> {
+fn until(stream: &mut impl Read, wanted: &[u8]) -> Vec<u8> {
     let (mut all, mut piece) = (Vec::new(), [0; 1000]);
     while !all.windows(wanted.len()).any(|window| window == wanted) {
         let count = stream.read(&mut piece).unwrap_or_else(|error| panic!("{error}: {all:?}"));
@@ -38,11 +42,18 @@ fn until(stream: &mut TcpStream, wanted: &[u8]) -> Vec<u8> {
 #[test]
 fn a_person_without_options_gets_a_terminal_with_ends_of_lines() {
     let mut stream = connect(&terminals(&["sh", "-c", "read a; echo got $a"]));
-    // WONT and DONT to all that is offered: no echo is agreed on, and the kernel's terminal echoes by itself.
+    // WONT and DONT to all that is offered: no echo is agreed on.
     until(&mut stream, &[255, 251, 3]);
     stream.write_all(&[255, 254, 1, 255, 254, 3]).unwrap();
     stream.write_all(b"hello\r\n").unwrap();
     until(&mut stream, b"got hello\r\n");
+}
+
+#[test]
+fn a_person_sees_what_a_program_says_on_standard_error() {
+    let mut stream = connect(&terminals(&["sh", "-c", "test -t 2 && echo seen >&2; sleep 1"]));
+    stream.write_all(&[255, 253, 1, 255, 253, 3]).unwrap();
+    until(&mut stream, b"seen\r\n");
 }
 
 #[test]
@@ -60,12 +71,79 @@ fn an_interrupt_reaches_the_program_and_somebody_is_there() {
     until(&mut stream, b"caught");
 }
 
+/// RFC 854's Synch, RFC 1123 3.2.4.
+#[test]
+fn what_is_typed_before_an_urgent_mark_is_dropped_and_nothing_behind_it() {
+    let mut stream = connect(&terminals(&["sh", "-c", "echo ready; read a; echo got $a.; read a; echo then $a."]));
+    stream.write_all(&[255, 253, 1, 255, 253, 3]).unwrap();
+    until(&mut stream, b"ready");
+    send(&stream, b"junk\xff\xf2", SendFlags::OOB).unwrap();
+    stream.write_all(b"hello\r\n").unwrap();
+    until(&mut stream, b"got hello.");
+    // A mark that is not urgent drops nothing.
+    stream.write_all(b"well\xff\xf2come\r\n").unwrap();
+    until(&mut stream, b"then wellcome.");
+}
+
+#[test]
+fn what_waits_for_a_program_that_does_not_read_is_dropped_by_an_urgent_mark() {
+    let begins = std::env::temp_dir().join(format!("stackline-terminal-begins-{}", std::process::id()));
+    let program = format!("stty -echo; echo ready; while [ ! -e {} ]; do sleep 0.05; done; cat", begins.display());
+    let mut stream = connect(&terminals(&["sh", "-c", &program]));
+    stream.write_all(&[255, 253, 1, 255, 253, 3]).unwrap();
+    until(&mut stream, b"ready");
+    // More than a terminal holds.
+    stream.write_all(&b"old line\r\n".repeat(5000)).unwrap();
+    stream.write_all(&[255, 246]).unwrap();
+    until(&mut stream, b"[yes]");
+    // Its two bytes one by one.
+    stream.write_all(b"\xff").unwrap();
+    thread::sleep(Duration::from_millis(50));
+    send(&stream, b"\xf2", SendFlags::OOB).unwrap();
+    stream.write_all(&[255, 246]).unwrap();
+    until(&mut stream, b"[yes]");
+    std::fs::write(&begins, "").unwrap();
+    stream.write_all(b"new line\r\n").unwrap();
+    let came = until(&mut stream, b"new line");
+    std::fs::remove_file(&begins).unwrap();
+    assert!(!came.windows(3).any(|word| word == b"old"), "{}", String::from_utf8_lossy(&came));
+}
+
+/// RFC 1073.
+#[test]
+fn a_terminal_is_as_large_as_the_other_end_says() {
+    let mut stream = connect(&terminals(&["sh", "-c", "stty size; read a; stty size"]));
+    stream.write_all(b"\xff\xfd\x01\xff\xfd\x03\xff\xfb\x1f\xff\xfa\x1f\x00\x61\x00\x21\xff\xf0").unwrap();
+    until(&mut stream, b"33 97");
+    stream.write_all(b"\xff\xfa\x1f\x00\x50\x00\x18\xff\xf0x\r\n").unwrap();
+    until(&mut stream, b"24 80");
+}
+
 #[test]
 fn keys_of_the_terminal_erase_what_was_typed() {
     let mut stream = connect(&terminals(&["sh", "-c", "read a; echo got $a"]));
     stream.write_all(&[255, 253, 1, 255, 253, 3]).unwrap();
     stream.write_all(b"wrong\xff\xf8rigt\xff\xf7ht\r\n").unwrap();
     until(&mut stream, b"got right");
+}
+
+/// What is typed comes back where the other end wants that, and not where it does not (RFC 857).
+#[test]
+fn a_terminal_echoes_as_long_as_the_other_end_wants_it() {
+    let mut stream = connect(&terminals(&["cat"]));
+    stream.write_all(&[255, 253, 1, 255, 253, 3]).unwrap();
+    until(&mut stream, &[255, 251, 3]);
+    stream.write_all(b"once\r\n").unwrap();
+    until(&mut stream, b"once\r\nonce\r\n");
+    stream.write_all(&[255, 254, 1]).unwrap();
+    until(&mut stream, &[255, 252, 1]);
+    stream.write_all(b"alone\r\n").unwrap();
+    let seen = until(&mut stream, b"alone\r\n");
+    assert_eq!(seen, b"alone\r\n");
+    stream.write_all(&[255, 253, 1]).unwrap();
+    until(&mut stream, &[255, 251, 1]);
+    stream.write_all(b"again\r\n").unwrap();
+    until(&mut stream, b"again\r\nagain\r\n");
 }
 
 #[test]
@@ -91,7 +169,7 @@ fn a_display_gets_every_byte_of_a_program_and_answers_it() {
 import os, struct, sys, termios, tty
 tty.setraw(0)
 title = bytes(range(1, 256))
-hello = bytes([1, 0, 0, 10]) + b"VGTP" + struct.pack(">H", 1)
+hello = bytes([1, 0, 0, 10]) + b"VGTP" + struct.pack(">H", 2)
 window = struct.pack(">BBH", 9, 0, 4 + 8 + len(title)) + struct.pack(">IHH", 1, 5, 5) + title
 os.write(1, hello + window + struct.pack(">BBHI", 14, 0, 8, 0x0d0aff0d))
 got = b""
@@ -123,25 +201,90 @@ fn what_is_not_there_is_said() {
     assert!(error.message.contains("no terminal is served at 127.0.0.1:1"), "{error}");
 }
 
-/// Whether a process is there, and no zombie.
-fn runs(pid: &str) -> bool {
-    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z"))
-}
-
 #[test]
 fn a_program_ends_with_its_connection_and_who_floods_gets_a_terminal_too() {
     let terminals = terminals(&["sh", "-c", "trap '' HUP; echo $$.; sleep 60"]);
     let mut stream = connect(&terminals);
     // More commands than are kept before there is a terminal, and no answer.
     stream.write_all(&[255, 246].repeat(5000)).unwrap();
-    let said = String::from_utf8_lossy(&until(&mut stream, b".\r\n")).into_owned();
-    let digits: String = said.split(".\r\n").next().unwrap().chars().rev().take_while(char::is_ascii_digit).collect();
-    let pid: String = digits.chars().rev().collect();
-    assert!(runs(&pid), "{said:?}");
+    let pid = common::number(&String::from_utf8_lossy(&until(&mut stream, b".\r\n")));
+    assert!(common::runs(&pid), "{pid:?}");
     drop(stream);
+    common::has_ended(&pid, "without its connection");
+}
+
+#[test]
+fn an_interrupt_overtakes_what_a_program_does_not_read_and_so_does_the_end() {
+    for terminal in ["raw", "sane"] {
+        let terminals = terminals(&common::deaf(terminal));
+        for interrupts in [true, false] {
+            let mut stream = connect(&terminals);
+            stream.set_write_timeout(Some(Duration::from_secs(10))).unwrap();
+            stream.write_all(&[255, 253, 1, 255, 253, 3]).unwrap();
+            let pid = common::number(&String::from_utf8_lossy(&until(&mut stream, b".")));
+            assert!(common::runs(&pid), "{pid:?}");
+            stream.write_all(&common::many_lines()).unwrap();
+            if interrupts {
+                stream.write_all(&[255, 244]).unwrap();
+                common::has_ended(&pid, "after an interrupt");
+            } else {
+                drop(stream);
+                common::has_ended(&pid, "without its connection");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_interrupt_drops_what_was_not_read() {
+    let script = "stty -echo; trap 'read line; echo got $line; exit' INT; echo ready; while :; do sleep 0.05; done";
+    let mut stream = connect(&terminals(&["sh", "-c", script]));
+    stream.write_all(&[255, 253, 1, 255, 253, 3]).unwrap();
+    until(&mut stream, b"ready");
+    stream.write_all(&common::many_lines()).unwrap();
+    stream.write_all(&[255, 244]).unwrap();
+    stream.write_all(b"kept\r\n").unwrap();
+    until(&mut stream, b"got kept");
+}
+
+#[test]
+fn more_than_is_kept_for_a_program_waits_and_the_end_is_seen_all_the_same() {
+    let path = std::env::temp_dir().join(format!("stackline-terminal-full-{}", std::process::id()));
+    let listener = Listener::at(&Address::Unix(path.clone())).unwrap();
+    let program = common::deaf("raw").to_vec();
+    thread::spawn(move || terminal::serve(&listener, &program, |_| {}));
+    let mut stream = UnixStream::connect(&path).unwrap();
+    stream.write_all(&[255, 253, 1, 255, 253, 3]).unwrap();
+    let pid = common::number(&String::from_utf8_lossy(&until(&mut stream, b".")));
+    stream.set_write_timeout(Some(Duration::from_millis(300))).unwrap();
+    let mut typed = 0;
+    while let Ok(count) = stream.write(&common::many_lines()) {
+        typed += count;
+        assert!(typed < 100 << 20, "what nobody reads is kept without end");
+    }
+    drop(stream);
+    common::has_ended(&pid, "without its connection");
+    std::fs::remove_file(&path).unwrap();
+}
+
+#[test]
+fn a_slow_program_gets_all_that_was_typed_by_who_is_gone_too() {
+    let read = std::env::temp_dir().join(format!("stackline-terminal-read-{}", std::process::id()));
+    // What is in its terminal by then is read after the hang-up.
+    let script = format!(
+        "trap '' HUP; stty raw -echo; echo ready; sleep 0.3; head -c 204800 > {0}.part; mv {0}.part {0}",
+        read.display()
+    );
+    let mut stream = connect(&terminals(&["sh", "-c", &script]));
+    stream.write_all(&[255, 253, 1, 255, 253, 3]).unwrap();
+    until(&mut stream, b"ready");
+    stream.write_all(&common::many_lines()).unwrap();
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
     let begun = std::time::Instant::now();
-    while runs(&pid) {
-        assert!(begun.elapsed() < Duration::from_secs(10), "the program outlives its connection");
+    while !read.exists() {
+        assert!(begun.elapsed() < Duration::from_secs(10), "it did not get all");
         thread::sleep(Duration::from_millis(10));
     }
+    assert!(std::fs::read(&read).unwrap() == common::many_lines());
+    std::fs::remove_file(&read).unwrap();
 }

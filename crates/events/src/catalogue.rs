@@ -15,6 +15,8 @@ pub enum Layer {
     Protocol,
     /// The network: queues, links, hosts' interfaces.
     Network,
+    /// A structured display, its clients and what stands between, live or in virtual time.
+    Display,
     /// Monitors of machines: intervals, stamped with their end; their first data field is the interval in ns.
     Monitor,
     /// stackline itself.
@@ -47,6 +49,8 @@ pub struct Entry {
     pub help: &'static str,
     /// What became of data beside its way, if it is about that.
     pub fate: Option<Fate>,
+    /// Whether a program has done work of its own when it happens, and no transport has taken anything.
+    pub is_work: bool,
 }
 
 impl Entry {
@@ -56,6 +60,11 @@ impl Entry {
         self.data.iter().position(|field| *field == name)
     }
 
+    const fn is_work(mut self) -> Self {
+        self.is_work = true;
+        self
+    }
+
     const fn of(mut self, fate: Fate) -> Self {
         self.fate = Some(fate);
         self
@@ -63,7 +72,7 @@ impl Entry {
 }
 
 const fn entry(keyword: &'static str, layer: Layer, data: &'static [&'static str], help: &'static str) -> Entry {
-    Entry { keyword, layer, data, help, fate: None }
+    Entry { keyword, layer, data, help, fate: None, is_work: false }
 }
 
 const UNIT: &[&str] = &["unit", "stream", "offset", "bytes"];
@@ -90,6 +99,8 @@ const INFO: &[&str] = &[
     "mss_bytes",
     "acked_bytes",
 ];
+/// A request to a display: its client's number there, and its own.
+const REQUEST: &[&str] = &["unit"];
 const CAUSE: &[&str] = &["unit", "stream", "offset", "bytes", "cause"];
 const THREAD_TIME: &[&str] = &[
     "unit",
@@ -264,6 +275,57 @@ pub const ENTRIES: &[Entry] = &[
     entry("NET_DROP", Layer::Network, NET_REASON, "it is dropped or lost, and why").of(Fate::Dropped),
     entry("NET_SEEN", Layer::Network, NET, "a capture sees it"),
     entry("NET_DELIVER", Layer::Network, NET, "its host has it"),
+    entry(
+        "DISPLAY_CALL",
+        Layer::Display,
+        REQUEST,
+        "at the client's host: a request to a display is made; `unit` is the number of its client there, and its own",
+    ),
+    entry(
+        "DISPLAY_SEND",
+        Layer::Display,
+        REQUEST,
+        "at the client's host: it is handed over, to the transport, or into the pipe or pseudo-terminal of its host's agent",
+    ),
+    entry(
+        "DISPLAY_ARRIVE",
+        Layer::Display,
+        REQUEST,
+        "in virtual time, at the internet server's or the display's host: the transport has brought all of it",
+    ),
+    entry(
+        "DISPLAY_INTERNET",
+        Layer::Display,
+        REQUEST,
+        "in virtual time, at the internet server's host: the server has taken it",
+    ),
+    entry(
+        "DISPLAY_AGENT",
+        Layer::Display,
+        REQUEST,
+        "in virtual time, at the client's or the display's host: the agent there has taken it; at the client's it hands it to the transport then",
+    ),
+    entry("DISPLAY_PARSE", Layer::Display, REQUEST, "at the display's host: the display turns to it").is_work(),
+    entry(
+        "DISPLAY_STORE",
+        Layer::Display,
+        REQUEST,
+        "at the display's host: what it says is kept, or set aside for the end of its batch",
+    )
+    .is_work(),
+    entry(
+        "DISPLAY_RENDER",
+        Layer::Display,
+        REQUEST,
+        "at the display's host: what it changes is drawn; what is not drawn by itself is with what is drawn or answered next",
+    )
+    .is_work(),
+    entry(
+        "DISPLAY_DONE",
+        Layer::Display,
+        REQUEST,
+        "at the client's host: all that the client had sent is answered, and this with it",
+    ),
     entry(
         "CPU_USE",
         Layer::Monitor,
@@ -533,6 +595,12 @@ pub fn fate(keyword: &str) -> Option<Fate> {
     }
 }
 
+/// Whether a program has done work of its own when such an event happens; of keywords of others that is not known.
+#[must_use]
+pub fn is_work(keyword: &str) -> bool {
+    find(keyword).is_some_and(|entry| entry.is_work)
+}
+
 /// Whether it is a monitor's, of stackline's own or of others: those are known by the program that the first part names.
 #[must_use]
 pub fn is_monitor(keyword: &str) -> bool {
@@ -554,7 +622,7 @@ mod tests {
         assert_eq!(keywords.len(), ENTRIES.len());
         for entry in ENTRIES {
             assert!(entry.data.len() <= crate::table::FIELDS, "{}", entry.keyword);
-            let path = matches!(entry.layer, Layer::Application | Layer::Socket | Layer::Network);
+            let path = matches!(entry.layer, Layer::Application | Layer::Socket | Layer::Network | Layer::Display);
             assert!(!path || UNIT.starts_with(&entry.data[..entry.data.len().min(4)]), "{}", entry.keyword);
         }
     }

@@ -57,4 +57,4 @@ pub use sink::{Memory, Sink, Totals};
 pub use sinks::{EventLogFile, TextFile};
 pub use table::Table;
 pub use text::Event;
-pub use value::Value;
+pub use value::{Emit, Value};

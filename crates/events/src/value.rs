@@ -3,6 +3,9 @@
 //! There are no fractions: times are in ns, sizes in bytes, shares in parts of a million, so a field reads back equal from
 //! every form.
 
+/// Takes events: host, keyword, when (ns) and data.
+pub type Emit<'e> = dyn FnMut(&str, &'static str, u64, &[Value<'_>]) + 'e;
+
 /// One data field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Value<'t> {

@@ -13,6 +13,7 @@ fn layer(layer: Layer) -> &'static str {
         Layer::Socket => "socket",
         Layer::Protocol => "protocol",
         Layer::Network => "network",
+        Layer::Display => "display",
         Layer::Monitor => "monitor",
         Layer::Tool => "stackline",
     }

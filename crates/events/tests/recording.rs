@@ -73,26 +73,39 @@ fn a_thread_that_ends_while_nobody_records_leaves_nothing() {
 
 #[test]
 fn what_is_lost_is_told() {
-    /// Takes nothing until it may.
-    struct Slow(Arc<AtomicBool>, Memory);
+    /// Says when it is asked first, and takes nothing until it may.
+    struct Slow {
+        is_asked: Arc<AtomicBool>,
+        go: Arc<AtomicBool>,
+        kept: Memory,
+    }
     impl Sink for Slow {
         fn take(&mut self, tape: &EventLog) -> io::Result<()> {
-            while !self.0.load(Ordering::Acquire) {
-                std::thread::yield_now();
-            }
-            self.1.take(tape)
+            self.is_asked.store(true, Ordering::Release);
+            wait_for(&self.go);
+            self.kept.take(tape)
         }
     }
     let _alone = alone();
-    let (go, kept) = (Arc::new(AtomicBool::new(false)), Memory::default());
-    let recorder = Recorder::start("khons", Slow(Arc::clone(&go), kept.clone())).unwrap();
+    let (is_asked, go, kept) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default(), Memory::default());
+    let slow = Slow { is_asked: Arc::clone(&is_asked), go: Arc::clone(&go), kept: kept.clone() };
+    let recorder = Recorder::start("khons", slow).unwrap();
+    // Nothing is taken any more once the sink is asked: a first ring has room for 350,000 records, and no more come.
+    event!("APP_SEND", 0);
+    wait_for(&is_asked);
     let emitted = 600_000;
-    (0..emitted).for_each(|n| event!("APP_SEND", n));
+    (1..emitted).for_each(|n| event!("APP_SEND", n));
     go.store(true, Ordering::Release);
     let totals = recorder.stop();
     assert!(totals.lost > 0 && totals.recorded + totals.lost == emitted, "{totals:?}");
     let lost = events(&kept.tape()).into_iter().filter(|(keyword, _)| keyword == "EVENTS_LOST");
     assert_eq!(lost.map(|(_, count)| count as u64).sum::<u64>(), totals.lost);
+}
+
+fn wait_for(what: &AtomicBool) {
+    while !what.load(Ordering::Acquire) {
+        std::thread::yield_now();
+    }
 }
 
 #[test]

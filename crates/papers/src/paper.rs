@@ -1,6 +1,6 @@
 //! What the command needs to know of a paper, and what a paper gets from the command.
 
-use stackline_core::error::Result;
+use stackline_core::error::{Error, Result};
 use stackline_report::chart::Chart;
 use stackline_report::paper::Paper as Tables;
 use stackline_report::sheet::Sheet;
@@ -87,7 +87,15 @@ fn begins(name: &str, only: Option<&str>) -> bool {
 
 impl Settings<'_> {
     /// The sheets that are wanted, of parts that each make some, by their names.
-    pub(crate) fn sheets(&self, parts: &[Part<'_>]) -> Result<Vec<Sheet>> {
+    ///
+    /// # Errors
+    /// When neither they nor `others`, which are made elsewhere, have a name that is wanted; what a part fails with.
+    pub(crate) fn sheets(&self, others: &[&str], parts: &[Part<'_>]) -> Result<Vec<Sheet>> {
+        let names: Vec<&str> = others.iter().chain(parts.iter().flat_map(|(names, _)| *names)).copied().collect();
+        if let (Some(only), false) = (self.only, names.iter().any(|name| self.wants(name))) {
+            return Err(Error::input(format!("no table or figure has a name that begins with {only}"))
+                .hint(format!("there are: {}", names.join("; "))));
+        }
         let is_wanted = |(names, _): &&Part<'_>| names.iter().any(|name| self.wants(name));
         let wanted: Vec<_> = parts.iter().filter(is_wanted).collect();
         let mut sheets = Vec::new();

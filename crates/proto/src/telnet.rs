@@ -5,9 +5,11 @@
 //! send(data)              data of the terminal or the program
 //! receive(bytes, data)    what came: its data, and the commands in it
 //! output()                what is to be sent, taken away
+//! resize(columns, rows)   the person's terminal has that size
+//! resized()               the size that the other end's terminal has by now
 //! ```
-//! It knows no terminal and no program. Of options there are binary transmission (RFC 856), echo (RFC 857) and no go-aheads (RFC 858); all
-//! others are refused, and what a subnegotiation says is skipped.
+//! It knows no terminal and no program. Of options there are binary transmission (RFC 856), echo (RFC 857), no go-aheads (RFC 858) and the size
+//! of the person's terminal (RFC 1073); all others are refused, and what their subnegotiations say is skipped.
 
 use alloc::vec::Vec;
 
@@ -37,17 +39,20 @@ pub enum TelnetOption {
     Echo,
     /// Nobody says whose turn it is (RFC 858).
     SuppressGoAhead,
+    /// The person's end says how large its terminal is (RFC 1073).
+    WindowSize,
 }
 
 impl TelnetOption {
     /// All that are known.
-    pub const ALL: [Self; 3] = [Self::Binary, Self::Echo, Self::SuppressGoAhead];
+    pub const ALL: [Self; 4] = [Self::Binary, Self::Echo, Self::SuppressGoAhead, Self::WindowSize];
 
     const fn code(self) -> u8 {
         match self {
             Self::Binary => 0,
             Self::Echo => 1,
             Self::SuppressGoAhead => 3,
+            Self::WindowSize => 31,
         }
     }
 
@@ -128,17 +133,25 @@ enum Reading {
     Command,
     /// WILL, WONT, DO or DONT: its option is next.
     Option(u8),
-    /// A subnegotiation is skipped; whether an IAC in it came.
-    Skipped(bool),
+    /// A subnegotiation; whether an IAC in it came.
+    Within(bool),
 }
+
+/// Bytes of a subnegotiation that are looked at: the option, columns and rows; and one, which says that there are more.
+const LOOKED_AT: usize = 6;
 
 /// One end.
 #[derive(Clone, Debug)]
 pub struct Telnet {
     role: Role,
-    own: [State; 3],
-    other: [State; 3],
+    own: [State; 4],
+    other: [State; 4],
     reading: Reading,
+    /// The beginning of the present subnegotiation.
+    within: Vec<u8>,
+    /// Columns and rows: of the terminal here, and of the other end's since that was asked last.
+    size: Option<(u16, u16)>,
+    resized: Option<(u16, u16)>,
     /// The last byte that was sent was a carriage return whose second half is not known.
     returns: bool,
     out: Vec<u8>,
@@ -150,9 +163,12 @@ impl Telnet {
     pub const fn new(role: Role) -> Self {
         Self {
             role,
-            own: [State::Off; 3],
-            other: [State::Off; 3],
+            own: [State::Off; 4],
+            other: [State::Off; 4],
             reading: Reading::Data,
+            within: Vec::new(),
+            size: None,
+            resized: None,
             returns: false,
             out: Vec::new(),
         }
@@ -176,6 +192,46 @@ impl Telnet {
     #[must_use]
     pub fn is_by_character(&self) -> bool {
         self.is_on(TelnetOption::Echo, Whose::Other) && self.is_on(TelnetOption::SuppressGoAhead, Whose::Other)
+    }
+
+    /// The terminal here has so many columns and rows, which the other end learns where it wants to.
+    pub fn resize(&mut self, columns: u16, rows: u16) {
+        self.size = Some((columns, rows));
+        if self.is_on(TelnetOption::WindowSize, Whose::Own) {
+            self.say_size();
+        }
+    }
+
+    /// Columns and rows of the other end's terminal, where it has said so since this was asked last.
+    pub const fn resized(&mut self) -> Option<(u16, u16)> {
+        self.resized.take()
+    }
+
+    fn say_size(&mut self) {
+        let Some((columns, rows)) = self.size else { return };
+        self.out.extend([IAC, SB, TelnetOption::WindowSize.code()]);
+        for byte in [columns.to_be_bytes(), rows.to_be_bytes()].into_iter().flatten() {
+            self.out.extend(core::iter::repeat_n(byte, 1 + usize::from(byte == IAC)));
+        }
+        self.out.extend([IAC, SE]);
+    }
+
+    /// A subnegotiation is over.
+    fn negotiated(&mut self) {
+        if let [31, a, b, c, d] = self.within[..]
+            && self.is_on(TelnetOption::WindowSize, Whose::Other)
+        {
+            self.resized = Some((u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])));
+        }
+        self.within.clear();
+    }
+
+    /// A byte of a subnegotiation.
+    fn within(&mut self, byte: u8) -> Reading {
+        if self.within.len() < LOOKED_AT {
+            self.within.push(byte);
+        }
+        Reading::Within(false)
     }
 
     /// An option is wanted on or off.
@@ -256,7 +312,10 @@ impl Telnet {
                     data.push(IAC);
                     Reading::Data
                 }
-                (Reading::Command, SB) => Reading::Skipped(false),
+                (Reading::Command, SB) => {
+                    self.within.clear();
+                    Reading::Within(false)
+                }
                 (Reading::Command, verb @ WILL..=DONT) => Reading::Option(verb),
                 (Reading::Command, code) => {
                     let known = Command::ALL.into_iter().find(|(known, _)| *known == code);
@@ -267,9 +326,12 @@ impl Telnet {
                     self.told(verb, code);
                     Reading::Data
                 }
-                (Reading::Skipped(true), SE) => Reading::Data,
-                (Reading::Skipped(false), IAC) => Reading::Skipped(true),
-                (Reading::Skipped(_), _) => Reading::Skipped(false),
+                (Reading::Within(true), SE) => {
+                    self.negotiated();
+                    Reading::Data
+                }
+                (Reading::Within(false), IAC) => Reading::Within(true),
+                (Reading::Within(_), other) => self.within(other),
             };
         }
         commands
@@ -278,7 +340,8 @@ impl Telnet {
     /// Behind a carriage return: the end of a line, or the return alone.
     fn after_return(&mut self, next: u8, data: &mut Vec<u8>) -> Reading {
         match (next, self.role) {
-            (b'\n', Role::Server) => data.push(b'\n'),
+            // RFC 1123, 3.3.1: both are the key that ends a line.
+            (b'\n', Role::Server) => data.push(b'\r'),
             (b'\n', Role::User) => data.extend(*b"\r\n"),
             (0, _) => data.push(b'\r'),
             (IAC, _) => {
@@ -331,13 +394,18 @@ impl Telnet {
             (same, _) => same,
         };
         self.set(option, whose, next);
+        if option == TelnetOption::WindowSize && whose == Whose::Own && next == State::On {
+            self.say_size();
+        }
     }
 
-    /// Whether this end lets an option come on: only servers echo.
+    /// Whether this end lets an option come on: only servers echo, and only who has a terminal says how large it is.
     const fn agrees(&self, option: TelnetOption, whose: Whose) -> bool {
         match (option, whose, self.role) {
             (TelnetOption::Echo, Whose::Own, role) => matches!(role, Role::Server),
             (TelnetOption::Echo, Whose::Other, role) => matches!(role, Role::User),
+            (TelnetOption::WindowSize, Whose::Own, _) => self.size.is_some(),
+            (TelnetOption::WindowSize, Whose::Other, role) => matches!(role, Role::Server),
             _ => true,
         }
     }
@@ -400,6 +468,30 @@ mod tests {
         assert!(!user.is_by_character());
     }
 
+    /// RFC 1073.
+    #[test]
+    fn the_size_of_a_persons_terminal_is_known_at_the_other_end() {
+        let (mut user, mut server) = (Telnet::new(Role::User), Telnet::new(Role::Server));
+        server.ask(TelnetOption::WindowSize, Whose::Other, true);
+        user.resize(255, 24);
+        let mut data = Vec::new();
+        user.receive(&server.output(), &mut data);
+        let said = user.output();
+        assert_eq!(said, [255, 251, 31, 255, 250, 31, 0, 255, 255, 0, 24, 255, 240]);
+        said.chunks(2).for_each(|piece| drop(server.receive(piece, &mut data)));
+        assert_eq!((server.resized(), server.resized()), (Some((255, 24)), None));
+        user.resize(80, 25);
+        server.receive(&user.output(), &mut data);
+        assert_eq!(server.resized(), Some((80, 25)));
+        // Nobody asked this one; and who has no terminal says so.
+        let mut stranger = Telnet::new(Role::Server);
+        stranger.receive(&said[3..], &mut data);
+        assert_eq!((stranger.resized(), data.len()), (None, 0));
+        let mut display = Telnet::new(Role::User);
+        display.receive(&[255, 253, 31], &mut data);
+        assert_eq!(display.output(), [255, 252, 31]);
+    }
+
     #[test]
     fn what_is_not_known_is_refused_once() {
         let mut user = Telnet::new(Role::User);
@@ -421,7 +513,7 @@ mod tests {
         let mut server = Telnet::new(Role::Server);
         let mut data = Vec::new();
         let commands = server.receive(b"a\r\nb\r\0c\xff\xf4\xff\xff\xff\xfa\x18\x01\xff\xf0d", &mut data);
-        assert_eq!((data, commands), (b"a\nb\rc\xffd".to_vec(), alloc::vec![(5, Command::Interrupt)]));
+        assert_eq!((data, commands), (b"a\rb\rc\xffd".to_vec(), alloc::vec![(5, Command::Interrupt)]));
     }
 
     proptest! {
@@ -439,7 +531,7 @@ mod tests {
         }
 
         #[test]
-        fn no_wishes_make_two_ends_talk_for_ever(wishes in prop::collection::vec((any::<bool>(), 0..3_usize, any::<bool>(), any::<bool>()), 0..40)) {
+        fn no_wishes_make_two_ends_talk_for_ever(wishes in prop::collection::vec((any::<bool>(), 0..4_usize, any::<bool>(), any::<bool>()), 0..40)) {
             let (mut user, mut server) = (Telnet::new(Role::User), Telnet::new(Role::Server));
             for (is_user, option, own, on) in &wishes {
                 let end = if *is_user { &mut user } else { &mut server };

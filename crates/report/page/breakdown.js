@@ -10,7 +10,7 @@ import { pieces, typical } from "./segments.js";
 /** What a kind of piece is called. */
 const NAMES = {
   application: "the application", socket: "system calls and the host", protocol: "the protocol", queue: "in queues", network: "on links",
-  between: "between hosts", other: "other",
+  between: "between hosts", display: "the display, its client and agents", other: "other",
 };
 
 /** Steps by which a short bar is drawn longer than it is. */

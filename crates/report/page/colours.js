@@ -10,7 +10,7 @@ export function take(colours) {
 }
 
 /** What a piece of a line is spent in, by layer: its colour's number. */
-export const LAYERS = { application: 0, socket: 5, protocol: 2, queue: 1, network: 4, between: 3, other: 7 };
+export const LAYERS = { application: 0, socket: 5, protocol: 2, queue: 1, network: 4, between: 3, display: 6, other: 7 };
 
 /** The colours of lines. @param {boolean} dark */
 export function palette(dark) {

@@ -15,40 +15,46 @@ pub struct Row {
     pub unit: &'static str,
     /// Each trial.
     pub trials: Vec<f64>,
+    /// Why there is none, where there is none.
+    pub absent: Option<String>,
 }
 
-/// The table.
+/// The table; below it why rates are absent.
 #[must_use]
 pub fn display(address: &str, rows: &[Row]) -> String {
     let head = ["picture", "rate", "n", "mean", "± 95 %", "", "times stop-and-wait"];
     let mut all = vec![head.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>()];
-    for row in rows {
-        let Some(statistics) = Statistics::from_values(&row.trials) else { continue };
-        // What is no level is not compared with one.
-        let is_level = !matches!(row.rate, "construction" | "display");
-        let base = rows
-            .iter()
-            .filter(|_| is_level)
-            .find(|other| other.picture == row.picture && other.rate == "stop-and-wait");
-        let base = base.and_then(|base| Statistics::from_values(&base.trials)).map(|base| base.mean);
-        let times = base.map_or(String::new(), |base| format!("{:.1}", statistics.mean / base));
-        let half = statistics.half_width().map_or("-".to_owned(), number);
-        all.push(vec![
-            row.picture.to_owned(),
-            row.rate.to_owned(),
-            statistics.n.to_string(),
-            number(statistics.mean),
-            half,
-            row.unit.to_owned(),
-            times,
-        ]);
-    }
+    all.extend(rows.iter().filter_map(|row| cells(row, rows)));
     let widths = widths(&all);
     let align = [Align::Left, Align::Left, Align::Right, Align::Right, Align::Right, Align::Left, Align::Right];
     let mut out = format!("display at {address}\n\n");
     all.iter().for_each(|row| out += &(line(row, &widths, &align).trim_end().to_owned() + "\n"));
     out += "\nmean ± 95 % over n trials; construction: nothing is shown; display: by the display's own clock\n";
-    out
+    let mut told: Vec<String> = Vec::new();
+    for row in rows {
+        let note = row.absent.as_ref().map(|why| format!("{} - {why}\n", row.rate));
+        told.extend(note.filter(|note| !told.contains(note)));
+    }
+    out + &told.concat()
+}
+
+/// A row of the table; none of what was not measured, and says no reason.
+fn cells(row: &Row, rows: &[Row]) -> Option<Vec<String>> {
+    let named = |n: String, mean: String, half: String, times: String| {
+        vec![row.picture.to_owned(), row.rate.to_owned(), n, mean, half, row.unit.to_owned(), times]
+    };
+    let Some(statistics) = Statistics::from_values(&row.trials) else {
+        let absent = || "-".to_owned();
+        return row.absent.as_ref().map(|_| named(absent(), absent(), absent(), String::new()));
+    };
+    // What is no level is not compared with one.
+    let is_level = !matches!(row.rate, "construction" | "display");
+    let slowest = |other: &&Row| other.picture == row.picture && other.rate == "stop-and-wait";
+    let base = rows.iter().filter(|_| is_level).find(slowest);
+    let base = base.and_then(|base| Statistics::from_values(&base.trials)).map(|base| base.mean);
+    let times = base.map_or(String::new(), |base| format!("{:.1}", statistics.mean / base));
+    let half = statistics.half_width().map_or("-".to_owned(), number);
+    Some(named(statistics.n.to_string(), number(statistics.mean), half, times))
 }
 
 /// Three digits, with thousands apart.
@@ -77,6 +83,7 @@ pub fn display_json(address: &str, rows: &[Row]) -> Value {
             "picture": row.picture, "rate": row.rate, "unit": row.unit, "trials": row.trials,
             "mean": statistics.as_ref().map(|one| one.mean),
             "ci95_half_width": statistics.as_ref().and_then(Statistics::half_width),
+            "absent": row.absent,
         })
     };
     json!({ "display": address, "rates": rows.iter().map(row).collect::<Vec<_>>() })
@@ -88,12 +95,41 @@ mod tests {
 
     #[test]
     fn rates_have_their_interval_and_stand_beside_the_slowest_level() {
-        let row = |rate, trials: &[f64]| Row { picture: "vectors", rate, unit: "vectors/s", trials: trials.to_vec() };
+        let row = |rate, trials: &[f64]| Row {
+            picture: "vectors",
+            rate,
+            unit: "vectors/s",
+            trials: trials.to_vec(),
+            absent: None,
+        };
         let text = display("x", &[row("stop-and-wait", &[1e4, 1.2e4]), row("pipelined", &[2.2e6; 3])]);
         let cells = |at: usize| {
             text.lines().nth(at).unwrap().split("  ").filter(|c| !c.is_empty()).map(str::trim).collect::<Vec<_>>()
         };
         assert_eq!(cells(3), ["vectors", "stop-and-wait", "2", "11 000", "12 700", "vectors/s", "1.0"]);
         assert_eq!(cells(4), ["vectors", "pipelined", "3", "2 200 000", "0.000", "vectors/s", "200.0"]);
+    }
+    #[test]
+    fn a_rate_that_is_absent_has_its_row_and_one_reason() {
+        let row = |picture, rate, trials: &[f64], absent: Option<&str>| Row {
+            picture,
+            rate,
+            unit: "items/s",
+            trials: trials.to_vec(),
+            absent: absent.map(str::to_owned),
+        };
+        let why = Some("takes no time");
+        let rows = [
+            row("vectors", "construction", &[], why),
+            row("vectors", "batched", &[2.0], None),
+            row("text", "construction", &[], why),
+        ];
+        let text = display("x", &rows);
+        let words = |at: usize| text.lines().nth(at).unwrap().split_whitespace().collect::<Vec<_>>();
+        assert_eq!(words(3), ["vectors", "construction", "-", "-", "-", "items/s"]);
+        assert!(text.ends_with("own clock\nconstruction - takes no time\n"), "{text}");
+        let json = display_json("x", &rows);
+        assert_eq!((&json["rates"][0]["mean"], json["rates"][0]["absent"].as_str()), (&Value::Null, why));
+        assert_eq!((json["rates"][1]["mean"].as_f64(), &json["rates"][1]["absent"]), (Some(2.0), &Value::Null));
     }
 }

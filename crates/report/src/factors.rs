@@ -113,6 +113,17 @@ pub struct Limit {
     pub next: Option<String>,
 }
 
+/// A change that brings most once those before it are made.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    /// The factor.
+    pub factor: usize,
+    /// Its level.
+    pub level: usize,
+    /// How many times as fast as before it.
+    pub times: f64,
+}
+
 /// A set of improvements.
 #[derive(Clone, Debug)]
 pub struct Offer {
@@ -151,6 +162,8 @@ pub struct Outcome {
     pub directory: Option<String>,
     /// What it is judged by first.
     pub responses: Vec<Response>,
+    /// What to change first, and what brings most then; empty where nobody looked for it.
+    pub steps: Vec<Step>,
     /// The limits if factors were infinite.
     pub limits: Vec<Limit>,
     /// What could be bought, the cheapest first.
@@ -220,6 +233,7 @@ pub fn factors(outcome: &Outcome) -> String {
             Err(why) => out += &wrapped(&format!("{}: {why}", response.name)),
         }
     }
+    out += &steps(outcome);
     out += &limits(outcome);
     out += &offers(outcome);
     if !outcome.notes.is_empty() {
@@ -432,6 +446,17 @@ fn further(outcome: &Outcome, response: &Response, answer: &Answer) -> String {
     wrapped(&format!("{}{how}: {text}", response.name))
 }
 
+fn steps(outcome: &Outcome) -> String {
+    if outcome.steps.is_empty() {
+        return String::new();
+    }
+    let mut out = "\nwhat to change first, and what brings most then (each with those before it):\n".to_owned();
+    for (at, step) in outcome.steps.iter().enumerate() {
+        out += &wrapped(&format!("  {}. {}: {}", at + 1, outcome.level(step.factor, step.level), times(step.times)));
+    }
+    out
+}
+
 /// An account that is this far from what is simulated is wrong.
 const APART: f64 = 0.1;
 
@@ -535,6 +560,10 @@ pub fn factors_json(outcome: &Outcome) -> Value {
             "then": limit.next,
         })
     });
+    let steps = outcome.steps.iter().map(|step| {
+        let words = &outcome.factors[step.factor];
+        json!({ "factor": words.name, "level": words.levels[step.level], "times_as_fast": step.times })
+    });
     let offers = outcome.offers.iter().map(|offer| {
         json!({
             "bought": offer.bought, "cost": offer.cost, "times_as_fast": offer.times,
@@ -551,6 +580,7 @@ pub fn factors_json(outcome: &Outcome) -> Value {
         "took_s": outcome.took_s,
         "factors": factors.collect::<Vec<_>>(),
         "responses": responses.collect::<Vec<_>>(),
+        "steps": steps.collect::<Vec<_>>(),
         "limits": limits.collect::<Vec<_>>(),
         "offers": offers.collect::<Vec<_>>(),
         "notes": outcome.notes,

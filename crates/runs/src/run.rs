@@ -68,14 +68,25 @@ pub fn runs_root() -> PathBuf {
     env::var_os("STACKLINE_RUNS").filter(|v| !v.is_empty()).map_or_else(|| "stackline-runs".into(), PathBuf::from)
 }
 
+/// Bytes of when a run began, and the hyphen behind it.
+const STAMP: usize = 16;
+
 /// The names of the runs under `root`, oldest first; none when it cannot be read.
 #[must_use]
 pub fn names(root: &Path) -> Vec<String> {
     let entries = fs::read_dir(root).into_iter().flatten().flatten();
     let runs = entries.filter(|entry| entry.path().join(files::STATUS).is_file());
     let mut names: Vec<String> = runs.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    names.sort_unstable();
+    names.sort_by(|a, b| order(a).cmp(&order(b)));
     names
+}
+
+/// By when runs began; of one second by name, and of one name by the number that the second and all after it got.
+fn order(run: &str) -> (&str, &str, u64) {
+    let (stamp, name) = run.split_at_checked(STAMP).unwrap_or((run, ""));
+    let numbered = name.rsplit_once('-').and_then(|(name, number)| Some((name, number.parse().ok()?)));
+    let (name, number) = numbered.unwrap_or((name, 1));
+    (stamp, name, number)
 }
 
 fn open_under(root: &Path, path: &Path) -> Result<Run, Error> {
@@ -132,7 +143,7 @@ fn candidates(root: &Path, path: &Path) -> impl Iterator<Item = PathBuf> {
 fn newest(root: &Path, name: &str) -> Option<PathBuf> {
     // The stamp and its hyphen, the name, and a number where the whole was taken.
     let given = |directory: &str| {
-        let rest = directory.get(16..)?.strip_prefix(name)?;
+        let rest = directory.get(STAMP..)?.strip_prefix(name)?;
         Some(rest.is_empty() || rest.strip_prefix('-')?.bytes().all(|byte| byte.is_ascii_digit()))
     };
     let mut found = names(root);
@@ -174,7 +185,7 @@ fn missing(root: &Path, path: &Path) -> Error {
 fn alike<'n>(names: &'n [String], word: &str) -> Vec<&'n str> {
     const MOST: usize = 3;
     // The stamp and its hyphen stand before the name that was given.
-    let meant = |name: &&str| name.contains(word) || is_one_edit(name.get(16..).unwrap_or(name), word);
+    let meant = |name: &&str| name.contains(word) || is_one_edit(name.get(STAMP..).unwrap_or(name), word);
     names.iter().rev().map(String::as_str).filter(|_| !word.is_empty()).filter(meant).take(MOST).collect()
 }
 
@@ -276,6 +287,17 @@ mod tests {
         assert_eq!(run.plan, plan());
         assert_eq!(run.specification, "10 rr 32;");
         assert_eq!(run.environment["kernel"], "6.1");
+    }
+
+    #[test]
+    fn of_many_of_one_second_the_newest_is_the_last_that_was_made() {
+        let root = tempfile::tempdir().unwrap();
+        let made: Vec<_> = (0..12).map(|_| begun(root.path()).finish(&[], true, None).unwrap()).collect();
+        drop(made);
+        assert_eq!(newest(root.path(), "rr"), Some(root.path().join("19700101-000000-rr-12")));
+        let names = names(root.path());
+        assert_eq!((names[0].as_str(), names[11].as_str()), ("19700101-000000-rr", "19700101-000000-rr-12"));
+        assert!(order("19700101-000001-a") > order("19700101-000000-b-7"));
     }
 
     #[test]

@@ -13,6 +13,7 @@
 //! | `host_messages` | packets as messages over IMPs |
 //! | `imp_log` | what IMPs report of themselves, as events |
 //! | [`messages`] | connections of an application that is no endpoint: whole messages, timers |
+//! | [`ports`] | what ports of a network and processors of hosts did, as events of monitors |
 //! | [`imps`] | networks of IMPs, and what their hosts send |
 //! | `executor` | what endpoints share: the virtual time, timers, packets to send |
 //! | `context` | what one endpoint has around it, and how it waits |
@@ -39,6 +40,7 @@ pub mod imps;
 mod job;
 pub mod messages;
 mod phase;
+pub mod ports;
 mod processor;
 mod records;
 mod stacks;

@@ -1,8 +1,9 @@
-//! A distributed application in virtual time: whole messages over simulated `tcp` or PUP between hosts of a network, V's messages, what its
+//! A distributed application in virtual time: whole messages over simulated `tcp`, PUP or blasts between hosts of a network, V's messages, what its
 //! programs take of processors, and timers. The application says what is sent and when it reads; what is in a message nobody here knows.
 //!
 //! ```text
-//! connect(from, to)            a connection is asked for; connect_pup(from, to) one of PUP
+//! connect(from, to)            a connection is asked for; connect_pup(from, to) one of PUP,
+//!                              connect_blast(from, to, stack) one of blasts
 //! send(connection, side, ..)   a message is handed over; it is sent as there is room in the send buffer
 //! send_part(connection, ..)    bytes of a message that will be handed over; so it can still become a shorter one
 //! call_to(from, to)            two programs that ask and answer, over `ikp`
@@ -10,14 +11,17 @@
 //! next(until)                  the next thing that happens to the application, and when
 //! ```
 
+mod blasts;
 mod calls;
 mod exchange;
 mod machine;
 
 use crate::datagram::Datagram;
 use crate::error::{Error, Result};
+use crate::ports::Spent;
 use crate::processor::{Processor, Turn};
 use crate::stacks::tcp_options;
+use blasts::Blasts;
 use calls::Calls;
 use machine::{Machine, Way};
 use stackline_core::network as plan;
@@ -85,8 +89,11 @@ struct End<M> {
     unsent: VecDeque<u64>,
     /// Bytes of all messages handed over so far.
     handed: u64,
-    /// Bytes taken out of the receive buffer.
+    /// Bytes of messages that the application has, those that it took out of the receive buffer beyond them, and how much it takes at once
+    /// at least.
     received: u64,
+    ahead: u64,
+    piece: u64,
     /// Messages on their way here, and where in the stream they end; and parts of them.
     coming: VecDeque<(u64, Option<M>)>,
     /// The application does not read.
@@ -205,6 +212,17 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
         Ok(self.pair([from, to], machines))
     }
 
+    /// The same by `blast`, `saw` or `window`: what is handed over at once is sent when the other side has all of it.
+    ///
+    /// # Errors
+    /// When no path leads there and back, or its packets are too small.
+    pub fn connect_blast(&mut self, from: Node, to: Node, stack: &Stack) -> Result<u32> {
+        let connection = u32::try_from(self.pairs.len()).unwrap_or(u32::MAX);
+        let mtu = self.path_mtu(from, to, connection)?;
+        let ends = Blasts::both(self.now, [from, to], connection, stack, mtu)?;
+        Ok(self.pair([from, to], ends.map(|end| Machine::Blasts(Box::new(end)))))
+    }
+
     fn pair(&mut self, nodes: [Node; 2], machines: [Machine; 2]) -> u32 {
         let connection = u32::try_from(self.pairs.len()).unwrap_or(u32::MAX);
         let mut ends = machines.map(|machine| End {
@@ -212,6 +230,8 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
             unsent: VecDeque::new(),
             handed: 0,
             received: 0,
+            ahead: 0,
+            piece: 0,
             coming: VecDeque::new(),
             paused: false,
             waits: false,
@@ -261,7 +281,7 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
     fn put(&mut self, connection: u32, side: Side, bytes: u64, message: Option<M>) {
         let Some(pair) = self.pairs.get_mut(connection as usize) else { return };
         let (own, other) = (side.index(), side.other().index());
-        let bytes = bytes.max(1);
+        let bytes = bytes.max(1) + pair.ends[own].machine.before_each();
         pair.ends[own].handed += bytes;
         let ends_at = pair.ends[own].handed;
         pair.ends[own].unsent.push_back(bytes);
@@ -291,6 +311,14 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
                 self.read(connection, side.index());
                 self.flush(connection, side.index());
             }
+        }
+    }
+
+    /// The application of that side reads so many bytes at once, where they are there, and finds its messages in them; else it reads each
+    /// message by itself, as far as it has come.
+    pub fn set_piece(&mut self, connection: u32, side: Side, bytes: u64) {
+        if let Some(pair) = self.pairs.get_mut(connection as usize) {
+            pair.ends[side.index()].piece = bytes;
         }
     }
 
@@ -339,6 +367,15 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
     /// What went through each direction of each link.
     pub fn counters(&self) -> Vec<Counters> {
         self.network.counters().collect()
+    }
+
+    /// What the processor of each host has been spent on.
+    pub fn spent(&self) -> Vec<Spent> {
+        let of = |(host, processor): (u32, &Processor<u64>)| Spent {
+            copied_ns: self.network.copied_ns(Node(host), self.now),
+            worked_ns: processor.spent_ns(self.now),
+        };
+        (0..).zip(&self.processors).map(of).collect()
     }
 
     /// The tap, at the end.
@@ -421,13 +458,15 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
         let end = &mut pair.ends[side];
         while !end.paused
             && let Some((ends_at, _)) = end.coming.front()
-            && let Some(bytes) = end.machine.receive(now, ends_at - end.received)
         {
-            end.received += bytes;
-            if end.received == *ends_at
-                && let Some((_, message)) = end.coming.pop_front()
-                && let Some(message) = message
-            {
+            let wanted = ends_at - end.received;
+            if end.ahead < wanted {
+                let Some(bytes) = end.machine.receive(now, end.piece.max(wanted - end.ahead)) else { return };
+                end.ahead += bytes;
+                continue;
+            }
+            (end.ahead, end.received) = (end.ahead - wanted, *ends_at);
+            if let Some((_, Some(message))) = end.coming.pop_front() {
                 let side = if side == 0 { Side::Initiator } else { Side::Responder };
                 self.happened.push_back(Happening::Arrived { connection, side, message });
                 // The application decides after each message whether it reads on.
@@ -497,7 +536,7 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
             pair.broken = true;
             self.happened.push_back(Happening::Broken(connection));
         }
-        let deadline = end.machine.deadline();
+        let deadline = end.machine.deadline(now);
         if let Some(at) = deadline
             && end.alarm.is_none_or(|alarm| at < alarm)
         {

@@ -2,6 +2,7 @@
 //! stamped by its host's own clock. It changes nothing of what happens, and untraced runs have none of it.
 
 use crate::clock::HostClock;
+use crate::ports::{Spent, parts};
 use stackline_core::program::Side;
 use stackline_core::time::{Duration, Instant};
 use stackline_endpoint::Step;
@@ -166,15 +167,13 @@ impl Log {
     /// last.
     pub(crate) fn processor(&self, Node(host): Node, at: Instant, copied_ns: u64, worked_ns: u64) -> bool {
         let (copied, worked) = self.spent_ns.borrow_mut().insert(host, (copied_ns, worked_ns)).unwrap_or_default();
-        let share =
-            |spent: u64, before: u64| (spent.saturating_sub(before) * 1_000_000 / SAMPLE_EVERY.0).min(1_000_000);
-        let system = share(copied_ns, copied);
-        let user = share(worked_ns, worked).min(1_000_000 - system);
-        let busy = system + user;
+        let did = Spent { copied_ns: copied_ns.saturating_sub(copied), worked_ns: worked_ns.saturating_sub(worked) };
+        let [user, system, idle] = parts(SAMPLE_EVERY.0, did);
+        let busy = user + system;
         if busy > 0 {
             let [interval, core] = [SAMPLE_EVERY.0, 0].map(Value::from);
             let [softirq, irq, steal] = [Value::Absent; 3];
-            let values = [interval, core, user.into(), system.into(), softirq, irq, steal, (1_000_000 - busy).into()];
+            let values = [interval, core, user.into(), system.into(), softirq, irq, steal, idle.into()];
             self.put(host as usize, at, &CPU_USE, &values);
         }
         busy > 0

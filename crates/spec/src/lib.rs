@@ -24,7 +24,7 @@ mod tree;
 
 pub use context::{Available, Checked, Context, Overrides, PRELUDE};
 pub use diagnostic::{Diagnostic, Origin, Severity, nearest};
-pub use factor::{Factor, Level, factor, factors, vary};
+pub use factor::{Factor, Level, factor, factors, vary, vary_beside};
 pub use format::format;
 
 use alloc::string::{String, ToString};

@@ -40,7 +40,9 @@ pub(crate) fn stack(over: &str, world: World) -> Result<Stack> {
     let text = format!("{pair}{over} across pair in {world};");
     let source = Source::made("--over", text);
     let plan: Plan = source.as_in(world).map_err(|error| {
-        error.within(&format!("--over {over}")).hint(format!("`stackline stacks tcp --in {world}` has the options"))
+        let hint =
+            format!("`stackline stacks --in {world}` has the stacks, and the options of one that is named behind it");
+        error.within(&format!("--over {over}")).hint(hint)
     })?;
     let stack = plan.measurements.first().and_then(|measurement| measurement.parts.first());
     let none = || Error::input(format!("--over {over} names no stack")).hint("as in --over 'tcp(nodelay)'");

@@ -1,6 +1,7 @@
 //! `stackline display`: the structured display served, looked at, measured. What a display is, is `stackline_display`'s; sockets are
 //! `stackline_displayserver`'s.
 
+mod signals;
 mod simulated;
 
 use crate::exit::{Error, Exit, Result};
@@ -13,7 +14,7 @@ use crate::run::listen_for_ctrl_c;
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use stackline_display::pixels;
 use stackline_display::symbols::Limits;
-use stackline_displayserver::address::Address;
+use stackline_displayserver::address::{Address, Service};
 use stackline_displayserver::agent as agents;
 use stackline_displayserver::bench::{self, Measured, Rate};
 use stackline_displayserver::client::Client;
@@ -21,18 +22,25 @@ use stackline_displayserver::internet::{self, Served, Serves};
 use stackline_displayserver::level::{Level, Picture};
 use stackline_displayserver::listener::Listener;
 use stackline_displayserver::messages;
+use stackline_displayserver::program;
+use stackline_displayserver::raw::{self, Raw};
 use stackline_displayserver::server::Server;
 use stackline_displayserver::stream::Stream;
 use stackline_displayserver::terminal;
 use stackline_displayserver::view;
 use stackline_displayserver::vio::Vio;
 use stackline_events::Recorder;
-use std::io::{IsTerminal, Read, Write, stderr};
+use std::io::{ErrorKind, IsTerminal, Read, Write, stderr, stdin};
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
+
+/// How long the other way of a connection goes on when one has ended.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Does what the words behind `display` say. Events go where `STACKLINE_EVENTS` says.
 pub(crate) fn display(flags: &flags::Display) -> Result {
@@ -80,13 +88,14 @@ fn serve(flags: &DisplayServe) -> Result {
     let stop = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&stop])?;
     for listener in listeners {
-        output::print(&format!("clients: {}\n", listener.address()))?;
+        output::print(&format!("clients: {}\n", listener.address().for_others()))?;
         server.listen(listener, |why| output::say(&why));
     }
     for address in by_messages {
         if let Address::Messages(place) = address {
             let local = messages::serve(&server, place, |why| output::say(&why))?;
-            output::print(&format!("clients: ikp:{local}\n"))?;
+            let at = Address::Messages(local.to_string()).for_others();
+            output::print(&format!("clients: {at}\n"))?;
         }
     }
     output::print(&format!("page:    {page}\n"))?;
@@ -100,12 +109,20 @@ fn serve(flags: &DisplayServe) -> Result {
 fn agent(flags: &DisplayAgent) -> Result {
     is_stream(&flags.to)?;
     let listener = Listener::at(&flags.listen)?;
+    let service = agents::Service {
+        display: flags.to.clone(),
+        limits: limits(flags.memory),
+        patience: flags.patience,
+        secret: flags.secret.clone().unwrap_or_default().into_bytes(),
+    };
+    if service.secret.is_empty() && !listener.is_local() {
+        return Err(Error::input(format!("anybody could draw at {} through {}", flags.to, listener.address()))
+            .hint("give clients the display's secret here too, `--secret`, or listen at 127.0.0.1 or unix:PATH"));
+    }
     let stop = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&stop])?;
-    output::print(&format!("clients: {}\n", listener.address()))?;
-    let (display, patience) = (flags.to.clone(), flags.patience);
-    let limits = limits(flags.memory);
-    thread::spawn(move || agents::serve(&listener, &display, limits, patience, |why| output::say(&why)));
+    output::print(&format!("clients: {}\n", listener.address().for_others()))?;
+    thread::spawn(move || agents::serve(&listener, &service, |why| output::say(&why)));
     wait(&stop);
     forget(&flags.listen);
     Ok(Exit::Done)
@@ -113,6 +130,7 @@ fn agent(flags: &DisplayAgent) -> Result {
 
 /// Serves a program on terminals until somebody wants the end.
 fn terminals(flags: &DisplayTerminal) -> Result {
+    program::check(&flags.program)?;
     let listener = Listener::at(&flags.listen)?;
     if !listener.is_local() && !flags.anybody {
         let message = format!("anybody who reaches {} would run {}", listener.address(), flags.program[0]);
@@ -120,7 +138,7 @@ fn terminals(flags: &DisplayTerminal) -> Result {
     }
     let stop = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&stop])?;
-    output::print(&format!("terminals: {}\n", listener.address()))?;
+    output::print(&format!("terminals: {}\n", listener.address().for_others()))?;
     let program = flags.program.clone();
     thread::spawn(move || terminal::serve(&listener, &program, |why| output::say(&why)));
     wait(&stop);
@@ -131,16 +149,17 @@ fn terminals(flags: &DisplayTerminal) -> Result {
 /// Brings programs that speak V's messages alone to streams until somebody wants the end.
 fn internet_server(flags: &DisplayInternet) -> Result {
     let served = by_blocks(&flags.listen, flags.secret.as_deref(), Serves::Streams, "connect to anything")?;
-    let local = served.local();
+    let local = Address::Tcp(served.local().to_string()).for_others();
     output::print(&format!("streams: vio:{local}/HOST:PORT, vio:{local}/pup:HOST:PORT\n"))?;
     until_stopped()
 }
 
 /// Serves a program by its pipes until somebody wants the end.
 fn v_server(flags: &DisplayVserver) -> Result {
+    program::check(&flags.program)?;
     let serves = Serves::Program { program: flags.program.clone(), polls: flags.polls };
     let served = by_blocks(&flags.listen, flags.secret.as_deref(), serves, &format!("run {}", flags.program[0]))?;
-    output::print(&format!("programs: ikp:{}\n", served.local()))?;
+    output::print(&format!("programs: {}\n", Address::Messages(served.local().to_string()).for_others()))?;
     let done = until_stopped();
     served.end();
     done
@@ -179,12 +198,20 @@ fn execute(flags: &DisplayExecute) -> Result {
     };
     is_stream(&flags.to)?;
     let secret = flags.secret.clone().unwrap_or_default();
-    let program = Vio::connect(place, secret.as_bytes(), "program").map_err(|error| {
-        Error::environment(format!("no program is served at {}: {error}", flags.program))
-            .hint("`stackline display vserver -- PROGRAM` serves one, and prints where; its secret is `--secret`")
+    let at = &flags.program;
+    let program = Vio::connect(place, secret.as_bytes(), "program").map_err(|error| match error.kind() {
+        ErrorKind::PermissionDenied => Error::environment(format!("the V-server at {at} refuses it: {error}"))
+            .hint("its secret is what `--secret` of `stackline display vserver` says: give it with `--secret`"),
+        _ => Error::environment(format!("no program is served at {at}: {error}"))
+            .hint(format!("`stackline display vserver --listen {at} -- PROGRAM` serves one")),
     })?;
-    terminal::bring(Stream::Vio(program), flags.to.connect()?, flags.typed)?;
-    Ok(Exit::Done)
+    let (ends, display, typed) = (program.again(), flags.to.connect()?, flags.typed);
+    let stop = Arc::new(AtomicBool::new(false));
+    listen_for_ctrl_c([&stop])?;
+    let done = unless_stopped(&stop, move || terminal::bring(Stream::Vio(program), display, typed));
+    // The program goes with who asked for it.
+    ends.end();
+    done.map(|()| Exit::Done)
 }
 
 /// Bytes go both ways at once only over a stream that can be connected to.
@@ -219,14 +246,20 @@ fn telnet(flags: &DisplayTelnet) -> Result {
         return Err(Error::input("the PUP TELNET is marks in its stream, which do not pass an internet server")
             .hint(format!("connect to {to} itself, or to a terminal at HOST:PORT through the server")));
     }
-    match &flags.to {
-        Some(display) => {
-            is_stream(display)?;
-            terminal::attach(&flags.terminal, display, flags.typed)?;
-        }
-        None => terminal::talk(&flags.terminal)?,
+    flags.to.as_ref().map_or(Ok(()), is_stream)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    signals::watch(&stop)?;
+    listen_for_ctrl_c([&stop])?;
+    let (at, to, typed) = (flags.terminal.clone(), flags.to.clone(), flags.typed);
+    let done = unless_stopped(&stop, move || match &to {
+        Some(display) => terminal::attach(&at, display, typed),
+        None => terminal::talk(&at),
+    });
+    raw::restore();
+    if done.is_ok() && flags.to.is_none() {
+        output::say(&format!("the connection to {} has ended", flags.terminal));
     }
-    Ok(Exit::Done)
+    done.map(|()| Exit::Done)
 }
 
 fn limits(memory: u64) -> Limits {
@@ -242,7 +275,7 @@ fn wait(stop: &AtomicBool) {
 fn forget(address: &Address) {
     match address {
         Address::Unix(path) => drop(std::fs::remove_file(path)),
-        Address::Ngp(below, _) => forget(below),
+        Address::Ngp(below, ..) => forget(below),
         _ => {}
     }
 }
@@ -256,7 +289,7 @@ fn bring(flags: &DisplayView) -> Result {
     let listener = Listener::at(&flags.listen)?;
     let stop = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&stop])?;
-    output::print(&format!("page:    http://{}/?{secret}\n", listener.address()))?;
+    output::print(&format!("page:    {}\n", view::url(listener.address(), secret)))?;
     if secret == "SECRET" {
         output::say(&"SECRET is what stands behind `?` in the address that `display serve` printed");
     }
@@ -281,13 +314,14 @@ fn bring(flags: &DisplayView) -> Result {
 fn is_there(from: &Address) -> Result<()> {
     let begun = Instant::now();
     loop {
-        match from.connect() {
+        match from.connect_to(Service::Page) {
             Err(_) if begun.elapsed() < Duration::from_secs(3) => thread::sleep(Duration::from_millis(50)),
             there => return there.map(drop),
         }
     }
 }
 
+/// Brings bytes one way until they end. The other way goes on for a moment: what its end said last is lost where that is still writing.
 fn pass(mut from: Stream, mut to: Stream) {
     let mut piece = vec![0; 64 << 10];
     while let Ok(count) = from.read(&mut piece) {
@@ -295,6 +329,8 @@ fn pass(mut from: Stream, mut to: Stream) {
             break;
         }
     }
+    to.ends_writing();
+    thread::sleep(LAST_WORDS);
     from.end();
     to.end();
 }
@@ -330,23 +366,28 @@ fn bench(flags: &DisplayBench) -> Result {
     let mut all = Vec::new();
     let target = if stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
     let bar = ProgressBar::with_draw_target(None, target);
-    // A picture each has a connection, but a terminal is one.
+    // A picture each has a connection, but a terminal is one, which is as it was in the end, whoever wants it.
     let (is_only, mut only) = (matches!(address, Address::Terminal | Address::Pipe), None);
-    for picture in &pictures {
-        let client = match only.take().filter(|_| is_only) {
-            Some(client) => client,
-            None => Client::connect(&address, secret.as_bytes())?,
-        };
-        let client = only.insert(client);
-        let rates = bench::rates(picture, &levels);
-        let mut tell = |rate: Rate, trial: usize| {
-            bar.set_message(format!("{}, {}, trial {} of {}", picture.name, rate.name(), trial + 1, flags.trials));
-            bar.tick();
-            !stop.load(Ordering::Relaxed)
-        };
-        all.extend(bench::measure(client, picture, &rates, usize::from(flags.trials), &mut tell)?);
+    let _before = if address == Address::Terminal { Raw::of(stdin().as_fd()) } else { None };
+    for picture in pictures {
+        let (before, to, secret) = (only.take().filter(|_| is_only), address.clone(), secret.clone());
+        let (levels, trials, name) = (levels.clone(), flags.trials, picture.name);
+        let (bar, stopped) = (bar.clone(), Arc::clone(&stop));
+        let (client, measured) = unless_stopped(&stop, move || {
+            let mut client = before.map_or_else(|| Client::connect(&to, secret.as_bytes()), Ok)?;
+            let mut tell = |rate: Rate, trial: usize| {
+                bar.set_message(format!("{name}, {}, trial {} of {trials}", rate.name(), trial + 1));
+                bar.tick();
+                !stopped.load(Ordering::Relaxed)
+            };
+            let rates = bench::rates(&picture, &levels);
+            let measured = bench::measure(&mut client, &picture, &rates, usize::from(trials), &mut tell)?;
+            Ok((client, measured))
+        })?;
+        only = Some(client);
+        all.extend(measured);
         if let (Some(own), Some(directory)) = (&own, &flags.png) {
-            keep(own, picture.name, directory)?;
+            keep(own, name, directory)?;
         }
         if let Some(time) = flags.hold {
             let until = Instant::now() + time;
@@ -361,7 +402,24 @@ fn bench(flags: &DisplayBench) -> Result {
         output::say(&stackline_report::display::display(&address.to_string(), &rows(&all)));
         return Ok(Exit::Done);
     }
-    show(&address.to_string(), &all, flags.json)
+    show(&address.to_string(), &rows(&all), flags.json)
+}
+
+/// What that gives. Whoever wants the end before waits neither for a display nor for a trial.
+fn unless_stopped<T: Send + 'static>(
+    stop: &AtomicBool,
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let (to, from) = mpsc::channel();
+    thread::spawn(move || drop(to.send(work())));
+    loop {
+        match from.recv_timeout(Duration::from_millis(50)) {
+            Ok(done) => return done,
+            Err(_) if stop.load(Ordering::Relaxed) => return Err(Error::interrupted()),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Err(Error::measurement("its thread broke off")),
+        }
+    }
 }
 
 /// The levels that are measured.
@@ -380,10 +438,10 @@ fn pictures(flags: &DisplayBench) -> Vec<Picture> {
     bench::pictures().into_iter().filter(is_wanted).collect()
 }
 
-fn show(place: &str, all: &[Measured], json: bool) -> Result {
+fn show(place: &str, rows: &[stackline_report::display::Row], json: bool) -> Result {
     match json {
-        true => output::json(&stackline_report::display::display_json(place, &rows(all)), false)?,
-        false => output::print(&stackline_report::display::display(place, &rows(all)))?,
+        true => output::json(&stackline_report::display::display_json(place, rows), false)?,
+        false => output::print(&stackline_report::display::display(place, rows))?,
     }
     Ok(Exit::Done)
 }
@@ -394,6 +452,7 @@ fn rows(all: &[Measured]) -> Vec<stackline_report::display::Row> {
         rate: one.rate.name(),
         unit: one.unit,
         trials: one.trials.clone(),
+        absent: None,
     };
     all.iter().map(row).collect()
 }

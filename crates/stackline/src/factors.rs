@@ -2,6 +2,7 @@
 //! and run as any; what the responses say is `stackline_factors`'s.
 
 mod apart;
+mod budget;
 mod carry_out;
 mod experiment;
 mod limit;
@@ -15,9 +16,10 @@ use crate::output;
 use crate::run::listen_for_ctrl_c;
 use crate::source::Source;
 pub(crate) use apart::{are_apart, in_order, with_levels};
+pub(crate) use budget::Budget;
 use carry_out::{Kept, Order, Stop};
 use experiment::Experiment;
-use stackline_factors::{Kind, Observation, Scale, Wish, analyse, purchase};
+use stackline_factors::{Design, Kind, Observation, Scale, Wish, analyse, purchase};
 use stackline_report::factors::{FactorWords, Offer, Outcome, Response};
 use std::path::Path;
 use std::time::Instant;
@@ -26,6 +28,9 @@ use std::time::Instant;
 pub(crate) const MOST: usize = 64;
 /// Runs of each where the specification has fewer, live and emulated, and simulated.
 const RUNS: (u32, u32) = (2, 5);
+
+/// A price for each level of each factor, where there is one.
+pub(crate) type Prices = Vec<Vec<Option<f64>>>;
 
 /// The main job.
 pub(crate) fn factors(flags: &Flags) -> Result {
@@ -41,9 +46,12 @@ pub(crate) fn factors(flags: &Flags) -> Result {
     let factors = wanted(&flags.factors, &source)?;
     let levels: Vec<usize> = factors.iter().map(|factor| factor.levels.len()).collect();
     let mut experiment = Experiment::new(flags, source, factors)?;
+    if let Some(cost) = &flags.experiment.cost {
+        prices(cost, flags.experiment.spend, &experiment.factors)?;
+    }
     let stop = Stop::default();
     let begun = Instant::now();
-    let wish = flags.design.unwrap_or(Wish::Best(MOST));
+    let wish = flags.experiment.design.unwrap_or(Wish::Best(MOST));
     let mut replicates = flags.replicates.unwrap_or_else(|| experiment.runs_written().max(experiment.least_runs(RUNS)));
     let mut notes = Vec::new();
     if let Some(number) = flags.combination {
@@ -51,15 +59,16 @@ pub(crate) fn factors(flags: &Flags) -> Result {
         return output::print(&experiment.text(number)?).map(|()| Exit::Done);
     }
     listen_for_ctrl_c([&stop.signalled])?;
-    match flags.budget {
+    match flags.experiment.budget {
         None => experiment.lay_out(&levels, wish)?,
-        Some(budget) => {
+        Some(within) => {
             let each = carry_out::one_run(&experiment, &stop)?;
-            let runs = carry_out::runs_within(&experiment, budget, each);
+            let budget = Budget { within, each, at_once: experiment.at_once() };
+            let runs = budget.runs();
             let fits = (runs / replicates.min(RUNS.0) as usize).max(levels.len() + 1);
             experiment.lay_out(&levels, Wish::Best(fits.min(MOST)))?;
             replicates = u32::try_from(runs / experiment.design.rows.len()).unwrap_or(u32::MAX).clamp(1, 100);
-            notes.push(experiment.given_up(&levels, budget, each, replicates));
+            notes.push(budget.given_up(&experiment.design, replicates));
         }
     }
     experiment.check_all()?;
@@ -80,7 +89,7 @@ pub(crate) fn factors(flags: &Flags) -> Result {
         return Err(already_shown(Blame::Interrupted));
     }
     let outcome = answered(flags, &experiment, &kept, &mut notes, (replicates, took_s), &stop)?;
-    if let Some(directory) = &flags.pictures {
+    if let Some(directory) = &flags.experiment.pictures {
         draw(&outcome, directory)?;
     }
     kept.keep("answer.json", &stackline_report::factors::factors_json(&outcome))?;
@@ -110,8 +119,12 @@ pub(crate) fn wanted(flags: &[String], source: &Source) -> Result<Vec<stackline_
             .hint("name some, as in `--factor 'bandwidth of a - b x 10' --factor 'receive_buffer = 64 KiB, 1 MiB'`"));
     }
     if let Some(twice) = (1..factors.len()).find(|at| factors[..*at].iter().any(|one| one.name == factors[*at].name)) {
-        let message = format!("the factor `{}` is given twice", factors[twice].name);
-        return Err(Error::input(message).hint("give all its levels at once: `x 2, x 10`"));
+        let name = &factors[twice].name;
+        let mut given = flags.iter().map(|text| text.trim()).filter(|text| text.starts_with(name.as_str()));
+        let (first, again) = (given.next().unwrap_or(name), given.next().unwrap_or("x 10"));
+        let levels = again.strip_prefix(name.as_str()).unwrap_or(again).trim().trim_start_matches('=').trim();
+        return Err(Error::input(format!("the factor `{name}` is given twice"))
+            .hint(format!("give all its levels at once, `--factor '{first}, {levels}'`")));
     }
     Ok(factors)
 }
@@ -140,7 +153,7 @@ fn answered(
     let mut responses = Vec::new();
     for name in order {
         let observed: Vec<Observation> = kept.observed(name, experiment.design.rows.len(), experiment.has_blocks());
-        let scale = flags.model.map(Scale::from);
+        let scale = flags.experiment.model.map(Scale::from);
         let answer = analyse(&experiment.design, &observed, scale);
         if let (true, Err(error)) = (responses.is_empty(), &answer) {
             return Err(Error::measurement(error.clone()).hint("more `--replicates` or another `--model`"));
@@ -160,10 +173,10 @@ fn answered(
         true => Vec::new(),
         false => limit::limits(experiment, responses.first(), replicates, stop, notes),
     };
-    let offers = match (&flags.cost, responses.first()) {
-        (Some(text), Some(first)) => {
-            let prices = prices::read(text, &experiment.factors)?;
-            offers(experiment, first, &prices, flags.spend)?
+    let offers = match (&flags.experiment.cost, responses.first()) {
+        (Some(cost), Some(first)) => {
+            let prices = prices(cost, flags.experiment.spend, &experiment.factors)?;
+            offers((&experiment.design, &experiment.factors), first, &prices, flags.experiment.spend)?
         }
         _ => Vec::new(),
     };
@@ -178,9 +191,10 @@ fn answered(
         took_s,
         directory: Some(kept.directory.display().to_string()),
         responses,
+        steps: Vec::new(),
         limits,
         offers,
-        spend: flags.spend,
+        spend: flags.experiment.spend,
         notes: notes.clone(),
     })
 }
@@ -194,25 +208,34 @@ pub(crate) fn words(factor: &stackline_spec::Factor) -> FactorWords {
     }
 }
 
-fn offers(
-    experiment: &Experiment,
+/// What levels cost, of what is to be spent: judged before anything is run.
+pub(crate) fn prices(cost: &str, spend: Option<f64>, factors: &[stackline_spec::Factor]) -> Result<Prices> {
+    if let Some(amount) = spend.filter(|amount| !(amount.is_finite() && *amount >= 0.0)) {
+        return Err(Error::input(format!("`{amount}` is nothing that can be spent")).hint("as in `--spend 320`"));
+    }
+    prices::read(cost, factors)
+}
+
+/// What could be bought, of a design of factors with those prices.
+pub(crate) fn offers(
+    (design, factors): (&Design, &[stackline_spec::Factor]),
     first: &Response,
     prices: &[Vec<Option<f64>>],
     spend: Option<f64>,
 ) -> Result<Vec<Offer>> {
     let Ok(answer) = &first.answer else { return Ok(Vec::new()) };
-    let front = purchase::front(&experiment.design, answer, prices, first.more_is_better);
+    let front = purchase::front(design, answer, prices, first.more_is_better);
     let front = front.map_err(|error| Error::input(error).hint("give prices to fewer levels"))?;
     // What was never run together has no price together.
-    let single = experiment.design.kind == Kind::OneAtATime;
+    let single = design.kind == Kind::OneAtATime;
     let front: Vec<purchase::Offer> = front
         .into_iter()
         .filter(|offer| !single || offer.levels.iter().filter(|level| **level > 0).count() < 2)
         .collect();
     let best = front.iter().rposition(|offer| spend.is_none_or(|most| offer.cost <= most));
     let of = |(at, offer): (usize, &purchase::Offer)| {
-        let (times, interval) = first.gain_of(answer, &experiment.design, &offer.levels);
-        let bought = offer.levels.iter().zip(&experiment.factors).filter(|(level, _)| **level > 0);
+        let (times, interval) = first.gain_of(answer, design, &offer.levels);
+        let bought = offer.levels.iter().zip(factors).filter(|(level, _)| **level > 0);
         let bought = bought.map(|(level, factor)| format!("{} {}", factor.name, factor.levels[*level]));
         Offer {
             bought: bought.collect(),

@@ -5,12 +5,14 @@ mod client;
 mod display;
 mod exchange;
 mod factors;
+mod lifelines;
 mod manual;
 mod net;
 mod shown;
 pub(crate) mod size;
 mod took;
 mod trace;
+mod watch;
 
 use crate::exit::Result;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -28,16 +30,17 @@ pub(crate) use client::{Client, Language};
 pub(crate) use display::{
     ClassFlag, Display, DisplayAgent, DisplayBench, DisplayCommand, DisplayExecute, DisplayFactors, DisplayInternet,
     DisplayScene, DisplayServe, DisplayTelnet, DisplayTerminal, DisplayView, DisplayVserver, LevelFlag, PictureFlag,
-    ShownFlag,
+    ShownFlag, gathers,
 };
 pub(crate) use exchange::{Export, Import};
 pub(crate) use factors::{Factors, ResponseFlag};
+pub(crate) use lifelines::{By, Lifelines};
 pub(crate) use manual::{Completions, Man};
 pub(crate) use net::{Net, NetCommand, NetDown, NetExec, NetList, NetSet, NetShow, NetUp};
 pub(crate) use shown::{Notes, Show, Shown};
-use size::size;
 pub(crate) use took::Took;
 pub(crate) use trace::{See, Trace};
+pub(crate) use watch::{Cipher, Hash, Watch};
 
 /// Where does a distributed application's time go, and what would make it faster?
 #[derive(Debug, Parser)]
@@ -90,15 +93,6 @@ Examples:
 Networks, transfers, calls and planted causes are drawn; what a cause costs is found by taking it away
 and simulating again. docs/JSON.md describes truth.json.";
 
-const AFTER_LIFELINES: &str = "\
-Examples:
-  stackline run examples/first.stackline --trace
-  stackline lifelines 20260101-120000-first                    # a run, by name or directory
-  stackline lifelines RUN --by server --slowest 3
-  stackline lifelines RUN --unit 2 --bytes 48KiB               # events of other programs
-
-Times are exact percentiles. Monitor points and the meaning of outcomes: docs/EVENTS.md.";
-
 const AFTER_QUERY: &str = "\
 Examples:
   stackline query last 'SELECT measurement, run, elapsed_s FROM results'
@@ -120,17 +114,6 @@ Examples:
   zcat old.log.gz | stackline import - --into stackline-runs/20260101-120000-wan
 
 The text form is KEYWORD; host; seconds; nanoseconds; data; ... Other lines are counted and left out.";
-const AFTER_WATCH: &str = "\
-Examples:
-  stackline watch                                       # live, until Ctrl-C
-  stackline watch --for 10s --tcp 5001 > events.log     # in NetLogger's text form
-  stackline watch --keep night --interval 1s            # a run for lifelines, report and query
-  STACKLINE_SNMP_COMMUNITY=public stackline watch --snmp switch1
-
-Exact TCP events need root; without it connections are sampled every interval. --snmp-secrets FILE
-has lines `community = ...`, `authentication = ...`, `privacy = ...`; the environment may have
-STACKLINE_SNMP_COMMUNITY, STACKLINE_SNMP_AUTHENTICATION, STACKLINE_SNMP_PRIVACY instead.";
-
 const AFTER_COMPLETIONS: &str = "\
 Examples:
   stackline completions bash > ~/.local/share/bash-completion/completions/stackline
@@ -190,7 +173,7 @@ pub(crate) enum Command {
     #[command(override_usage = "stackline export <RUN> <--text|--tape|--otlp|--otlp-json|--perfetto> [FILE]")]
     Export(Export),
     /// Show where the time of each data unit of a kept run went, from its events
-    #[command(after_help = AFTER_LIFELINES)]
+    #[command(after_help = lifelines::AFTER)]
     Lifelines(Lifelines),
     /// Make a page of a kept run: findings, lifelines, statistics, in one file for a browser
     #[command(after_help = AFTER_REPORT)]
@@ -199,7 +182,7 @@ pub(crate) enum Command {
     #[command(disable_help_flag = true, after_help = AFTER_QUERY)]
     Query(Query),
     /// Monitor this machine: cores, interfaces, TCP events, switches
-    #[command(after_help = AFTER_WATCH)]
+    #[command(after_help = watch::AFTER)]
     Watch(Watch),
     /// Trace programs as they are: where the time of their requests goes, and what limits them
     #[command(override_usage = "stackline trace [OPTIONS] [--] <COMMAND...> | <HOST -- COMMAND...>... | --pid <PID>...", after_help = trace::AFTER)]
@@ -420,62 +403,6 @@ pub(crate) struct Ncc {
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct Lifelines {
-    /// A run with events: a directory, or its name under the runs directory
-    pub(crate) run: PathBuf,
-    /// Which data field holds the id of the unit in events of other programs, from 1
-    #[arg(long, value_name = "FIELD", default_value_t = 1, value_parser = unit_field)]
-    pub(crate) unit: usize,
-    /// Events of other programs have stream, offset and bytes of the unit in fields 2 to 4, as stackline's own do
-    #[arg(long)]
-    pub(crate) ranges: bool,
-    /// Also show times of each server, host, stack or flow
-    #[arg(long, value_name = "WHAT")]
-    pub(crate) by: Option<By>,
-    /// Units of one measurement only, from 1 in the order of the specification
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) measurement: Option<u32>,
-    #[command(flatten)]
-    pub(crate) took: Took,
-    /// Events that are read at once, some 35 bytes of memory each; of more, those of whole runs are
-    #[arg(long, value_name = "NUMBER", default_value_t = crate::lifelines::MOST_EVENTS)]
-    pub(crate) most_events: usize,
-    /// How many of the slowest units are drawn, each on its lifeline
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
-    pub(crate) slowest: usize,
-    /// Size of a unit where events do not have it, as in 48KiB
-    #[arg(long, value_name = "SIZE", value_parser = size)]
-    pub(crate) bytes: Option<u64>,
-    /// Print JSON on stdout
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// With --json: every line with its passages too
-    #[arg(long, requires = "json")]
-    pub(crate) lines: bool,
-    /// Write the lines as data and a script for gnuplot into this directory
-    #[arg(long, value_name = "DIR")]
-    pub(crate) gnuplot: Option<PathBuf>,
-}
-
-/// What lines are grouped by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum By {
-    /// The host that answers
-    Server,
-    /// The host where the line begins
-    Host,
-    /// The stack with its options
-    Stack,
-    /// One initiator with one responder in one run
-    Flow,
-}
-
-fn unit_field(text: &str) -> Result<usize, String> {
-    let most = stackline_events::table::FIELDS;
-    text.parse().ok().filter(|field| (1..=most).contains(field)).ok_or_else(|| format!("a number from 1 to {most}"))
-}
-
-#[derive(Args, Debug)]
 #[command(group(clap::ArgGroup::new("picture").args(["svg", "png"]).multiple(true)))]
 pub(crate) struct Report {
     /// A run: a directory, or its name under the runs directory; pictures need its events
@@ -630,75 +557,6 @@ pub(crate) struct Ptrace {
     /// The program
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) command: Vec<OsString>,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct Watch {
-    /// Sampling interval of the monitors: 10ms to 60s
-    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = duration)]
-    pub(crate) interval: Duration,
-    /// How long; until Ctrl-C without it
-    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
-    pub(crate) duration: Option<Duration>,
-    /// Only TCP connections with one of these ports at either end
-    #[arg(long, value_name = "PORT", num_args = 1..)]
-    pub(crate) tcp: Vec<u16>,
-    /// Count the machine's system calls too (needs root; each call then takes a little longer)
-    #[arg(long)]
-    pub(crate) system_calls: bool,
-    /// Only these interfaces
-    #[arg(long, value_name = "NAME", num_args = 1..)]
-    pub(crate) interface: Vec<String>,
-    /// A switch whose port counters are read, as HOST or HOST:PORT; once for each
-    #[arg(long, value_name = "HOST[:PORT]")]
-    pub(crate) snmp: Vec<String>,
-    /// The community of SNMP v2c; visible in the process list, so a file or the environment is better
-    #[arg(long, value_name = "WORD", requires = "snmp", conflicts_with = "snmp_user")]
-    pub(crate) community: Option<String>,
-    /// The user of SNMP v3
-    #[arg(long, value_name = "NAME", requires = "snmp")]
-    pub(crate) snmp_user: Option<String>,
-    /// How the user is authenticated
-    #[arg(long, value_name = "HASH", requires = "snmp_user")]
-    pub(crate) snmp_auth: Option<Hash>,
-    /// How requests are encrypted
-    #[arg(long, value_name = "CIPHER", requires = "snmp_auth")]
-    pub(crate) snmp_privacy: Option<Cipher>,
-    /// File with the secrets of SNMP
-    #[arg(long, value_name = "FILE", requires = "snmp")]
-    pub(crate) snmp_secrets: Option<PathBuf>,
-    /// Host name of the events instead of the machine's name
-    #[arg(long, value_name = "HOST")]
-    pub(crate) host: Option<String>,
-    /// Print events in the text form; in a pipe this is the default
-    #[arg(long, conflicts_with_all = ["json", "keep"])]
-    pub(crate) text: bool,
-    /// Print events as JSON, one a line
-    #[arg(long, conflicts_with = "keep")]
-    pub(crate) json: bool,
-    /// Keep events as a run of this name, and print none
-    #[arg(long, value_name = "NAME")]
-    pub(crate) keep: Option<String>,
-}
-
-/// Hashes of SNMP v3.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Hash {
-    Md5,
-    Sha1,
-    Sha224,
-    Sha256,
-    Sha384,
-    Sha512,
-}
-
-/// Ciphers of SNMP v3.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Cipher {
-    Des,
-    Aes128,
-    Aes192,
-    Aes256,
 }
 
 /// `100ms`, `1.5 s`, `2min`.

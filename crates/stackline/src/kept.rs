@@ -2,28 +2,28 @@
 
 use crate::exit::Result;
 use stackline_core::trace::{HostTrace, Index};
-use stackline_events::{EventLog, Value, keyword};
+use stackline_events::{Emit, EventLog, Value, keyword};
 use stackline_runs::events::{Spooling, Stop, write_index};
 use stackline_runs::{RunDirectory, runs_root};
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-/// Takes events: host, keyword, when (ns) and data.
-type Emit<'e> = dyn FnMut(&str, &'static str, u64, &[Value<'_>]) + 'e;
+/// Puts an event into its host's log, which begins with its first one.
+pub(crate) fn put(logs: &mut BTreeMap<String, EventLog>, host: &str, name: &str, at_ns: u64, values: &[Value<'_>]) {
+    if !logs.contains_key(host) {
+        let mut log = EventLog::default();
+        log.host(host);
+        logs.insert(host.to_owned(), log);
+    }
+    if let Some(log) = logs.get_mut(host) {
+        log.push(keyword::intern(name), at_ns, values);
+    }
+}
 
 /// Keeps a run of what `tell` emits; where. `reference` is the host whose clock lifelines are drawn in.
 pub(crate) fn keep(name: &str, reference: &str, tell: impl FnOnce(&mut Emit<'_>)) -> Result<String> {
     let mut logs: BTreeMap<String, EventLog> = BTreeMap::new();
-    tell(&mut |host, name, at_ns, values| {
-        if !logs.contains_key(host) {
-            let mut log = EventLog::default();
-            log.host(host);
-            logs.insert(host.to_owned(), log);
-        }
-        if let Some(log) = logs.get_mut(host) {
-            log.push(keyword::intern(name), at_ns, values);
-        }
-    });
+    tell(&mut |host, name, at_ns, values| put(&mut logs, host, name, at_ns, values));
     let directory = RunDirectory::create(&runs_root(), name, SystemTime::now())?;
     let spool = Spooling::of(directory.path())?;
     for (host, log) in &logs {

@@ -28,6 +28,7 @@ mod output;
 mod predict;
 mod progress;
 mod query;
+mod refused;
 mod report;
 mod reproduce;
 mod run;
@@ -92,12 +93,14 @@ fn main() -> ExitCode {
 
 /// Prints help, or what is wrong with the flags.
 fn explained(words: &clap::Error) -> ExitCode {
-    let code = ExitCode::from(if words.use_stderr() { Exit::Input } else { Exit::Done });
+    if words.use_stderr() && words.kind() != clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return Exit::from_error(refused::error(words), false).into();
+    }
     match words.print() {
         Err(cause) if !words.use_stderr() && cause.kind() != ErrorKind::BrokenPipe => {
             Exit::from_error(output::unwritten("stdout", &cause), false).into()
         }
-        _ => code,
+        _ => ExitCode::from(if words.use_stderr() { Exit::Input } else { Exit::Done }),
     }
 }
 

@@ -77,8 +77,8 @@ fn again(paper: &Paper, flags: &flags::Reproduce) -> Result {
     }
     bar.finish_and_clear();
     if let (Some(only), true) = (&flags.only, made.tables.exhibits.is_empty() && made.tables.sheets.is_empty()) {
-        return Err(Error::input(format!("nothing of {} has a name that begins with {only}", paper.name))
-            .hint(format!("`stackline reproduce {}` makes all of it, with its names", paper.name)));
+        return Err(Error::input(format!("{only} is measured on this machine, which `--runs 0` leaves out"))
+            .hint("leave out `--runs 0`"));
     }
     let drawn = flags.pictures.as_deref().map_or(Ok(Vec::new()), |directory| write(directory, &made.charts))?;
     if flags.json {

@@ -59,7 +59,7 @@ fn only_what_is_asked_for_is_made() {
     assert!(of(1, "app_receive_ms") < of(3, "app_receive_ms"), "the Alpha copies faster: {figure}");
     let output = stackline(&["reproduce", "magic", "--only", "figure 99"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("hint: "));
+    assert!(text(&output.stderr).contains("hint: there are: Formulas; 4.2.3; Figure 3; Table 2"));
 }
 
 #[test]

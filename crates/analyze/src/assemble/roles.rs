@@ -71,15 +71,16 @@ impl Role {
 
 fn own(entry: &Entry) -> (Class, u8) {
     let stage = match entry.keyword {
-        "APP_CALL" | "APP_SEND" | "APP_REPLY" | "APP_CONNECT" => 1,
-        "SOCK_SEND" => 2,
+        "APP_CALL" | "APP_SEND" | "APP_REPLY" | "APP_CONNECT" | "DISPLAY_CALL" => 1,
+        "SOCK_SEND" | "DISPLAY_SEND" => 2,
         "SOCK_SENT" | "APP_SENT" | "APP_REPLIED" => RETURNS,
         "TCP_SEGMENT" | "BLAST_SEND" | "QUIC_SENT" => 4,
-        "NET_ENQUEUE" | "NET_DEQUEUE" | "NET_SEEN" => 5,
-        "NET_DELIVER" => 6,
-        "QUIC_RECEIVED" => 7,
-        "SOCK_RECEIVED" => 8,
-        "APP_INDICATION" | "APP_RECEIVED" | "APP_RESPONSE" | "APP_CONNECTED" => 9,
+        // Agents and arrivals alternate from host to host.
+        "NET_ENQUEUE" | "NET_DEQUEUE" | "NET_SEEN" | "DISPLAY_ARRIVE" | "DISPLAY_INTERNET" | "DISPLAY_AGENT" => 5,
+        "NET_DELIVER" | "DISPLAY_PARSE" => 6,
+        "QUIC_RECEIVED" | "DISPLAY_STORE" => 7,
+        "SOCK_RECEIVED" | "DISPLAY_RENDER" => 8,
+        "APP_INDICATION" | "APP_RECEIVED" | "APP_RESPONSE" | "APP_CONNECTED" | "DISPLAY_DONE" => 9,
         _ => 0,
     };
     let class = match entry.keyword {
@@ -107,6 +108,9 @@ mod tests {
         for keyword in
             ["APP_CALL", "SOCK_SEND", "TCP_SEGMENT", "NET_ENQUEUE", "NET_DELIVER", "SOCK_RECEIVED", "APP_RESPONSE"]
         {
+            assert_eq!(Role::of(keyword).class, Class::Way, "{keyword}");
+        }
+        for keyword in ["DISPLAY_CALL", "DISPLAY_AGENT", "DISPLAY_PARSE", "DISPLAY_DONE"] {
             assert_eq!(Role::of(keyword).class, Class::Way, "{keyword}");
         }
         for keyword in ["APP_START", "APP_AWAIT", "SOCK_RECEIVE", "TCP_INFO", "QUIC_INFO", "CPU_USE", "RUN_START"] {

@@ -1,14 +1,38 @@
 //! A processor at its limit.
 
 use super::context::Context;
-use super::finding::Finding;
+use super::finding::{Finding, percent};
 use super::kind::{Find, Kind};
+use super::log::Log;
+use super::session::{ALWAYS, Limit};
+use super::session_left;
 
 pub(super) const KIND: Kind = Kind {
     name: "cpu_limit",
-    meaning: "a core, all cores of the machine that both ends are on, or a CPU quota is at its limit",
-    find: &[Find::Measurement(find)],
+    meaning: "a core, all cores of the machine that both ends are on, or a CPU quota is at its limit; of units that events follow over hosts: the processor of one works nearly all the time",
+    find: &[Find::Run(in_session), Find::Measurement(find)],
 };
+
+/// Of units that events follow, where nothing was measured: a processor that works nearly all the time, unless a stretch of units' way
+/// there says so already.
+fn in_session(log: &Log<'_>) -> Option<Finding> {
+    at_limit(log).or_else(|| session_left::cpu_limit(&KIND, log))
+}
+
+fn at_limit(log: &Log<'_>) -> Option<Finding> {
+    let session = log.session()?;
+    let processor = session.at_limit()?;
+    let is_known = |limit: &Limit| limit.share >= ALWAYS && limit.hosts.iter().any(|(host, _)| *host == processor.host);
+    if session.inside.iter().any(is_known) {
+        return None;
+    }
+    let sentence = format!("{} limits: it works {} of the time", processor.name(), percent(processor.busy));
+    let mut finding = KIND.of_run(processor.busy, 0.9, sentence);
+    finding.evidence.push(processor.evidence(log));
+    finding.evidence.extend(session.evidence(log));
+    let more = format!("a faster processor of {}, or less to do there for each request", processor.host);
+    Some(finding.attempt(more))
+}
 
 fn find(context: &Context<'_>) -> Option<Finding> {
     let worst = context.processors.iter().max_by(|a, b| a.share.total_cmp(&b.share))?;

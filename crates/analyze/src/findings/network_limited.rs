@@ -8,7 +8,7 @@ use super::log::Log;
 use super::measurement::Measurement;
 use super::part::{Part, Work};
 use super::path::{self, FULL, Port};
-use super::session_network;
+use super::{session_between, session_left, session_network};
 use crate::statistics::real;
 use stackline_core::program::Side;
 use stackline_core::units;
@@ -21,7 +21,9 @@ pub(super) const KIND: Kind = Kind {
 
 /// Of units that events follow, where nothing was measured.
 fn in_session(log: &Log<'_>) -> Option<Finding> {
-    session_network::network_limited(&KIND, log)
+    session_between::network_limited(&KIND, log)
+        .or_else(|| session_network::network_limited(&KIND, log))
+        .or_else(|| session_left::network_limited(&KIND, log))
 }
 
 /// From this share of response times on, what calls send is what they wait for: less is a way as long as it has to be.

@@ -4,7 +4,9 @@ use super::change::{Change, Ends};
 use super::context::Context;
 use super::finding::{Finding, LEAST};
 use super::kind::{Find, Kind};
+use super::log::Log;
 use super::part::{LEAST_TRIP_S, Part, Work};
+use super::{session_left, session_turns};
 use crate::statistics::real;
 use stackline_core::program::Side;
 use stackline_core::units;
@@ -12,9 +14,14 @@ use stackline_model::Path;
 
 pub(super) const KIND: Kind = Kind {
     name: "serial_round_trips",
-    meaning: "calls or connections one after the other, each waiting for the network",
-    find: &[Find::Part(find)],
+    meaning: "calls or connections one after the other, each waiting for the network; of units that events follow over hosts: each waits for the one before",
+    find: &[Find::Run(in_session), Find::Part(find)],
 };
+
+/// Of units that events follow, where nothing was measured.
+fn in_session(log: &Log<'_>) -> Option<Finding> {
+    session_turns::serial_round_trips(&KIND, log).or_else(|| session_left::serial_round_trips(&KIND, log))
+}
 
 /// A chain has at least so many links.
 const CHAIN: u64 = 5;

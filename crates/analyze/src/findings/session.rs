@@ -6,20 +6,22 @@
 
 use super::finding::{Evidence, percent};
 use super::log::Log;
+use super::path::FULL;
+use super::session_use::{PortSeen, ProcessorSeen, ports, processors};
 use crate::blocked::{Blocked, blocked};
 use crate::lifelines::{Line, Outcome};
 use crate::names::point_name;
 use crate::profile::{Profile, Stretch, profiles};
 use crate::statistics::real;
-use stackline_events::catalogue::{Fate, fate};
+use stackline_events::catalogue::{Fate, fate, is_work};
 use std::collections::BTreeMap;
 
 /// Units of which fewer come back are no session.
-const LEAST_UNITS: u64 = 20;
+pub(super) const LEAST_UNITS: u64 = 20;
 /// From this share of units that are given up on, a session is pressed.
 const GIVEN_UP: f64 = 0.05;
 /// From this share of the time on, what limits a host limits the session, though nothing is given up.
-const ALWAYS: f64 = 0.85;
+pub(super) const ALWAYS: f64 = 0.85;
 /// Servers that are told of one by one.
 const SERVERS: usize = 8;
 /// Less unread than a few segments is on its way to its reader.
@@ -39,6 +41,7 @@ pub(crate) struct Session {
     pub(crate) inside: Vec<Limit>,
     pub(crate) beyond: Option<Limit>,
     pub(crate) ports: Vec<PortSeen>,
+    pub(crate) processors: Vec<ProcessorSeen>,
     /// Of the servers' connections, where monitors saw these.
     pub(crate) transport: Option<TransportSeen>,
     /// Share of the time that servers waited for what was sent again: blocked with something of it, or without any progress; absent where
@@ -59,23 +62,6 @@ pub(crate) struct Limit {
     pub(crate) hosts: Vec<(String, f64)>,
     /// Whether units wait apart for those that are served.
     pub(crate) has_room: bool,
-}
-
-/// One port over all of the session.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct PortSeen {
-    pub(crate) name: String,
-    pub(crate) packets: u64,
-    pub(crate) bytes: u64,
-    pub(crate) queue_drops: u64,
-    pub(crate) losses: u64,
-    pub(crate) spoilt: u64,
-    /// Share of the time that its rate was spent.
-    pub(crate) busy: f64,
-    pub(crate) rate_bit_s: Option<f64>,
-    pub(crate) holds_bytes: Option<u64>,
-    pub(crate) cell_bytes: Option<u64>,
-    pub(crate) rows: Vec<u32>,
 }
 
 /// The servers' connections together: shares of the time.
@@ -152,7 +138,7 @@ impl Session {
         let told = (0..told).any(|name| fate(log.input.events.names.text(name)) == Some(Fate::SentAgain));
         let resending = resending(log, &blocked, servers.len(), span).max(stalled);
         let resending = (told || transport.is_some()).then_some(resending);
-        let ports = ports(log, span);
+        let (ports, processors) = (ports(log, span), processors(log, span));
         Some(Self {
             profiles,
             arrived: back,
@@ -162,6 +148,7 @@ impl Session {
             inside,
             beyond,
             ports,
+            processors,
             transport,
             resending,
             span,
@@ -185,6 +172,21 @@ impl Session {
         self.ports.iter().filter(|port| port.rate_bit_s.is_some()).max_by(|a, b| a.busy.total_cmp(&b.busy))
     }
 
+    /// A port that is used nearly all the time, while units are on their way.
+    pub(crate) fn full(&self, log: &Log<'_>) -> Option<&PortSeen> {
+        self.fullest().filter(|port| port.busy >= FULL && self.is_waited_for(log))
+    }
+
+    /// The processor that was busiest.
+    pub(crate) fn busiest(&self) -> Option<&ProcessorSeen> {
+        self.processors.iter().max_by(|a, b| a.busy.total_cmp(&b.busy))
+    }
+
+    /// A processor that works nearly all the time.
+    pub(crate) fn at_limit(&self) -> Option<&ProcessorSeen> {
+        self.busiest().filter(|processor| processor.busy >= ALWAYS)
+    }
+
     /// How much of the time the fullest link was used.
     pub(crate) fn used(&self) -> f64 {
         self.fullest().map_or(0.0, |port| port.busy.min(1.0))
@@ -194,6 +196,20 @@ impl Session {
     pub(crate) fn free_to_send(&self) -> f64 {
         let held = self.transport.as_ref().map_or(0.0, |seen| (seen.window + seen.send_buffer).min(1.0));
         (1.0 - self.used()) * (1.0 - held)
+    }
+
+    /// Whether units are on their way nearly all the time.
+    pub(crate) fn is_waited_for(&self, log: &Log<'_>) -> bool {
+        let lifelines = log.input.lifelines;
+        let lines = lifelines.lines.iter().filter(|line| line.flow.is_none()).map(|line| lifelines.passages_of(line));
+        let ways = lines.filter_map(|way| Some((way.first()?.at_ns, way.last()?.at_ns))).collect();
+        real(covered(ways)) / real((self.span.1 - self.span.0).max(1)) >= ALWAYS
+    }
+
+    /// The server that has units nearly all the time, the busiest of them.
+    pub(crate) fn always_busy(&self) -> Option<&Profile> {
+        let idle = |server: &&Profile| server.share(server.idle_ns);
+        self.servers().filter(|server| idle(server) <= 1.0 - ALWAYS).min_by(|a, b| idle(a).total_cmp(&idle(b)))
     }
 
     /// Servers: hosts that units come back from.
@@ -292,6 +308,17 @@ impl Session {
     }
 }
 
+/// The time in any of some intervals, each as it begins and ends.
+pub(super) fn covered(mut intervals: Vec<(u64, u64)>) -> u64 {
+    intervals.sort_unstable();
+    let (mut until, mut sum) = (0, 0);
+    for (from, to) in intervals {
+        sum += to.saturating_sub(until.max(from));
+        until = until.max(to);
+    }
+    sum
+}
+
 /// Hosts that units come back from.
 fn answering(profiles: &[Profile]) -> impl Iterator<Item = &Profile> {
     profiles.iter().filter(|profile| profile.answers())
@@ -354,12 +381,11 @@ fn operation(log: &Log<'_>, server: &Profile) -> String {
         format!("{name} {}{at_once}", percent(server.share(stretch.busy_ns)))
     };
     let busy: Vec<String> = server.stretches.iter().filter(|one| server.share(one.busy_ns) >= 0.01).map(of).collect();
-    format!(
-        "{}, of the time: {}; nothing to do {}",
-        server.host,
-        busy.join(", "),
-        percent(server.share(server.idle_ns))
-    )
+    let idle = percent(server.share(server.idle_ns));
+    if busy.is_empty() {
+        return format!("{} had nothing to do {idle} of the time", server.host);
+    }
+    format!("{}, of the time: {}; nothing to do {idle}", server.host, busy.join(", "))
 }
 
 /// What limits inside hosts, and what does beyond those that answer.
@@ -368,7 +394,8 @@ fn limiting(profiles: &[Profile], log: &Log<'_>) -> (Vec<Limit>, Option<Limit>) 
     let weights = weights(profiles);
     for (profile, weight) in profiles.iter().zip(weights) {
         for (at, stretch) in profile.stretches.iter().enumerate().filter(|(_, stretch)| stretch.limits_ns > 0) {
-            let key = (stretch.leaves, keyword(log, stretch.from), keyword(log, stretch.to));
+            let (from, to) = (keyword(log, stretch.from), keyword(log, stretch.to));
+            let key = (stretch.leaves && !is_work(to), from, to);
             let has_room = profile.stretches.iter().any(|one| one.waits_for == Some(at));
             let (from, to) = (stretch.from, stretch.to);
             let limit = found.entry(key).or_insert(Limit { from, to, share: 0.0, hosts: Vec::new(), has_room });
@@ -393,44 +420,6 @@ fn weights(profiles: &[Profile]) -> Vec<f64> {
     };
     let all: u64 = profiles.iter().map(of).sum();
     profiles.iter().map(|profile| real(of(profile)) / real(all.max(1))).collect()
-}
-
-fn ports(log: &Log<'_>, (from, to): (u64, u64)) -> Vec<PortSeen> {
-    let mut ports: BTreeMap<&str, (PortSeen, u64, u64)> = BTreeMap::new();
-    for row in log.rows("PORT_USE").iter().copied() {
-        let Some(name) = log.text(row, "port") else { continue };
-        let number = |field: &str| log.number(row, field).unwrap_or(0).unsigned_abs();
-        // What was before the session is none of it.
-        if log.at(row) <= from || log.at(row) > to.saturating_add(2 * number("interval_ns")) {
-            continue;
-        }
-        let (port, busy, time) = ports.entry(name).or_default();
-        port.name = name.to_owned();
-        port.packets += number("packets");
-        port.bytes += number("bytes");
-        port.queue_drops += number("queue_drops");
-        port.losses += number("losses");
-        port.spoilt += number("spoilt_frames");
-        port.rows.push(row);
-        *busy += number("busy_ns");
-        *time += number("interval_ns");
-    }
-    for row in log.rows("PORT_SETUP").iter().copied() {
-        if let Some((port, ..)) = log.text(row, "port").and_then(|name| ports.get_mut(name)) {
-            let number = |field: &str| log.number(row, field).map(i64::unsigned_abs);
-            port.rate_bit_s = number("rate_bit_s").map(real);
-            port.holds_bytes = number("queue_bytes");
-            port.cell_bytes = number("cell_bytes");
-        }
-    }
-    // Of intervals in which nothing went through it there are no events.
-    let span = real((to - from).max(1));
-    // What leaves is counted when it is certain to leave, which can be an interval before.
-    let of = |(port, busy, time): (PortSeen, u64, u64)| PortSeen {
-        busy: (real(busy) / span.max(real(time))).min(1.0),
-        ..port
-    };
-    ports.into_values().map(of).collect()
 }
 
 /// What monitors saw of connections between servers and the others.

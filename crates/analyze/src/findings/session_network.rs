@@ -5,7 +5,9 @@ use super::finding::{Evidence, Finding, LEAST, counted, percent};
 use super::kind::Kind;
 use super::log::Log;
 use super::path::FULL;
-use super::session::{PortSeen, Session, TransportSeen};
+use super::session::{Session, TransportSeen};
+use super::session_left::is_known;
+use super::session_use::PortSeen;
 use crate::statistics::real;
 use stackline_core::units;
 
@@ -137,6 +139,9 @@ pub(super) fn link_loss(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
 
 /// A link at its rate; where nothing was seen of the network, that it or the receiver limits.
 pub(super) fn network_limited(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
+    if let Some(found) = full(kind, log) {
+        return Some(found);
+    }
     let (session, share) = pressed(log)?;
     if let Some(port) = session.fullest().filter(|port| port.busy >= NEARLY) {
         let rate = port.rate_bit_s.map_or_else(String::new, units::rate);
@@ -159,6 +164,16 @@ pub(super) fn network_limited(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
         format!("the network or the receiver limits: {}; which of them it is no event says", session.costs(share));
     let finding = made(kind, log, session, (share, 0.6), sentence)?;
     Some(finding.attempt("`--across SPEC` models the network and says which port, link or end it is"))
+}
+
+/// A link at its rate, of a session whose servers do not wait to send.
+fn full(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
+    let session = log.session().filter(|session| !session.is_pressed())?;
+    let port = session.full(log)?;
+    let rate = port.rate_bit_s.map_or_else(String::new, units::rate);
+    let sentence = format!("the link {} is full: {} of {rate} are used", port.name, percent(port.busy));
+    let finding = made(kind, log, session, (port.busy, 0.9), sentence)?;
+    Some(finding.attempt(format!("a faster line {}, or fewer bytes for each request or answer", port.name)))
 }
 
 /// The application does not take what has come.
@@ -230,16 +245,27 @@ fn trip(seen: &TransportSeen) -> String {
 
 /// Nothing limits: what was asked for came.
 pub(super) fn healthy(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
-    let session = log.session().filter(|session| !session.is_pressed())?;
+    let session = log.session().filter(|session| !is_known(log, session))?;
     let idle: Vec<f64> = session.servers().map(|server| server.share(server.idle_ns)).collect();
     let least = idle.iter().copied().fold(1.0, f64::min);
+    // Whoever waits all the time waits for something.
+    let waits = session.is_waited_for(log);
+    let (what, sure) = if waits {
+        ("what limits is not seen: units are on their way all the time", 0.5)
+    } else {
+        ("nothing limits", 0.95)
+    };
     let sentence = format!(
-        "nothing limits: {} of {} units came, and each server had nothing to do at least {} of the time",
+        "{what}: {} of {} units came, and each server had nothing to do at least {} of the time",
         session.arrived,
         session.arrived + session.flushed + session.lost,
         percent(least)
     );
-    let mut finding = kind.of_run(0.0, 0.95, sentence);
+    let mut finding = kind.of_run(0.0, sure, sentence);
     finding.evidence = session.evidence(log);
+    if waits {
+        finding.evidence.extend(session.busiest().map(|processor| processor.evidence(log)));
+        finding.evidence.extend(session.fullest().map(|port| carried(log, port)));
+    }
     Some(finding)
 }

@@ -3,7 +3,10 @@
 use super::finding::{Finding, LEAST, percent};
 use super::kind::{Find, Kind};
 use super::log::Log;
-use super::session::{Limit, stretch_name};
+use super::session::{Limit, Session, keyword, stretch_name};
+use super::session_between::Between;
+use super::session_turns::Turns;
+use stackline_events::catalogue::is_work;
 
 pub(super) const KIND: Kind = Kind {
     name: "stage_limited",
@@ -15,7 +18,11 @@ pub(super) const KIND: Kind = Kind {
 const MOSTLY: f64 = 0.6;
 
 fn find(log: &Log<'_>) -> Option<Finding> {
-    let session = log.session().filter(|session| session.is_pressed())?;
+    // Before what is between hosts they are held too.
+    let session = log.session().filter(|session| Between::of(log, session).is_none())?;
+    if !session.is_pressed() {
+        return busy(log, session);
+    }
     let limit = session.inside.iter().max_by(|a, b| a.share.total_cmp(&b.share))?;
     if limit.share < LEAST {
         return None;
@@ -23,10 +30,10 @@ fn find(log: &Log<'_>) -> Option<Finding> {
     let (name, hosts) = (stretch_name(log, limit.from, limit.to), hosts(limit));
     let waits = if limit.has_room { "units wait for it there and none behind it" } else { "units are held there" };
     let sentence = format!("{name} at {hosts} limits: {} of the time {waits}", percent(limit.share));
-    let mut finding = KIND.of_run(limit.share.min(1.0), 0.9, sentence);
+    let mut finding = KIND.of_run(limit.share.min(1.0), if limit.has_room { 0.9 } else { 0.7 }, sentence);
     finding.evidence = session.operations(log);
     finding.evidence.extend(session.evidence(log));
-    if limit.has_room {
+    if limit.has_room && !is_work(keyword(log, limit.to)) {
         let more = format!(
             "more, or faster, of what serves units from {name} at {hosts}: disks where it is reading, else processors"
         );
@@ -36,6 +43,24 @@ fn find(log: &Log<'_>) -> Option<Finding> {
     }
     let faster = format!("a faster host {hosts}, or less to do there for each request");
     Some(finding.attempt(faster).attempt("fewer requests, each for more units"))
+}
+
+/// A server that is never without units, though none of its stretches limits it by itself.
+fn busy(log: &Log<'_>, session: &Session) -> Option<Finding> {
+    let server = session.always_busy().filter(|_| session.at_limit().is_none() && Turns::of(log, session).is_none())?;
+    let serves = server.stretches.iter().filter(|stretch| stretch.waits_for.is_none());
+    let most = serves.max_by_key(|stretch| stretch.busy_ns)?;
+    let share = server.share(most.busy_ns);
+    let sentence = format!(
+        "{} has units all the time, and no stretch of their way limits by itself; the most of it, {}, is {}",
+        server.host,
+        percent(share),
+        stretch_name(log, most.from, most.to)
+    );
+    let mut finding = KIND.of_run(share.min(1.0), 0.5, sentence);
+    finding.evidence = session.operations(log);
+    finding.evidence.extend(session.evidence(log));
+    Some(finding.attempt(format!("a faster host {}, or less to do there for each request", server.host)))
 }
 
 /// The hosts that a limit is on: all of them, or the one that has most of it.

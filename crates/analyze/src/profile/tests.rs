@@ -58,6 +58,26 @@ fn what_the_furthest_waiting_room_waits_for_limits() {
 }
 
 #[test]
+fn steps_of_one_server_are_waited_for_together() {
+    let mut table = Table::default();
+    let mut free = 0;
+    for unit in 0..300_u64 {
+        let came = 3 * unit;
+        let begins = free.max(came + 1);
+        free = begins + 6;
+        let way = [("asked", "c", came), ("came", "s", came + 1), ("read", "s", begins), ("kept", "s", begins + 1)];
+        for (order, (keyword, host, ms)) in
+            way.into_iter().chain([("drawn", "s", free), ("got", "c", free + 1)]).enumerate()
+        {
+            table.push(keyword, host, ms * MS + order as u64, &[Value::Number(unit as i64)]);
+        }
+    }
+    let (which, share) = limit(&lifelines(&table, None, &Options::default()));
+    assert_eq!(which, "kept to drawn");
+    assert!(share > 0.95, "{share}");
+}
+
+#[test]
 fn what_is_given_up_waited_until_then() {
     let lines = served(300, 1, (2, 10), 1, 20);
     let (which, share) = limit(&lines);

@@ -1,10 +1,10 @@
 //! Where the blocks of a set are: in tables of some thousand blocks each, as they are written.
 
+use crate::placement;
 use crate::wire::control::{Place, Row};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec;
-use alloc::vec::Vec;
 
 /// Blocks of one table.
 const TABLE: u64 = 1024;
@@ -79,14 +79,10 @@ impl Rows {
         Some(Row { checksum, places: places.collect() })
     }
 
-    /// One copy of a block among those that can be reached, a different one for different blocks; how many there are.
-    pub(crate) fn choose(&self, number: u64, reachable: impl Fn(&Place) -> bool) -> Choice {
+    /// The copy of a block that is read.
+    pub(crate) fn choose(&self, number: u64, is_reachable: impl Fn(&Place) -> bool) -> Choice {
         let Some((checksum, places)) = self.spots(number) else { return Choice::NotWritten };
-        let up: Vec<Place> = places.filter(reachable).collect();
-        match up.len() {
-            0 => Choice::Unreachable,
-            count => Choice::At(checksum, up[(number % count as u64) as usize].clone()),
-        }
+        placement::copy(number, places, is_reachable).map_or(Choice::Unreachable, |place| Choice::At(checksum, place))
     }
 
     /// All blocks that are written, with their places.

@@ -131,6 +131,32 @@ fn replicas_serve_when_a_server_dies_and_clients_learn_it() {
 }
 
 #[test]
+fn copies_are_read_as_evenly_as_they_were_placed() {
+    for disks in [1, 2, 3] {
+        let mut master = Master::default();
+        for (connection, name) in SERVERS.into_iter().zip(["a", "b"]) {
+            master.connected(connection, Role::Server, 0).unwrap();
+            let disk =
+                |identity| Disk { identity, path: "/a".into(), capacity: 1 << 30, used: 0, up: true, damaged: 0 };
+            let disks = (0..disks).map(|at| disk(u128::from(connection) * 10 + at)).collect();
+            master.handle(at(0), connection, Join { name: name.into(), address: "a:1".into(), disks }.into());
+        }
+        master.connected(LOADER, Role::Loader, 100).unwrap();
+        master.connected(CLIENT, Role::Client, 101).unwrap();
+        load(&mut master, set(60, 2));
+        let (_, set) = open(&mut master);
+        let blocks: Vec<u64> = (0..60).collect();
+        let actions = master.handle(at(5), CLIENT, wants(set, &blocks));
+        for server in SERVERS {
+            let [Message::Requests(list)] = to(&actions, server)[..] else { panic!("{actions:?}") };
+            let of = |disk| list.entries.iter().filter(|entry| u128::from(entry.disk) == disk).count() as u128;
+            let counts: Vec<u128> = (0..disks).map(of).collect();
+            assert!(counts.iter().all(|count| *count == 30 / disks), "server {server}: {counts:?}");
+        }
+    }
+}
+
+#[test]
 fn without_replicas_the_blocks_of_a_dead_server_are_named() {
     let mut master = master(1 << 30);
     load(&mut master, set(4, 1));

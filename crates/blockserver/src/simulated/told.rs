@@ -2,12 +2,12 @@
 
 use super::watched::ConnectionUse;
 use super::{Outcome, Scene};
-use crate::ports::{port_setup, port_use};
-use crate::ways::{Emit, Names, ways};
+use crate::ways::{Names, ways};
 use stackline_core::program::Side;
 use stackline_core::time::Duration;
-use stackline_events::{Table, Value};
+use stackline_events::{Emit, Table, Value};
 use stackline_sim::messages::Event;
+use stackline_sim::ports::{port_setup, port_use};
 use std::collections::BTreeSet;
 
 /// All of it as a table, from which lifelines and findings are made.

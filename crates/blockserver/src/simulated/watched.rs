@@ -1,10 +1,10 @@
 //! What ports and connections did, interval by interval, as a monitor would have seen it. It changes nothing of what happens.
 
-use crate::ports::since;
 use stackline_core::program::Side;
 use stackline_core::time::{Duration, Instant};
 use stackline_net::Counters;
 use stackline_sim::messages::Facts;
+use stackline_sim::ports::since;
 
 /// How often it is looked.
 pub(super) const EVERY: Duration = Duration(100_000_000);

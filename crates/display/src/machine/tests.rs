@@ -73,7 +73,7 @@ fn end_of(bytes: &[u8], piece: usize, watch: &mut dyn Watch) -> (Vec<u8>, u32, V
     let client = display.connect();
     bytes.chunks(piece).for_each(|piece| display.receive(client, piece, watch).unwrap());
     let seen = display.draw(client, 1).map(|window| window.pixels().bytes().to_vec());
-    let (picture, requests) = display.picture(client);
+    let Picture { bytes: picture, requests, .. } = display.picture(client);
     (picture, requests, display.output(client), seen)
 }
 
@@ -137,6 +137,41 @@ fn a_batch_is_seen_at_once_and_half_of_one_never() {
     assert_eq!(talk.at((3, 5)), Some(1));
 }
 
+/// Who looks on between pictures only sees by its count that a window is another.
+#[test]
+fn a_window_that_takes_the_place_of_another_counts_otherwise() {
+    let mut talk = Talk::new(Limits::default());
+    let made = [(Request::CreateWindow(1, (10, 10), b"w"), false), (Request::Sync(1), false)];
+    talk.says(&made);
+    let before = talk.display.draw(talk.client, 1).unwrap().drawn;
+    talk.says(&[(Request::BeginBatch, false), (Request::CloseWindow(1), false), made[0], (Request::EndBatch, false)]);
+    assert_ne!(talk.display.draw(talk.client, 1).unwrap().drawn, before);
+}
+
+#[test]
+fn what_a_batch_has_wrong_is_told_at_its_end_by_its_own_numbers_and_the_rest_is_done() {
+    let mut talk = Talk::new(Limits::default());
+    talk.says(&WINDOW);
+    // The window has 1 and 2.
+    let kept = talk.says(&[
+        (Request::BeginBatch, false),
+        (Request::DefineSymbol(1), true),
+        (vector(1, 5), false),
+        (vector(1, 6), true),
+        (Request::DeleteItem(7), false),
+        (Request::EndSymbol, true),
+    ]);
+    assert_eq!(kept, [Answer::Done, Answer::Done, Answer::Done]);
+    let synced = talk.says(&[(Request::Sync(9), false)]);
+    assert!(matches!(synced[..], [Answer::Synced { token: 9, .. }]), "{synced:?}");
+    assert_eq!(talk.says(&[(Request::DeleteSymbol(44), false)]), []);
+    let refused = |request, why: Refusal| Answer::Refused { request, why: why as u8 };
+    let told = talk.says(&[(Request::EndBatch, true), (Request::EndBatch, true)]);
+    let of_batch = [refused(6, Refusal::ItemExists), refused(7, Refusal::NoItem), refused(10, Refusal::NoSymbol)];
+    assert_eq!(told, [&of_batch[..], &[Answer::Done, refused(12, Refusal::Order)]].concat());
+    assert_eq!((talk.at((3, 5)), talk.at((3, 6))), (Some(1), Some(0)));
+}
+
 #[test]
 fn symbols_are_called_with_places_scales_and_turns() {
     let mut talk = Talk::new(Limits::default());
@@ -189,6 +224,18 @@ fn what_is_wrong_is_told_by_its_number_and_changes_nothing() {
 }
 
 #[test]
+fn windows_of_a_client_have_so_many_pixels_together() {
+    let mut talk = Talk::new(Limits::default());
+    let window = |number, side| (Request::CreateWindow(number, (side, side), b"w"), true);
+    let full = [window(1, 4096), window(2, 4096), window(3, 4096), window(4, 4096)];
+    assert_eq!(talk.says(&full), [Answer::Done, Answer::Done, Answer::Done, Answer::Done]);
+    let memory = Answer::Refused { request: 5, why: Refusal::Memory as u8 };
+    // What takes another's place takes no more.
+    assert_eq!(talk.says(&[window(5, 1), window(4, 4096)]), [memory, Answer::Done]);
+    assert_eq!(talk.says(&[window(4, 4000), window(5, 100)]), [Answer::Done, Answer::Done]);
+}
+
+#[test]
 fn strangers_and_what_is_no_message_are_sent_away() {
     let mut display = Display::new(Limits::default(), b"secret".to_vec());
     let mut says = |bytes: &[u8]| {
@@ -231,6 +278,12 @@ fn input_finds_its_client_with_what_is_there_and_waits_for_it_no_longer_than_it_
     let told = talk.says(&[]);
     let press = Answer::Input { window: 1, input: Input::Press(4, 6), dropped: 0, hits: vec![(1, 7)] };
     assert_eq!(told, [press]);
+    // The line goes on outside of what the window shows of it.
+    talk.says(&[(Request::DisplayView(1, 1, (60, 0), FULL_SIZE), false)]);
+    for (x, hits) in [(63, vec![(1, 7)]), (64, vec![]), (66, vec![]), (-30_000, vec![])] {
+        talk.display.input(talk.client, 1, Input::Release(x, 5));
+        assert_eq!(talk.says(&[]), [Answer::Input { window: 1, input: Input::Release(x, 5), dropped: 0, hits }]);
+    }
     (0..300).for_each(|_| talk.display.input(talk.client, 1, Input::Key(97)));
     assert_eq!(talk.says(&[]).len(), MOST_EVENTS);
     talk.display.input(talk.client, 1, Input::Key(98));

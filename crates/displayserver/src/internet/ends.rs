@@ -1,9 +1,9 @@
 //! What instances of a server of V's block I/O are connected with: a stream to somebody, or a program by its pipes.
 
-use crate::address::Address;
+use crate::address::{Address, Service};
 use crate::stream::Stream;
 use rustix::pipe::fcntl_setpipe_size;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use stackline_core::error::{Error, Result};
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 /// Bytes that a pipe holds.
 const PIPE: usize = 4096;
+/// How long a program may take to end once it has said all; whoever goes on longer has not failed.
+const ENDS: Duration = Duration::from_secs(1);
 /// How long a program may take to end once nobody reads it.
 const HANGS_UP: Duration = Duration::from_millis(200);
 
@@ -56,8 +58,8 @@ impl Ends {
             return Err(Error::environment(format!("{name} has no pipes")));
         };
         let _ = (fcntl_setpipe_size(&writes, PIPE), fcntl_setpipe_size(&reads, PIPE));
+        let group = Pid::from_child(&child);
         let end = move || {
-            let group = Pid::from_child(&child);
             let begun = Instant::now();
             let _ = kill_process_group(group, Signal::HUP);
             while begun.elapsed() < HANGS_UP && matches!(child.try_wait(), Ok(None)) {
@@ -66,7 +68,8 @@ impl Ends {
             let _ = kill_process_group(group, Signal::KILL);
             let _ = child.wait();
         };
-        let reads = Polled { pipe: reads, polls, begun: Instant::now() };
+        let reads =
+            Said { name: name.clone(), process: group, pipe: Polled { pipe: reads, polls, begun: Instant::now() } };
         Ok(Self { reads: Box::new(reads), writes: Box::new(writes), end: Box::new(end) })
     }
 }
@@ -74,10 +77,44 @@ impl Ends {
 /// Connects an instance of that name.
 pub(super) fn connect(serves: &Serves, to: Option<&Address>) -> Result<Ends> {
     match (serves, to) {
-        (Serves::Streams, Some(to)) => Ends::of_stream(to.connect()?),
+        (Serves::Streams, Some(to)) => Ends::of_stream(to.connect_to(Service::Stream)?),
         (Serves::Streams, None) => Err(Error::input("streams are named HOST:PORT or pup:HOST:PORT")),
         (Serves::Program { program, polls }, _) => Ends::of_program(program, *polls),
     }
+}
+
+/// What a program says, and how it ends where that is a failure.
+struct Said<P> {
+    name: String,
+    process: Pid,
+    pipe: Polled<P>,
+}
+
+impl<P: Read> Read for Said<P> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        match self.pipe.read(into) {
+            Ok(0) => match failure(self.process) {
+                Some(how) => Err(std::io::Error::other(format!("{} {how}", self.name))),
+                None => Ok(0),
+            },
+            read => read,
+        }
+    }
+}
+
+/// How a program failed that has said all. It stays to be waited for, so its number stays its own.
+fn failure(process: Pid) -> Option<String> {
+    let (begun, how) = (Instant::now(), WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT);
+    let status = loop {
+        match waitid(WaitId::Pid(process), how).ok()? {
+            Some(status) => break status,
+            None if begun.elapsed() >= ENDS => return None,
+            None => thread::sleep(Duration::from_millis(5)),
+        }
+    };
+    let signal = status.terminating_signal().map(|signal| format!("was ended by signal {signal}"));
+    let code = status.exit_status().filter(|code| *code != 0);
+    signal.or_else(|| code.map(|code| format!("ended with exit code {code}")))
 }
 
 /// A pipe into which is looked now and then.

@@ -50,6 +50,8 @@ pub enum Carrier<'n> {
     Tcp([&'n Stack; 2]),
     /// PUP, with its options.
     Pup(pup::Options),
+    /// `blast`, `saw` or `window`, with its options.
+    Blast(&'n Stack),
     /// V's messages.
     Ikp,
     /// Characters over the only link between the hosts, each of so many bits: 10 with a start and a stop bit, 8 without.
@@ -79,6 +81,8 @@ pub struct Scene<'n> {
     pub gathers: u64,
     /// Bytes that the request of a rectangle has beyond those of a line.
     pub rectangle_bytes: u64,
+    /// Bytes of the request of a call; 20, as all items have, where nothing else is known.
+    pub call_bytes: u64,
     /// The seed.
     pub seed: Seed,
 }
@@ -103,6 +107,13 @@ pub struct Drawing {
 }
 
 impl Drawing {
+    /// Whether anything of it takes time.
+    #[must_use]
+    pub fn takes_time(&self) -> bool {
+        let Self { request, pixel, rectangle, letter, added, added_rectangle, answer } = *self;
+        [request, pixel, rectangle, letter, added, added_rectangle, answer].into_iter().any(|ns| ns > 0.0)
+    }
+
     /// One item, with so many letters.
     pub(super) fn item(&self, item: &Item, letters: usize) -> f64 {
         match item.kind {

@@ -15,10 +15,10 @@ pub(super) struct Job {
     pub(super) number: u32,
     /// The request as it is sent.
     pub(super) bytes: Vec<u8>,
-    /// Bytes that it has on its way beyond those.
-    pub(super) beyond: usize,
-    /// What the display draws for it, ns.
-    pub(super) draw: f64,
+    /// Bytes that it has on its way beyond those, or fewer.
+    pub(super) beyond: isize,
+    /// What the display draws for it, ns; nothing where it draws with what comes later.
+    pub(super) draw: Option<f64>,
     /// Whether an answer is wanted.
     pub(super) wants: bool,
     /// Whether the trial is the time in which it is drawn.
@@ -28,7 +28,7 @@ pub(super) struct Job {
 impl Job {
     /// Bytes that it has on its way.
     pub(super) const fn length(&self) -> usize {
-        self.bytes.len() + self.beyond
+        self.bytes.len().saturating_add_signed(self.beyond)
     }
 }
 
@@ -57,9 +57,9 @@ impl Script {
     pub(super) fn of(scene: &Scene<'_>, picture: &Picture, rate: Rate, trials: usize) -> Self {
         let costs = costs(&scene.drawing, picture);
         let mut writer = Writer { scene, picture, costs, requests: 0, script: Self::default() };
-        writer.ask(&Request::Hello { version: VERSION, token: b"" }, 0.0);
+        writer.ask(&Request::Hello { version: VERSION, token: b"" }, None);
         // What drawing takes is said, and nobody looks at pixels.
-        writer.request(&Request::CreateWindow(WINDOW, (1, 1), picture.name.as_bytes()), 0.0);
+        writer.request(&Request::CreateWindow(WINDOW, (1, 1), picture.name.as_bytes()), None);
         for _ in 0..trials {
             writer.trial(rate);
         }
@@ -96,22 +96,27 @@ struct Writer<'s> {
 }
 
 impl Writer<'_> {
-    fn job(&mut self, request: &Request<'_>, draw: f64, wants: bool, timed: bool) {
+    fn job(&mut self, request: &Request<'_>, draw: Option<f64>, wants: bool, timed: bool) {
         let mut bytes = Vec::new();
         put(&mut bytes, request, wants);
-        let is_rectangle = matches!(request, Request::AddItem(item, _) if item.kind == Some(Kind::Rectangle));
-        let beyond = if is_rectangle { self.scene.rectangle_bytes as usize } else { 0 };
+        let beyond = match request {
+            Request::AddItem(item, _) if item.kind == Some(Kind::Rectangle) => self.scene.rectangle_bytes as isize,
+            Request::AddItem(item, _) if item.kind == Some(Kind::Call) => {
+                self.scene.call_bytes as isize - bytes.len() as isize
+            }
+            _ => 0,
+        };
         let wants = wants || matches!(request, Request::Hello { .. } | Request::Sync(_));
         let number = self.requests;
         self.requests += 1;
         self.script.actions.push_back(Action::Request(Job { number, bytes, beyond, draw, wants, timed }));
     }
 
-    fn request(&mut self, request: &Request<'_>, draw: f64) {
+    fn request(&mut self, request: &Request<'_>, draw: Option<f64>) {
         self.job(request, draw, false, false);
     }
 
-    fn ask(&mut self, request: &Request<'_>, draw: f64) {
+    fn ask(&mut self, request: &Request<'_>, draw: Option<f64>) {
         let asks = !matches!(request, Request::Hello { .. } | Request::Sync(_));
         self.job(request, draw, asks, false);
         self.script.actions.push_back(Action::Await);
@@ -121,18 +126,18 @@ impl Writer<'_> {
     fn trial(&mut self, rate: Rate) {
         let shows = |symbol| Request::DisplayView(WINDOW, symbol, (8, 8), FULL_SIZE);
         let has_picture = rate == Rate::Display || self.scene.class == Class::Distributed;
-        self.request(&Request::DefineSymbol(SYMBOL), 0.0);
+        self.request(&Request::DefineSymbol(SYMBOL), None);
         if has_picture {
-            self.items(|_, _| 0.0);
+            self.items(|_, _| None);
         }
-        self.request(&Request::EndSymbol, 0.0);
+        self.request(&Request::EndSymbol, None);
         let shown = if rate == Rate::Construction { 0 } else { SYMBOL };
-        self.request(&shows(shown), if has_picture && rate != Rate::Display { self.whole() } else { 0.0 });
-        self.ask(&Request::Sync(0), 0.0);
+        self.request(&shows(shown), (has_picture && rate != Rate::Display).then(|| self.whole()));
+        self.ask(&Request::Sync(0), None);
         if rate == Rate::Display {
-            self.request(&shows(SYMBOL), 0.0);
+            self.request(&shows(SYMBOL), None);
             let whole = self.whole();
-            self.job(&Request::Sync(1), whole, false, true);
+            self.job(&Request::Sync(1), Some(whole), false, true);
             return self.script.actions.push_back(Action::Await);
         }
         self.script.actions.push_back(Action::Begin);
@@ -146,9 +151,9 @@ impl Writer<'_> {
 
     /// Nothing is seen, and nothing is waited for but that all is taken.
     fn constructed(&mut self) {
-        self.request(&Request::DefineSymbol(SYMBOL), 0.0);
-        self.items(|_, _| 0.0);
-        self.job(&Request::EndSymbol, 0.0, true, false);
+        self.request(&Request::DefineSymbol(SYMBOL), None);
+        self.items(|_, _| None);
+        self.job(&Request::EndSymbol, None, true, false);
         self.script.actions.extend([Action::Hand, Action::End, Action::Await]);
     }
 
@@ -156,7 +161,7 @@ impl Writer<'_> {
         self.costs.get(&SYMBOL).copied().unwrap_or(0.0)
     }
 
-    fn items(&mut self, draw: impl Fn(&Item, usize) -> f64) {
+    fn items(&mut self, draw: impl Fn(&Item, usize) -> Option<f64>) {
         let picture = self.picture;
         for (item, letters) in &picture.items {
             self.request(&Request::AddItem(*item, letters), draw(item, letters.len()));
@@ -167,9 +172,9 @@ impl Writer<'_> {
     fn defined(&mut self, seen: bool) {
         let drawing = self.scene.drawing;
         let growing = seen && self.scene.shown == Shown::Growing;
-        self.request(&Request::DefineSymbol(SYMBOL), 0.0);
-        self.items(|item, letters| if growing { drawing.item(item, letters) } else { 0.0 });
-        let rest = if seen && !growing { self.whole() } else { 0.0 };
+        self.request(&Request::DefineSymbol(SYMBOL), None);
+        self.items(|item, letters| growing.then(|| drawing.item(item, letters)));
+        let rest = (seen && !growing).then(|| self.whole());
         self.ask(&Request::EndSymbol, rest);
     }
 
@@ -177,10 +182,10 @@ impl Writer<'_> {
         let (picture, drawing) = (self.picture, self.scene.drawing);
         match level {
             Level::StopAndWait | Level::Pipelined => {
-                self.request(&Request::EditSymbol(SYMBOL), 0.0);
+                self.request(&Request::EditSymbol(SYMBOL), None);
                 for (item, letters) in &picture.items {
                     let request = Request::AddItem(*item, letters);
-                    let draw = drawing.item(item, letters.len()) + drawing.alone(item);
+                    let draw = Some(drawing.item(item, letters.len()) + drawing.alone(item));
                     if level == Level::StopAndWait {
                         self.ask(&request, draw);
                     } else {
@@ -188,7 +193,7 @@ impl Writer<'_> {
                         self.script.actions.push_back(Action::Hand);
                     }
                 }
-                self.ask(&Request::EndSymbol, 0.0);
+                self.ask(&Request::EndSymbol, None);
             }
             Level::Batched => self.defined(true),
             Level::Structured => {
@@ -203,25 +208,25 @@ impl Writer<'_> {
     fn structured(&mut self, number: u32, items: &[Item]) {
         let is_whole = number == SYMBOL;
         let growing = is_whole && self.scene.shown == Shown::Growing;
-        self.request(&Request::DefineSymbol(number), 0.0);
+        self.request(&Request::DefineSymbol(number), None);
         for item in items {
-            let draw = if growing { of(&self.scene.drawing, &self.costs, item, 0) } else { 0.0 };
+            let draw = growing.then(|| of(&self.scene.drawing, &self.costs, item, 0));
             self.request(&Request::AddItem(*item, b""), draw);
         }
-        let rest = if is_whole && !growing { self.whole() } else { 0.0 };
+        let rest = (is_whole && !growing).then(|| self.whole());
         self.ask(&Request::EndSymbol, rest);
     }
 
     /// An agent has the picture: an item of it changes, and it is drawn again from there.
     fn edited(&mut self, level: Level) {
         let Some((item, letters)) = self.picture.items.first() else { return };
-        self.request(&Request::EditSymbol(SYMBOL), 0.0);
+        self.request(&Request::EditSymbol(SYMBOL), None);
         let change = Request::ChangeItem(*item, letters);
         match level {
-            Level::StopAndWait => self.ask(&change, 0.0),
-            _ => self.request(&change, 0.0),
+            Level::StopAndWait => self.ask(&change, None),
+            _ => self.request(&change, None),
         }
         let whole = self.whole();
-        self.ask(&Request::EndSymbol, whole);
+        self.ask(&Request::EndSymbol, Some(whole));
     }
 }

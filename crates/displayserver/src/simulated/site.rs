@@ -7,30 +7,35 @@ mod internet;
 use super::programs::{Client, LocalAgent, PIPE, PTY, Program, RemoteAgent, Travels, Waits, bytes};
 use super::scene::{Carrier, Class, Scene};
 use super::script::{Action, Job, Script};
+use super::serial::Serial;
 use super::ways::{Passed, Point};
 use internet::Internet;
 use stackline_core::error::{Error, Result};
-use stackline_core::network::{Link, Loss, WorkKind};
+use stackline_core::network::WorkKind;
 use stackline_core::program::Side;
 use stackline_core::time::{Duration, Instant};
-use stackline_net::Node;
+use stackline_net::{Counters, Node};
 use stackline_sim::Costs;
 use stackline_sim::messages::{Happening, Messages};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-/// All is over by then, or never.
-const AT_MOST: Instant = Instant(30 * 86_400_000_000_000);
+/// What programs read of a connection at once.
+const PIECE: u64 = 16 << 10;
+
+/// Where an application's place stands in the tokens of its tasks.
+const LANE: u32 = 56;
 
 /// What carries messages between the hosts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
     /// Nothing: they are on one.
     Local,
-    /// A connection of `tcp` or PUP.
+    /// A connection of `tcp`, PUP or blasts.
     Stream(u32),
-    /// A serial line: bits of a second, of a character, and its delay.
-    Line(f64, f64, Duration),
+    /// A serial line.
+    Line,
     /// Calls of `ikp`: of the client or its agent, and of the display's agent back.
     Calls(u32, u32),
     /// A connection of `tcp` or PUP to an internet server.
@@ -78,6 +83,9 @@ enum Who {
 }
 
 impl Who {
+    /// How many there are.
+    const ALL: u32 = 5;
+
     /// Its host: the client's, the display's, or the internet server's.
     const fn host(self) -> usize {
         match self {
@@ -88,29 +96,15 @@ impl Who {
     }
 }
 
-/// Bits a second and the delay of the only link between the two hosts.
-fn line(scene: &Scene<'_>) -> Result<(f64, Duration)> {
-    let joins = |link: &&Link| {
-        let (a, b) = (&link.ends.0, &link.ends.1);
-        (*a == scene.from && *b == scene.to) || (*a == scene.to && *b == scene.from)
-    };
-    let link = scene.network.links.iter().find(joins);
-    let rate = link.and_then(|link| link.rate.mean_bit_s()).filter(|rate| *rate > 0.0);
-    let (Some(link), Some(rate)) = (link, rate) else {
-        return Err(Error::input(format!("no link with a rate joins {} and {}", scene.from, scene.to))
-            .hint("a serial line is a link of its own, as in `link sun - vax 9600 bit/s 0;`"));
-    };
-    if link.loss != Loss::None || link.jitter.is_some() || link.rate.changes() || link.one_way {
-        return Err(Error::input("a serial line has a rate and a delay, and nothing else of a link")
-            .hint("leave loss, jitter and schedules out"));
-    }
-    Ok((rate, link.delay))
-}
+/// The network and the hosts' processors, which several applications may share.
+pub(super) type World = RefCell<Messages<Travels, ()>>;
 
-/// All of it.
+/// An application: client, agents and display.
 pub(super) struct Site<'s> {
     scene: &'s Scene<'s>,
-    world: Messages<Travels, ()>,
+    world: &'s World,
+    /// Its place among applications that share the world.
+    lane: u32,
     nodes: [Node; 3],
     costs: [Option<Costs>; 3],
     way: Way,
@@ -120,7 +114,7 @@ pub(super) struct Site<'s> {
     internet: Option<Internet>,
     program: Program,
     /// When a serial line is free, both ways.
-    line_free: [Instant; 2],
+    serial: Option<Serial>,
     tasks: BTreeMap<u64, Task>,
     last_task: u64,
     /// The points that requests have passed, where somebody wants to know.
@@ -138,24 +132,37 @@ pub(super) struct Over {
 }
 
 impl<'s> Site<'s> {
-    pub(super) fn new(scene: &'s Scene<'s>, nodes: [Node; 3], script: Script, traced: bool) -> Result<Self> {
-        let mut world = Messages::new(scene.network, scene.seed, (), false);
+    pub(super) fn new(
+        scene: &'s Scene<'s>,
+        (world, lane): (&'s World, u32),
+        nodes: [Node; 3],
+        script: Script,
+        traced: bool,
+    ) -> Result<Self> {
+        let mut messages = world.borrow_mut();
         let ends = if scene.internet.is_some() { nodes[2] } else { nodes[1] };
         let mut way = match (scene.class, scene.carrier) {
             (Class::Local, _) => Way::Local,
-            (_, Carrier::Ikp) => Way::Calls(world.call_to(nodes[0], nodes[1])?, world.call_to(nodes[1], nodes[0])?),
-            (_, Carrier::Tcp(stacks)) => Way::Stream(world.connect(nodes[0], ends, stacks)?),
-            (_, Carrier::Pup(options)) => Way::Stream(world.connect_pup(nodes[0], ends, options)?),
-            (_, Carrier::Line(bits)) => {
-                let (bit_s, delay) = line(scene)?;
-                Way::Line(bit_s, f64::from(bits), delay)
+            (_, Carrier::Ikp) => {
+                Way::Calls(messages.call_to(nodes[0], nodes[1])?, messages.call_to(nodes[1], nodes[0])?)
             }
+            (_, Carrier::Tcp(stacks)) => Way::Stream(messages.connect(nodes[0], ends, stacks)?),
+            (_, Carrier::Pup(options)) => Way::Stream(messages.connect_pup(nodes[0], ends, options)?),
+            (_, Carrier::Blast(stack)) => Way::Stream(messages.connect_blast(nodes[0], ends, stack)?),
+            (_, Carrier::Line(_)) => Way::Line,
         };
+        let serial = match scene.carrier {
+            Carrier::Line(bits) if way == Way::Line => Some(Serial::of(scene, bits)?),
+            _ => None,
+        };
+        if let Way::Stream(connection) = way {
+            [Side::Initiator, Side::Responder].into_iter().for_each(|side| messages.set_piece(connection, side, PIECE));
+        }
         let mut internet = None;
         if let (Way::Stream(connection), true) = (way, scene.internet.is_some()) {
             let elsewhere = nodes[2] != nodes[1];
-            let calls =
-                elsewhere.then(|| Ok::<_, Error>((world.call_to(nodes[1], ends)?, world.call_to(nodes[1], ends)?)));
+            let calls = elsewhere
+                .then(|| Ok::<_, Error>((messages.call_to(nodes[1], ends)?, messages.call_to(nodes[1], ends)?)));
             internet = Some(Internet::new(connection, calls.transpose()?));
             way = Way::Internet;
         }
@@ -166,6 +173,7 @@ impl<'s> Site<'s> {
         Ok(Self {
             scene,
             world,
+            lane,
             nodes,
             costs,
             way,
@@ -174,32 +182,72 @@ impl<'s> Site<'s> {
             local: has_agent.then(LocalAgent::default),
             internet,
             program: Program::new(),
-            line_free: [Instant(0); 2],
+            serial,
             tasks: BTreeMap::new(),
             last_task: 0,
             passed: traced.then(Vec::new),
         })
     }
 
-    /// All of it.
-    pub(super) fn carry_out(mut self) -> Result<Over> {
-        // Over a connection it begins when that is there.
-        if !matches!(self.way, Way::Stream(_) | Way::Internet) {
-            self.client()?;
+    /// Begins: over a connection once that is there.
+    pub(super) fn start(&mut self) -> Result<()> {
+        if matches!(self.way, Way::Stream(_) | Way::Internet) { Ok(()) } else { self.client() }
+    }
+
+    /// Whether all trials are over.
+    pub(super) fn is_over(&self) -> bool {
+        self.client.actions.is_empty() && self.client.waits == Waits::Nothing
+    }
+
+    /// What went through each direction of each link of the network, by now.
+    pub(super) fn counters(&self) -> Vec<Counters> {
+        let mut ports = self.world.borrow().counters();
+        if let Some(serial) = &self.serial {
+            serial.counted(&mut ports);
         }
-        while !self.client.actions.is_empty() || self.client.waits != Waits::Nothing {
-            let Some((_, happening)) = self.world.next(AT_MOST)? else {
-                return Err(Error::measurement("the simulated display came to no end"));
-            };
-            self.happened(happening)?;
+        ports
+    }
+
+    /// What has come of it so far.
+    pub(super) fn over(self) -> Over {
+        let end = self.now();
+        Over { taken: self.client.taken, passed: self.passed.unwrap_or_default(), end }
+    }
+
+    /// Whether that happened to this application.
+    pub(super) fn owns(&self, happening: &Happening<Travels>) -> bool {
+        match happening {
+            Happening::Timer(token) | Happening::Worked(token) => token >> LANE == u64::from(self.lane),
+            Happening::Connected(id)
+            | Happening::Broken(id)
+            | Happening::Arrived { connection: id, .. }
+            | Happening::Sent { connection: id, .. }
+            | Happening::Room { connection: id, .. }
+            | Happening::Asked(id, _)
+            | Happening::Answered(id, _) => self.has(*id),
         }
-        let end = self.world.now();
-        Ok(Over { taken: self.client.taken, passed: self.passed.unwrap_or_default(), end })
+    }
+
+    /// Whether a connection, or calls, are this application's.
+    fn has(&self, id: u32) -> bool {
+        let internet = self.internet.as_ref();
+        match self.way {
+            Way::Local | Way::Line => false,
+            Way::Stream(connection) => connection == id,
+            Way::Calls(there, back) => there == id || back == id,
+            Way::Internet => internet.is_some_and(|internet| {
+                internet.connection == id || internet.calls.is_some_and(|(reads, writes)| reads == id || writes == id)
+            }),
+        }
+    }
+
+    fn now(&self) -> Instant {
+        self.world.borrow().now()
     }
 
     /// Requests have passed a point now.
     fn pass(&mut self, point: Point, jobs: &[Job]) {
-        let at = self.world.now();
+        let at = self.now();
         jobs.iter().for_each(|job| self.pass_at(at, point, job.number..=job.number));
     }
 
@@ -210,7 +258,7 @@ impl<'s> Site<'s> {
         }
     }
 
-    fn happened(&mut self, happening: Happening<Travels>) -> Result<()> {
+    pub(super) fn happened(&mut self, happening: Happening<Travels>) -> Result<()> {
         match happening {
             Happening::Connected(_) => {
                 if self.internet.as_ref().is_some_and(|internet| internet.calls.is_some()) {
@@ -249,7 +297,7 @@ impl<'s> Site<'s> {
                 Ok(())
             }
             Happening::Asked(calls, Travels::Answers(answers)) => {
-                self.world.answer(calls, 1, Travels::Answers(Vec::new()));
+                self.world.borrow_mut().answer(calls, 1, Travels::Answers(Vec::new()));
                 self.came_back(answers)
             }
             Happening::Answered(calls, Travels::Answers(answers)) => self.answered(calls, &answers),
@@ -267,7 +315,6 @@ impl<'s> Site<'s> {
                     // It goes with the next ones.
                     self.hand();
                 }
-                self.pass(Point::Call, std::slice::from_ref(&job));
                 self.client.gather(job);
                 self.client()
             }
@@ -295,8 +342,8 @@ impl<'s> Site<'s> {
             Task::Answers(answers) => self.answer(answers),
             Task::Back(answers) => {
                 let polls = if matches!(self.way, Way::Calls(..)) { None } else { self.costs[0].as_ref() };
-                let seen = polls.map_or(self.world.now(), |costs| costs.seen(self.world.now()));
-                if seen > self.world.now() {
+                let seen = polls.map_or(self.now(), |costs| costs.seen(self.now()));
+                if seen > self.now() {
                     self.at(seen, Task::Seen(answers));
                     return Ok(());
                 }
@@ -311,19 +358,26 @@ impl<'s> Site<'s> {
 
     // --- processors ---
 
-    fn at(&mut self, moment: Instant, task: Task) {
+    /// Remembers what is to be done; its token in the world.
+    fn will_do(&mut self, task: Task) -> u64 {
         self.last_task += 1;
-        self.tasks.insert(self.last_task, task);
-        self.world.set_timer(moment, self.last_task);
+        let token = (u64::from(self.lane) << LANE) + self.last_task;
+        self.tasks.insert(token, task);
+        token
+    }
+
+    fn at(&mut self, moment: Instant, task: Task) {
+        let token = self.will_do(task);
+        self.world.borrow_mut().set_timer(moment, token);
     }
 
     fn work(&mut self, program: Who, kind: WorkKind, takes: Duration, task: Task) {
         if takes == Duration::ZERO {
-            return self.at(self.world.now(), task);
+            return self.at(self.now(), task);
         }
-        self.last_task += 1;
-        self.tasks.insert(self.last_task, task);
-        self.world.work((self.nodes[program.host()], program as u32), kind, takes, self.last_task);
+        let token = self.will_do(task);
+        let who = (self.nodes[program.host()], Who::ALL * self.lane + program as u32);
+        self.world.borrow_mut().work(who, kind, takes, token);
     }
 
     fn message(&self, host: usize) -> Duration {
@@ -345,7 +399,7 @@ impl<'s> Site<'s> {
     /// Bytes that are handed over at once.
     fn gathers(&self) -> usize {
         let most = match self.way {
-            Way::Calls(calls, _) => self.scene.gathers.min(self.world.room_of(calls)),
+            Way::Calls(calls, _) => self.scene.gathers.min(self.world.borrow_mut().room_of(calls)),
             _ => self.scene.gathers,
         };
         most as usize
@@ -358,6 +412,7 @@ impl<'s> Site<'s> {
                 None => return Ok(()),
                 Some(Action::Request(job)) => {
                     self.client.waits = Waits::Something;
+                    self.pass(Point::Call, std::slice::from_ref(&job));
                     self.work(Who::Client, WorkKind::Operations, self.operation(job.length()), Task::Made(job));
                 }
                 Some(Action::Hand) => self.hand(),
@@ -368,14 +423,14 @@ impl<'s> Site<'s> {
                 Some(Action::Await) => {
                     if self.client.is_answered() {
                         let completed = self.client.completed();
-                        self.pass_at(self.world.now(), Point::Done, completed);
+                        self.pass_at(self.now(), Point::Done, completed);
                     } else {
                         self.client.waits = Waits::Answers;
                         self.client.actions.push_front(Action::Await);
                     }
                 }
-                Some(Action::Begin) => self.client.begin(self.world.now()),
-                Some(Action::End) => self.client.end(self.world.now()),
+                Some(Action::Begin) => self.client.begin(self.now()),
+                Some(Action::End) => self.client.end(self.now()),
             }
         }
         Ok(())

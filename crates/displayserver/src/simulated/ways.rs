@@ -1,7 +1,10 @@
 //! The way of each request in virtual time, from its client's call to its answer, as events. It decides nothing and writes no file.
 
+use super::watched::Watched;
 use crate::server::unit;
+use stackline_core::network::Network;
 use stackline_core::time::Instant;
+use stackline_events::Emit;
 use stackline_net::Node;
 
 /// A point of the way, in its order.
@@ -80,17 +83,28 @@ pub struct Ways {
     clients: u64,
     end_ns: u64,
     events: Vec<Event>,
+    /// What ports and processors did meanwhile, and when each client began.
+    watched: Vec<(u64, Watched)>,
 }
 
 impl Ways {
-    /// All of them.
+    /// Emits all of them, and what ports and processors of that network did meanwhile. `zero_ns` is added to every time.
+    pub fn tell(&self, network: &Network, zero_ns: u64, emit: &mut Emit<'_>) {
+        for event in &self.events {
+            let host = network.hosts.get(event.host as usize).map_or("", |host| &host.name);
+            emit(host, event.keyword, zero_ns + event.at_ns, &[event.unit.into()]);
+        }
+        self.watched.iter().for_each(|(begin, watched)| watched.tell(network, zero_ns + begin, emit));
+    }
+
+    /// The requests' events.
     #[must_use]
     pub fn events(&self) -> &[Event] {
         &self.events
     }
 
     /// Those of the next client, which begins where the one before it has ended.
-    pub(super) fn add(&mut self, nodes: [Node; 3], passed: &[Passed], end: Instant) {
+    pub(super) fn add(&mut self, nodes: [Node; 3], passed: &[Passed], end: Instant, watched: Watched) {
         self.clients += 1;
         let (client, begin) = (self.clients, self.end_ns);
         let event = |one: &Passed| Event {
@@ -101,6 +115,7 @@ impl Ways {
             unit: unit(client, one.request),
         };
         self.events.extend(passed.iter().map(event));
+        self.watched.push((begin, watched));
         self.end_ns = begin + end.0;
     }
 }

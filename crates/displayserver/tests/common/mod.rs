@@ -1,4 +1,5 @@
-//! What tests of a display's transports share: a display that is served, a picture drawn as a client of its own, that clients have gone.
+//! What tests of a display's transports share: a display that is served, a picture drawn as a client of its own, that clients have gone;
+//! of programs on terminals, that one ends.
 #![allow(
     clippy::unwrap_used,
     dead_code,
@@ -48,5 +49,35 @@ pub(crate) fn all_gone(server: &Server) {
     while !server.displays().is_empty() {
         assert!(begun.elapsed() < Duration::from_secs(10), "clients that have gone are there");
         thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A program that says its number and reads nothing, on a terminal that is set so.
+pub(crate) fn deaf(terminal: &str) -> [String; 3] {
+    ["sh".into(), "-c".into(), format!("stty {terminal}; echo $$.; exec sleep 60")]
+}
+
+/// 200 KiB of lines.
+pub(crate) fn many_lines() -> Vec<u8> {
+    b"0123456789abcde\n".repeat(12_800)
+}
+
+/// The number that such a program says, when all of it has come.
+pub(crate) fn number(said: &str) -> String {
+    let digits: String = said.split('.').next().unwrap().chars().rev().take_while(char::is_ascii_digit).collect();
+    digits.chars().rev().collect()
+}
+
+/// Whether a process is there, and no zombie.
+pub(crate) fn runs(pid: &str) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z"))
+}
+
+/// Waits until a process has ended.
+pub(crate) fn has_ended(pid: &str, why: &str) {
+    let begun = Instant::now();
+    while runs(pid) {
+        assert!(begun.elapsed() < Duration::from_secs(10), "the program goes on {why}");
+        thread::sleep(Duration::from_millis(10));
     }
 }

@@ -28,7 +28,7 @@ pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
         (&["Lockup"], &|| Ok(vec![lockup::sheet(seed)])),
         (&["Scale"], &|| Ok(vec![scale::sheet(seed)])),
     ];
-    let sheets = settings.sheets(&parts)?;
+    let sheets = settings.sheets(&[], &parts)?;
     let tables = Paper {
         name: "arpanet".into(),
         title: "BBN Report 2499, 1973: throughput of the ARPANET".into(),

@@ -6,7 +6,7 @@ use super::formulas::Costs;
 use super::measure::Measurements;
 use super::profile::Profiles;
 use super::{charts, figures, interfaces, measured, simulated, tables};
-use crate::paper::{Reproduction, Settings};
+use crate::paper::{Part, Reproduction, Settings};
 use stackline_core::error::Result;
 use stackline_report::paper::{Exhibit, Paper};
 
@@ -16,15 +16,17 @@ pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
     let hosts = Hosts::of(&profiles)?;
     let mut sheets = tables::sheets(&hosts);
     sheets.extend(figures::sheets(&hosts));
+    let names: Vec<_> = sheets.iter().map(|sheet| sheet.name).collect();
     sheets.retain(|sheet| settings.wants(sheet.name));
     if let Some(output) = &settings.measured {
         measured::fill(&mut sheets, &Measurements::read(output.as_deref()));
     }
     simulated::fill(sheets.iter_mut().flat_map(|sheet| &mut sheet.lines), &profiles, settings)?;
-    let others = settings.sheets(&[
+    let parts: [Part<'_>; 2] = [
         (&["Interfaces"], &|| interfaces::interfaces().map(|sheet| vec![sheet])),
         (&["Full speed"], &|| interfaces::full_speed().map(|sheet| vec![sheet])),
-    ])?;
+    ];
+    let others = settings.sheets(&names, &parts)?;
     let tables = Paper {
         name: "blast".into(),
         title: "Zwaenepoel 1985: Protocols for large data transfers over local networks".into(),

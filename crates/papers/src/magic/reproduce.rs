@@ -24,7 +24,7 @@ pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
         (&["Figure 13"], &|| Ok(vec![sweeps::by_streams(&lab)?])),
         (&["Figure 14"], &|| Ok(here.iter().map(copies::sheet).collect())),
     ];
-    let sheets = settings.sheets(&parts)?;
+    let sheets = settings.sheets(&[], &parts)?;
     let tables = Paper {
         name: "magic".into(),
         title: "Tierney et al. 1996: a parallel block server over the MAGIC network".into(),

@@ -94,7 +94,7 @@ impl Judged {
                 Cell::text(cell.column),
                 Cell::Number(cell.printed, usize::from(cell.printed.fract() > 0.0)),
                 Cell::Number(*simulated, digits),
-                Cell::Number(100.0 * (simulated / cell.printed - 1.0), 0),
+                differs(*simulated, cell.printed),
                 Cell::text(is),
             ]);
         }
@@ -175,6 +175,12 @@ fn line(name: &str, [cells, free, within, pairs, same]: [usize; 5]) -> Vec<Cell>
     ]
 }
 
+/// By how many percent that differs from what is printed: to a tenth, so that what is beyond a bound is seen to be.
+fn differs(simulated: f64, printed: f64) -> Cell {
+    let percent = 100.0 * (simulated / printed - 1.0);
+    Cell::Number(if percent.abs() < 0.05 { 0.0 } else { percent }, 1)
+}
+
 /// What each step of the protocol gains (section 5), by Table 5-1.
 pub(super) fn gains(all: &[Judged]) -> Sheet {
     let columns =
@@ -199,7 +205,7 @@ pub(super) fn gains(all: &[Judged]) -> Sheet {
                     Cell::text(column),
                     Cell::Number(printed, 2),
                     Cell::Number(simulated, 2),
-                    Cell::Number(100.0 * (simulated / printed - 1.0), 0),
+                    differs(simulated, printed),
                 ]);
             }
         }

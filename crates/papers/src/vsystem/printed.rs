@@ -74,8 +74,9 @@ impl Row {
 
     fn cells<const N: usize>(&self, of: [(&'static str, Machine, f64, Option<&'static str>); N]) -> Vec<Cell> {
         let cell = |(column, (network, joined), printed, sets)| {
-            let case =
-                Case { cpu: self.cpu, version: self.version, ..Case::new(network, joined, self.drawn, self.rate) };
+            // A local program has no remote host.
+            let cpu = if joined == Joined::Local { [self.cpu[0], 1.0] } else { self.cpu };
+            let case = Case { cpu, version: self.version, ..Case::new(network, joined, self.drawn, self.rate) };
             Cell { row: self.row, column, printed, case, sets }
         };
         of.into_iter().map(cell).collect()
@@ -122,7 +123,7 @@ fn vectors() -> Table {
             ("A-IP", A_IP, 120.0, None),
         ]),
         row("incremental", INCREMENTAL).cells([
-            ("Local", LOCAL, 62.0, Some("a line by itself, and a message")),
+            ("Local", LOCAL, 62.0, Some("a line by itself")),
             ("IKP", VAX_IKP, 81.0, None),
             ("PUP", PUP, 58.0, Some("a message of Telser")),
             ("E-IP", E_IP, 87.0, None),
@@ -137,7 +138,7 @@ fn text() -> Table {
     let cells = row.cells([
         ("Local", LOCAL, 7700.0, Some("a letter")),
         ("IKP", VAX_IKP_EARLY, 4300.0, Some("a byte at the workstation, IKP")),
-        ("PUP", PUP_EARLY, 1600.0, None),
+        ("PUP", PUP_EARLY, 1600.0, Some("a packet at the workstation, PUP")),
         ("E-IP", E_IP_EARLY, 4300.0, Some("a byte at the workstation")),
         ("A-IP", A_IP_EARLY, 1900.0, Some("a byte at the workstation, A-IP")),
     ]);
@@ -165,7 +166,7 @@ fn workstations() -> Table {
         early("10 MHz, text", Drawn::Text, 1.0).cells([
             ("Local", LOCAL, 7700.0, Some("a letter")),
             ("IKP", VAX_IKP_EARLY, 4300.0, Some("a byte at the workstation, IKP")),
-            ("PUP", PUP_EARLY, 1600.0, None),
+            ("PUP", PUP_EARLY, 1600.0, Some("a packet at the workstation, PUP")),
             ("E-IP", E_IP_EARLY, 4300.0, Some("a byte at the workstation")),
             ("A-IP", A_IP_EARLY, 1900.0, Some("a byte at the workstation, A-IP")),
         ]),
@@ -202,7 +203,7 @@ fn remote_hosts() -> Table {
         ]),
         early("780, text", Drawn::Text, BATCH, VAX_780).cells([
             ("IKP", VAX_IKP_EARLY, 4300.0, Some("a byte at the workstation, IKP")),
-            ("PUP", PUP_EARLY, 1600.0, None),
+            ("PUP", PUP_EARLY, 1600.0, Some("a packet at the workstation, PUP")),
             ("E-IP", E_IP_EARLY, 4300.0, Some("a byte at the workstation")),
         ]),
         early("750, text", Drawn::Text, BATCH, 1.0).cells([
@@ -219,7 +220,7 @@ fn against_local() -> Table {
     let rows = vec![
         row("batch", BATCH).cells([("Local", LOCAL, 220.0, None), ("E-IP", E_IP, 380.0, None)]),
         row("incremental", INCREMENTAL)
-            .cells([("Local", LOCAL, 62.0, Some("a line by itself, and a message")), ("E-IP", E_IP, 92.0, None)]),
+            .cells([("Local", LOCAL, 62.0, Some("a line by itself")), ("E-IP", E_IP, 92.0, None)]),
     ];
     table("Table 4-3", "a SUN and a VAX-11/780; vectors a second", Version::Latest, rows)
 }
@@ -245,7 +246,7 @@ pub(super) fn levels() -> Table {
     let row = |name, rate| Row::of(name, Drawn::Rectangles, rate);
     let rows = vec![
         row("incremental", STOP_AND_WAIT).cells([
-            ("Local", LOCAL, 41.0, Some("an answer")),
+            ("Local", LOCAL, 41.0, None),
             ("E-IP", E_IP, 5.0, None),
             ("A-IP", A_IP, 2.0, None),
         ]),

@@ -54,18 +54,19 @@ pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
         (&["Contradictions"], &|| Ok(vec![doubts::sheet()])),
         (&[today::NAME], &|| Ok(vec![today::sheet(settings.measured.as_ref())])),
     ];
-    let sheets = settings.sheets(&parts)?;
+    let sheets = settings.sheets(&[], &parts)?;
     let tables = Paper {
         name: "vsystem".into(),
         title: "Lantz, Nowicki and Theimer 1985: an empirical study of distributed application performance".into(),
         notes: vec![
             "Client, agents and display run in virtual time on hosts whose processors take what the profile says (`--profile`); the display \
              takes 0.53 ms a request, 5 us a pixel of a line, 0.76 ms a rectangle, 8.2 and 12.2 ms more for a line and a rectangle by \
-             themselves, 8 ms an answer. Nothing is drawn by chance."
+             themselves, and as much as for the line for an answer. Nothing is drawn by chance."
                 .into(),
             "PUP is its own protocol (packets of 200 bytes, a window of one), with a copy of each packet at the VAX and Telser's work above it. Its \
-             text is printed at 1600 characters a second, while the same path brings 210 vectors of 20 bytes, 4200 a second: what a character costs \
-             beyond a byte is printed nowhere, and not modelled."
+             text, 1600 characters a second where the same path brings 210 vectors of 20 bytes, 4200 a second, comes in packets of a line of 80 \
+             characters, and the workstation of the earlier programs takes 14 ms for each packet and each acknowledgement: that limits \
+             text, not vectors, which the VAX makes no faster."
                 .into(),
         ],
         exhibits: Vec::new(),
@@ -90,23 +91,23 @@ mod tests {
     }
 
     #[test]
-    fn every_printed_cell_is_there_and_about_one_in_three_sets_the_profile() {
+    fn every_printed_cell_is_there_and_one_in_three_at_most_sets_the_profile() {
         let tables = printed::tables();
         assert_eq!(tables.iter().map(|table| table.cells.len()).sum::<usize>(), 110);
         let summary = made("Judgement").remove(0);
         for row in &summary.rows {
-            assert!(3.0 * number(&row[2]) <= 1.06 * number(&row[1]), "{row:?}");
+            assert!(3.0 * number(&row[2]) <= number(&row[1]), "{row:?}");
         }
         let all = summary.rows.last().unwrap();
         assert!(number(&all[5]) >= 80.0, "{all:?}");
-        assert!(number(&all[7]) / number(&all[6]) > 0.85, "{all:?}");
+        assert!(number(&all[7]) / number(&all[6]) > 0.9, "{all:?}");
     }
 
     #[test]
     fn a_serial_line_is_as_printed_and_a_remote_host_beats_a_local_program() {
         let sheet = made("Table 8-2").remove(0);
         let within = sheet.rows.iter().filter(|row| number(&row[4]).abs() <= 10.0).count();
-        assert!(within >= 13, "{within} of 15");
+        assert_eq!(within, 15);
         let sheet = made("Table 4-3").remove(0);
         assert!(number(&sheet.rows[1][3]) > 1.3 * number(&sheet.rows[0][3]), "{:?}", sheet.rows);
     }

@@ -37,6 +37,8 @@ pub enum Received {
     End,
 }
 
+/// Marks that wait to be sent and acknowledged, at most.
+const MOST_MARKS: usize = 1024;
 /// Interrupts that wait to be read, at most.
 const MOST_INTERRUPTS: usize = 16;
 
@@ -153,9 +155,9 @@ impl Connection {
         self.sender.is_empty()
     }
 
-    /// A mark behind all bytes so far, where there is room for it.
+    /// A mark behind all bytes so far. It waits for no room, since what is behind an interrupt may wait for it; but so many wait at most.
     pub fn mark(&mut self, kind: u8) {
-        let takes = !self.wants_end && self.sender.room() > 0;
+        let takes = !self.wants_end && self.sender.marks() < MOST_MARKS;
         if takes && matches!(self.state, State::Opening | State::Open) {
             self.sender.mark(kind);
         }

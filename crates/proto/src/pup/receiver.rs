@@ -12,9 +12,10 @@ pub(super) struct Receiver {
     bytes: VecDeque<u8>,
     wanted: u32,
     marks: VecDeque<u32>,
-    /// Whether it is asked, and how many bytes were allowed last.
+    /// Whether it is asked, how many bytes were allowed last, and up to which.
     is_asked: bool,
     told: usize,
+    limit: u32,
 }
 
 /// What is next in the stream.
@@ -26,8 +27,8 @@ pub(super) enum Next {
 
 impl Receiver {
     pub(super) fn new(options: Options, first: u32) -> Self {
-        let told = usize::from(options.packet);
-        Self { options, bytes: VecDeque::new(), wanted: first, marks: VecDeque::new(), is_asked: false, told }
+        let (told, limit) = (usize::from(options.packet), first.wrapping_add(u32::from(options.packet)));
+        Self { options, bytes: VecDeque::new(), wanted: first, marks: VecDeque::new(), is_asked: false, told, limit }
     }
 
     /// Data or a mark came.
@@ -73,9 +74,11 @@ impl Receiver {
             return Next::Nothing;
         }
         let taken = self.bytes.drain(..count).collect();
-        // Who was told to wait is told that there is room again, without being asked.
-        let (room, packet) = (self.room(), usize::from(self.options.packet));
-        self.is_asked |= self.told < packet && room >= packet.min(self.options.receive_buffer);
+        // Who was told of no room for a packet, or of little and may soon send no more, is told that there is room again without asking.
+        let (room, packet, buffer) = (self.room(), usize::from(self.options.packet), self.options.receive_buffer);
+        let left = (self.limit.wrapping_sub(self.wanted) as i32).max(0) as usize;
+        let is_little = self.told < packet || (self.told < buffer && 2 * left <= buffer && 2 * left <= room);
+        self.is_asked |= is_little && room >= packet.min(buffer);
         Next::Data(taken)
     }
 
@@ -86,7 +89,7 @@ impl Receiver {
         }
         let room = self.room().min(usize::from(u16::MAX));
         let packets = room.div_ceil(usize::from(self.options.packet));
-        self.told = room;
+        (self.told, self.limit) = (room, self.wanted.wrapping_add(room as u32));
         let [a, b] = self.options.packet.to_be_bytes();
         let [c, d] = (packets as u16).to_be_bytes();
         let [e, f] = (room as u16).to_be_bytes();

@@ -44,6 +44,8 @@ pub(super) struct Sender {
     /// Bytes that were allowed last.
     allowed: u32,
     asked: Option<Asked>,
+    /// A later one, about all that was allowed then.
+    asked_behind: Option<Asked>,
     /// A question that says nothing else is due.
     probes: bool,
     timer: Option<Instant>,
@@ -68,6 +70,7 @@ impl Sender {
             unasked: 0,
             allowed: u32::from(packet),
             asked: None,
+            asked_behind: None,
             probes: false,
             timer: None,
             timeouts: 0,
@@ -86,6 +89,11 @@ impl Sender {
     pub(super) fn mark(&mut self, kind: u8) {
         self.marks.push_back(self.acked.wrapping_add(self.bytes.len() as u32));
         self.bytes.push_back(kind);
+    }
+
+    /// Marks that are not acknowledged.
+    pub(super) fn marks(&self) -> usize {
+        self.marks.len()
     }
 
     pub(super) fn room(&self) -> usize {
@@ -140,8 +148,11 @@ impl Sender {
         }
         self.probes = false;
         self.unasked += count;
-        let ends = count == self.unsent() || count == self.may() || self.pups == 1;
-        let asks = self.asked.is_none() && (ends || 2 * self.unasked >= self.allowed);
+        let (is_last, exhausts) = (count == self.unsent(), count == self.may() || self.pups == 1);
+        // Half of what is allowed asks, so that the answer comes before all of it is sent, and so does the last of it, which frees the rest
+        // where that is more than a packet.
+        let again = exhausts && self.allowed > u32::from(self.packet);
+        let asks = again || (self.asked.is_none() && (exhausts || is_last || 2 * self.unasked >= self.allowed));
         let kind = match (is_mark, asks) {
             (true, true) => Kind::AMark,
             (true, false) => Kind::Mark,
@@ -167,8 +178,12 @@ impl Sender {
         self.pups = self.pups.saturating_sub(u16::from(count > 0));
         if matches!(kind, Kind::AData | Kind::AMark) {
             self.unasked = 0;
-            self.asked = Some(Asked { upto: self.next, at: now, is_first: self.timeouts == 0 });
-            self.timer = Some(now + self.timeout());
+            let asked = Some(Asked { upto: self.next, at: now, is_first: self.timeouts == 0 });
+            if self.asked.is_some() {
+                self.asked_behind = asked;
+            } else {
+                (self.asked, self.timer) = (asked, Some(now + self.timeout()));
+            }
         }
         Piece { kind, id, data }
     }
@@ -176,7 +191,7 @@ impl Sender {
     /// No answer came: the first bytes that are not acknowledged ask again.
     fn timed_out(&mut self) {
         self.timeouts += 1;
-        (self.timer, self.asked) = (None, None);
+        (self.timer, self.asked, self.asked_behind) = (None, None, None);
         self.unasked = 0;
         if self.next != self.acked {
             self.next = self.acked;
@@ -205,10 +220,14 @@ impl Sender {
             if let Some(asked) = self.asked.take().filter(|asked| asked.is_first) {
                 self.measured(now.since(asked.at));
             }
+            let behind = self.asked_behind.take();
             if missing > 0 {
                 self.next = wanted;
+            } else {
+                self.asked = behind.filter(|asked| (asked.upto.wrapping_sub(wanted) as i32) > 0);
             }
-            (self.timer, self.timeouts, self.unasked) = (None, 0, 0);
+            (self.timeouts, self.unasked) = (0, 0);
+            self.timer = self.asked.map(|asked| asked.at + self.timeout());
         }
         if (self.next.wrapping_sub(wanted) as i32) < 0 {
             self.next = wanted;

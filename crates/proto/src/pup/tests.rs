@@ -131,6 +131,40 @@ fn read(end: &mut Connection) -> String {
 }
 
 #[test]
+fn a_mark_finds_its_place_behind_a_full_buffer() {
+    let options = Options { packet: 4, send_buffer: 8, receive_buffer: 4, ..Options::default() };
+    let mut lab = Lab::new(options, &[]);
+    lab.until(ms(30));
+    assert_eq!(lab.end(0).send(b"abcdefghij"), 8);
+    lab.end(0).interrupt(7);
+    lab.end(0).mark(1);
+    lab.until(ms(100));
+    assert_eq!(lab.end(1).take_interrupt(), Some(7));
+    let mut all = String::new();
+    for time in 2..20 {
+        all.push_str(&read(lab.end(1)));
+        lab.until(ms(time * 1000));
+    }
+    assert_eq!(all, "abcdefgh[1]");
+}
+
+#[test]
+fn a_window_of_four_packets_brings_four_in_a_round_trip() {
+    let options = Options { packet: 4, receive_buffer: 16, send_buffer: 160, ..Options::default() };
+    let mut lab = Lab::new(options, &[]);
+    lab.until(ms(20));
+    assert_eq!(lab.end(0).send(&[b'a'; 160]), 160);
+    let mut came = 0;
+    let done = (20..1000).find(|time| {
+        lab.until(ms(*time));
+        came += lab.ends[1].as_mut().map_or(0, |end| read(end).len());
+        came == 160
+    });
+    // One packet is allowed at first; of the other 39 four come each 20 ms, the first of them at 50 ms.
+    assert_eq!(done, Some(50 + 9 * 20));
+}
+
+#[test]
 fn a_conversation_from_rendezvous_to_end() {
     let options = Options { packet: 4, ..Options::default() };
     let mut lab = Lab::new(options, &[]);

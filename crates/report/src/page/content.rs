@@ -409,6 +409,7 @@ const fn layer(layer: Layer) -> &'static str {
         Layer::Socket => "socket",
         Layer::Protocol => "protocol",
         Layer::Network => "network",
+        Layer::Display => "display",
         Layer::Monitor => "monitor",
         Layer::Tool => "tool",
     }

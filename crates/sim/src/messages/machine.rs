@@ -1,6 +1,7 @@
-//! One end of an application's connection, whichever protocol it speaks: `tcp` by its segments, PUP by whole packets in UDP. What travels is
-//! counted; PUP, which carries bytes, carries zeros.
+//! One end of an application's connection, whichever protocol it speaks: `tcp` by its segments, PUP by whole packets in UDP, blasts as
+//! in [`super::blasts`]. What travels is counted; PUP, which carries bytes, carries zeros.
 
+use super::blasts::{Blasts, LENGTH};
 use crate::datagram::{Body, Datagram, UDP, ipv4};
 use crate::stacks::packet_wire::BELOW;
 use stackline_core::time::Instant;
@@ -17,6 +18,7 @@ pub(super) enum Machine {
     Pup(Box<pup::Connection>),
     /// An end of PUP that nobody has asked for a connection yet.
     PupListener(pup::Options),
+    Blasts(Box<Blasts>),
 }
 
 /// Where what leaves an end goes.
@@ -57,6 +59,7 @@ impl Machine {
         match self {
             Self::Tcp(machine) => machine.state() == tcp::State::Established,
             Self::Pup(machine) => *machine.state() == pup::State::Open,
+            Self::Blasts(machine) => machine.is_there(),
             Self::PupListener(_) => false,
         }
     }
@@ -65,6 +68,7 @@ impl Machine {
         match self {
             Self::Tcp(machine) => machine.state() == tcp::State::Closed,
             Self::Pup(machine) => machine.is_closed(),
+            Self::Blasts(machine) => machine.is_closed(),
             Self::PupListener(_) => false,
         }
     }
@@ -74,6 +78,7 @@ impl Machine {
         match self {
             Self::Tcp(machine) => machine.has_room(),
             Self::Pup(machine) => machine.has_room(),
+            Self::Blasts(machine) => machine.has_room(),
             Self::PupListener(_) => false,
         }
     }
@@ -92,8 +97,14 @@ impl Machine {
                     }
                 }
             }
+            Self::Blasts(machine) => machine.send(bytes),
             Self::PupListener(_) => None,
         }
+    }
+
+    /// Bytes that go before what is handed over at once.
+    pub(super) const fn before_each(&self) -> u64 {
+        if let Self::Blasts(_) = self { LENGTH } else { 0 }
     }
 
     /// Reads so many bytes at most; how many, where there were any.
@@ -107,6 +118,7 @@ impl Machine {
                 pup::Received::Data(data) => Some(data.len() as u64),
                 _ => None,
             },
+            Self::Blasts(machine) => machine.receive(most),
             Self::PupListener(_) => None,
         }
     }
@@ -115,6 +127,9 @@ impl Machine {
     pub(super) fn handle(&mut self, now: Instant, datagram: &Datagram) {
         if let (Self::Tcp(machine), Some(segment)) = (&mut *self, datagram.segment()) {
             return machine.handle(now, segment);
+        }
+        if let Self::Blasts(machine) = self {
+            return machine.handle(now, datagram);
         }
         let Body::Bytes(bytes) = datagram.body() else { return };
         let Ok(packet) = pup::Packet::read(bytes) else { return };
@@ -126,7 +141,7 @@ impl Machine {
                     *self = Self::Pup(Box::new(accepted));
                 }
             }
-            Self::Tcp(_) => {}
+            Self::Tcp(_) | Self::Blasts(_) => {}
         }
     }
 
@@ -148,6 +163,7 @@ impl Machine {
                 let body = Body::Bytes(packet.as_slice().into());
                 (Ecn::NotCapable, length as u32, Datagram::new(way.connection, 0, &header, body))
             }
+            Self::Blasts(machine) => return machine.poll(now),
             Self::PupListener(_) => return None,
         };
         let Way { connection: flow, from, to } = way;
@@ -155,10 +171,11 @@ impl Machine {
     }
 
     /// When it has something to do though nothing comes.
-    pub(super) fn deadline(&self) -> Option<Instant> {
+    pub(super) fn deadline(&mut self, now: Instant) -> Option<Instant> {
         match self {
             Self::Tcp(machine) => machine.deadline().map(|(at, _)| at),
             Self::Pup(machine) => machine.deadline(),
+            Self::Blasts(machine) => machine.deadline(now),
             Self::PupListener(_) => None,
         }
     }

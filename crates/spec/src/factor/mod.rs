@@ -176,12 +176,25 @@ fn named(what: &Varied) -> String {
 /// # Errors
 /// What cannot be varied in it, and what could.
 pub fn vary(source: &str, line: Option<usize>, changes: &[(&Factor, &Level)]) -> Result<String> {
+    vary_beside(source, line, changes, &[])
+}
+
+/// The same where processors of some hosts take time for what is not written in the text.
+///
+/// # Errors
+/// As [`vary`].
+pub fn vary_beside(
+    source: &str,
+    line: Option<usize>,
+    changes: &[(&Factor, &Level)],
+    working: &[&str],
+) -> Result<String> {
     let mut text = match line {
         Some(line) => alone(source, line)?,
         None => source.to_string(),
     };
     for (factor, level) in changes {
-        text = with(&text, factor, level)?;
+        text = with(&text, factor, level, working)?;
     }
     Ok(text)
 }
@@ -192,13 +205,13 @@ struct Written<'t> {
     tree: Tree,
 }
 
-fn with(text: &str, factor: &Factor, level: &Level) -> Result<String> {
+fn with(text: &str, factor: &Factor, level: &Level, working: &[&str]) -> Result<String> {
     if *level == Level::AsWritten {
         return Ok(text.to_string());
     }
     let edits = parsed(text, |written: Written<'_>| match &factor.what {
         Varied::Link(property, ends) => link::edits(&written, *property, ends.as_ref(), level),
-        Varied::Cpu(host) => node::cpu(&written, host.as_deref(), level),
+        Varied::Cpu(host) => node::cpu(&written, host.as_deref(), level, working),
         Varied::Share(host) => node::share(&written, host.as_deref(), level),
         Varied::Buffer(switch) => node::buffer(&written, switch.as_deref(), level),
         Varied::Stack => part::stack(&written, level),

@@ -18,15 +18,16 @@ fn list<'n>(names: impl Iterator<Item = &'n Word>) -> String {
     names.take(12).map(|word| format!("`{}`", word.text)).collect::<Vec<_>>().join(", ")
 }
 
-/// The processor of a host, or of all.
-pub(super) fn cpu(written: &Written<'_>, host: Option<&str>, level: &Level) -> Result<Vec<Edit>> {
+/// The processor of a host, or of all. Those of `working` take time for more than is written.
+pub(super) fn cpu(written: &Written<'_>, host: Option<&str>, level: &Level, working: &[&str]) -> Result<Vec<Edit>> {
     let items: Vec<&NodeItem> = networks(written).flat_map(|network| &network.hosts).collect();
     let names = |item: &NodeItem| item.names.iter().any(|word| host.is_none_or(|host| word.text == host));
     let chosen: Vec<&&NodeItem> = items.iter().filter(|item| names(item)).collect();
     if chosen.is_empty() {
         return Err(no_host(written, host));
     }
-    let costs = |item: &&&NodeItem| item.copy.or(item.work).is_some();
+    let works = |item: &NodeItem| item.names.iter().any(|word| working.contains(&&*word.text));
+    let costs = |item: &&&NodeItem| item.copy.or(item.work).is_some() || works(item);
     let with_costs: Vec<&&NodeItem> = chosen.iter().filter(|item| costs(item)).copied().collect();
     if with_costs.is_empty() {
         let message = match host {
@@ -35,7 +36,7 @@ pub(super) fn cpu(written: &Written<'_>, host: Option<&str>, level: &Level) -> R
         };
         return Err(Error::input(message)
             .hint(
-                "say what a packet costs, as in `host a { copy 20 us per packet, 1 ns per byte; }`; real processors have `share of a = 50%, 100%`",
+                "say what its programs' work takes, `host a { work 0.1 ms per message; }`, or a packet, `copy 20 us per packet, 1 ns per byte;`; real and emulated processors have `share of a = 50%, 100%`",
             ));
     }
     let mut edits = Vec::new();

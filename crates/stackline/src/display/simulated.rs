@@ -1,9 +1,11 @@
 //! `display bench --across`: the benchmark in virtual time, client and display on hosts of a network.
 
+mod beside;
 mod carrier;
 mod combinations;
 mod factors;
 mod stage;
+mod steps;
 
 pub(super) use factors::factors;
 
@@ -14,6 +16,7 @@ use crate::flags::DisplayBench;
 use crate::{kept, output};
 use stackline_displayserver::bench::{self, Measured};
 use stackline_displayserver::simulated::{Ways, measure, trace};
+use stackline_report::display::Row;
 use stage::Stage;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -22,23 +25,39 @@ pub(super) fn bench(flags: &DisplayBench) -> Result {
     let own = &flags.simulated;
     let network = across::network(own.across.as_deref(), own.scene.network.as_deref())?;
     let stage = Stage::of(&own.scene, network)?;
+    if let Some(beside) = &own.beside {
+        return beside::bench(flags, &stage, beside);
+    }
     let mut ways = own.keep.is_some().then(Ways::default);
     let all = measured(flags, &stage, ways.as_mut())?;
-    if all.is_empty() {
+    if all.iter().all(|one| one.trials.is_empty()) {
         return Err(stage::no_rate());
     }
     let place = format!("{}, simulated", stage.place());
-    let (Some(name), Some(ways)) = (&own.keep, ways) else { return show(&place, &all, flags.json) };
+    let rows: Vec<Row> = rows(&all).into_iter().map(|row| explained(row, &stage)).collect();
+    let (Some(name), Some(ways)) = (&own.keep, ways) else { return show(&place, &rows, flags.json) };
     let run = keep(name, &stage, &ways)?;
     if flags.json {
-        let mut value = stackline_report::display::display_json(&place, &rows(&all));
+        let mut value = stackline_report::display::display_json(&place, &rows);
         value["run"] = run.into();
         output::json(&value, false)?;
     } else {
-        show(&place, &all, false)?;
+        show(&place, &rows, false)?;
         output::print(&format!("\nkept in {run}; `stackline lifelines last`, `diagnose last`, `open`\n"))?;
     }
     Ok(Exit::Done)
+}
+
+/// A rate with the reason why it is absent, where it is.
+fn explained(row: Row, stage: &Stage) -> Row {
+    let absent = row.trials.is_empty().then(|| match row.rate {
+        "construction" => {
+            format!("takes no time: its operations, messages and bytes cost host {} none", stage.client())
+        }
+        "display" => "takes no time: nothing that is drawn has a time in --draw".to_owned(),
+        _ => "takes no time: neither hosts, nor drawing, nor what lies between take any".to_owned(),
+    });
+    Row { absent, ..row }
 }
 
 fn measured(flags: &DisplayBench, stage: &Stage, mut ways: Option<&mut Ways>) -> Result<Vec<Measured>> {
@@ -57,10 +76,5 @@ fn measured(flags: &DisplayBench, stage: &Stage, mut ways: Option<&mut Ways>) ->
 /// Keeps the ways of requests as a run; where.
 fn keep(name: &str, stage: &Stage, ways: &Ways) -> Result<String> {
     let zero = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
-    kept::keep(name, stage.client(), |emit| {
-        for event in ways.events() {
-            let host = stage.network.hosts.get(event.host as usize);
-            emit(host.map_or("", |host| &host.name), event.keyword, zero + event.at_ns, &[event.unit.into()]);
-        }
-    })
+    kept::keep(name, stage.client(), |emit| ways.tell(&stage.network, zero, emit))
 }

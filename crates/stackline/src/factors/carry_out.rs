@@ -424,10 +424,3 @@ pub(super) fn one_run(experiment: &Experiment, stop: &Stop) -> Result<Duration> 
     }
     Ok(begun.elapsed())
 }
-
-/// How many runs there is time for.
-pub(super) fn runs_within(experiment: &Experiment, budget: Duration, each: Duration) -> usize {
-    // A part is for what is not known yet: other levels may take longer.
-    let runs = 0.8 * budget.as_secs_f64() / each.as_secs_f64().max(1e-4) * experiment.at_once() as f64;
-    (runs as usize).clamp(2, 100_000)
-}

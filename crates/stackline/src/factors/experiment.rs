@@ -6,12 +6,10 @@ use crate::flags::{Factors as Flags, ResponseFlag, Text};
 use crate::output;
 use crate::source::Source;
 use stackline_core::plan::{Plan, World};
-use stackline_core::units;
 use stackline_factors::{Design, Kind, Wish};
 use stackline_spec::{Factor, Level, vary};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::time::Duration;
 
 /// A specification, what is varied in it, and the combinations.
 pub(super) struct Experiment<'f> {
@@ -91,32 +89,6 @@ impl<'f> Experiment<'f> {
         let hint = "leave `--design` out for the best that fits, or give factors two levels each";
         self.design = Design::new(levels, wish).map_err(|error| Error::input(error).hint(hint))?;
         Ok(())
-    }
-
-    /// What a budget leaves out of the best there could be, in words.
-    pub(super) fn given_up(&self, levels: &[usize], budget: Duration, each: Duration, replicates: u32) -> String {
-        let full: usize = levels.iter().product();
-        let runs = units::time(each.as_secs_f64());
-        let within = units::time(budget.as_secs_f64());
-        let lost = match (&self.design.kind, self.design.resolution()) {
-            (Kind::Full, _) => "nothing is given up".to_owned(),
-            (Kind::Fraction(_), Some(3)) => "effects are mixed with interactions of two".to_owned(),
-            (Kind::Fraction(_), Some(4)) => "interactions of two are mixed with each other".to_owned(),
-            (Kind::Fraction(_), _) => "interactions of two are mixed with those of three and more".to_owned(),
-            (Kind::Screening, _) => "interactions are not seen, and parts of them are in the effects".to_owned(),
-            (Kind::OneAtATime | Kind::Given, _) => "interactions are not seen".to_owned(),
-        };
-        let combinations = self.design.rows.len();
-        let takes = each.as_secs_f64() * combinations as f64 * f64::from(replicates) / self.at_once() as f64;
-        let late = if takes > budget.as_secs_f64() {
-            format!("; it does not fit: it takes about {}, and nothing smaller says anything", units::time(takes))
-        } else {
-            String::new()
-        };
-        format!(
-            "for {within} with runs of {runs}: {}, {combinations} of {full} combinations, {replicates} times each; {lost}{late}",
-            self.design
-        )
     }
 
     /// Runs that are made at once.

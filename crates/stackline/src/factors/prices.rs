@@ -1,12 +1,13 @@
 //! Prices of levels: `bandwidth of a - b x 10 = 300, cpu x 2 = 120`. What has no price cannot be bought, the first levels cost nothing.
 
+use super::Prices;
 use crate::exit::{Error, Result};
 use stackline_spec::Factor;
 
 const SUCH_AS: &str = "as in `bandwidth x 10 = 300, cpu of b x 2 = 120`";
 
 /// A price for each level of each factor, where there is one.
-pub(super) fn read(text: &str, factors: &[Factor]) -> Result<Vec<Vec<Option<f64>>>> {
+pub(super) fn read(text: &str, factors: &[Factor]) -> Result<Prices> {
     let free = |factor: &Factor| (0..factor.levels.len()).map(|level| (level == 0).then_some(0.0)).collect();
     let mut prices: Vec<Vec<Option<f64>>> = factors.iter().map(free).collect();
     for one in text.split(',').map(str::trim).filter(|one| !one.is_empty()) {
@@ -20,7 +21,12 @@ pub(super) fn read(text: &str, factors: &[Factor]) -> Result<Vec<Vec<Option<f64>
             .filter(|price: &f64| price.is_finite() && *price >= 0.0)
             .ok_or_else(|| Error::input(format!("`{price}` is no price")).hint(SUCH_AS))?;
         let (factor, level) = found(what, factors)?;
-        prices[factor][level] = Some(price);
+        if prices[factor][level].replace(price).is_some() {
+            return Err(Error::input(format!("`{what}` has two prices")).hint("leave one of them out"));
+        }
+    }
+    if prices.iter().all(|levels| levels.iter().flatten().count() < 2) {
+        return Err(Error::input("no level has a price").hint(SUCH_AS));
     }
     Ok(prices)
 }

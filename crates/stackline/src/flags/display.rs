@@ -1,11 +1,10 @@
 //! The command line of `display`: a structured display served, looked at, measured. Nothing here touches the machine.
 
-use super::factors::ModelFlag;
+use super::factors::FactorExperiment;
 use clap::{Args, Subcommand, ValueEnum};
 use stackline_displayserver::address::Address;
 use stackline_displayserver::level::Level;
 use stackline_displayserver::simulated::{Class, Drawing};
-use stackline_factors::Wish;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -59,7 +58,7 @@ pub(crate) struct DisplayVserver {
     #[arg(long, value_name = "SECRET", env = "STACKLINE_VSERVER_SECRET", hide_env_values = true)]
     pub(crate) secret: Option<String>,
     /// How often it looks into what the program wrote, as where nothing tells it; at once without it
-    #[arg(long, value_name = "TIME", value_parser = super::duration)]
+    #[arg(long, value_name = "TIME", value_parser = polls)]
     pub(crate) polls: Option<Duration>,
     /// The program and its arguments; `stackline display bench --to pipe` draws through pipes
     #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
@@ -94,9 +93,12 @@ pub(crate) struct DisplayInternet {
 
 #[derive(Args, Debug)]
 pub(crate) struct DisplayAgent {
-    /// Where clients connect: HOST:PORT, unix:PATH or pup:HOST:PORT. The secret they know is the display's
+    /// Where clients connect: HOST:PORT, unix:PATH or pup:HOST:PORT
     #[arg(long, value_name = "ADDRESS", value_parser = Address::of, default_value = "127.0.0.1:7086")]
     pub(crate) listen: Address,
+    /// What clients have to know here: the display's secret, as that gets it too; needed to listen beyond this machine
+    #[arg(long, value_name = "SECRET", env = "STACKLINE_DISPLAY_SECRET", hide_env_values = true)]
+    pub(crate) secret: Option<String>,
     /// The display
     #[arg(long, value_name = "ADDRESS", value_parser = Address::of, default_value = "127.0.0.1:7085")]
     pub(crate) to: Address,
@@ -116,7 +118,8 @@ pub(crate) struct DisplayTerminal {
     /// Listen beyond this machine: whoever connects runs the program
     #[arg(long)]
     pub(crate) anybody: bool,
-    /// The program and its arguments; `stackline display bench --to tty` draws on a terminal
+    /// The program and its arguments; `stackline display bench --to tty` draws on a terminal. What it says on standard error goes to the
+    /// terminal for a person, and comes here where the other end is `telnet --to` of a display
     #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) program: Vec<String>,
 }
@@ -136,7 +139,7 @@ pub(crate) struct DisplayTelnet {
 
 #[derive(Args, Debug)]
 pub(crate) struct DisplayServe {
-    /// Where clients connect: HOST:PORT, unix:PATH, or ikp:HOST:PORT by V's messages; may be given several times
+    /// Where clients connect: HOST:PORT, unix:PATH, ikp:HOST:PORT by V's messages, pup:HOST:PORT by streams of PUP, blast:HOST:PORT by blasts, ngp:ADDRESS where definitions are sent once; may be given several times
     #[arg(long, value_name = "ADDRESS", value_parser = Address::of, default_value = "127.0.0.1:7085")]
     pub(crate) listen: Vec<Address>,
     /// Where browsers look on: HOST:PORT, or unix:PATH
@@ -152,7 +155,7 @@ pub(crate) struct DisplayServe {
 
 #[derive(Args, Debug)]
 pub(crate) struct DisplayBench {
-    /// The display: HOST:PORT, unix:PATH, ikp:HOST:PORT by V's messages, pup:HOST:PORT by streams of PUP, blast:HOST:PORT by blasts, vio:HOST:PORT/ADDRESS through an internet server, ngp:ADDRESS where definitions are sent once, `tty` for one at the other end of this terminal, or `pipe` of standard output and input (results go to standard error then); one of its own
+    /// The display: HOST:PORT, unix:PATH, ikp:HOST:PORT by V's messages, pup:HOST:PORT by streams of PUP, blast:HOST:PORT by blasts, vio:HOST:PORT/ADDRESS through an internet server, ngp:ADDRESS where definitions are sent once (ngp-newest:ADDRESS where the newest of several changes is enough), `tty` for one at the other end of this terminal, or `pipe` of standard output and input (results go to standard error then); one of its own
     /// where none is given
     #[arg(long, value_name = "ADDRESS", value_parser = Address::of)]
     pub(crate) to: Option<Address>,
@@ -200,18 +203,14 @@ pub(crate) struct DisplayFactors {
     /// Trials of each run, one behind another
     #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub(crate) trials: u16,
-    /// `full`, `screening`, `one-at-a-time` or `fraction=RUNS`; without it the best of at most 64 combinations
-    #[arg(long, value_name = "KIND", value_parser = super::factors::wish)]
-    pub(crate) design: Option<Wish>,
+    #[command(flatten)]
+    pub(crate) experiment: FactorExperiment,
     /// Runs of each combination, with seeds of their own; without it two where those are equal, else five
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) replicates: Option<u32>,
-    /// What adds up: differences or ratios; without it what fits
-    #[arg(long, value_name = "MODEL")]
-    pub(crate) model: Option<ModelFlag>,
-    /// Draw effects, interactions, the half-normal plot and a tornado into this directory, as SVG and as a page for a browser
-    #[arg(long, value_name = "DIR")]
-    pub(crate) pictures: Option<PathBuf>,
+    /// Do not look for what to change first, and for the limit if a factor were infinite
+    #[arg(long)]
+    pub(crate) no_limits: bool,
     /// Print JSON on stdout, as `stackline factors` does
     #[arg(long)]
     pub(crate) json: bool,
@@ -231,6 +230,9 @@ pub(crate) struct DisplaySimulated {
     /// Keep the way of each request that is sent at a level as a run of this name, for `lifelines`
     #[arg(long, value_name = "NAME", requires = "across")]
     pub(crate) keep: Option<String>,
+    /// A second client draws the same at the same time, and its stream ends at the internet server of this host; `--internet` says where the first one's ends
+    #[arg(long, value_name = "HOST", requires = "across", conflicts_with = "keep")]
+    pub(crate) beside: Option<String>,
 }
 
 /// Who is where on the network, and what lies between.
@@ -253,7 +255,7 @@ pub(crate) struct DisplayScene {
     /// How the application is divided between the two
     #[arg(long, value_name = "CLASS", default_value = "agent", requires = "across")]
     pub(crate) class: ClassFlag,
-    /// What carries requests: tcp with its options, pup, ikp, or tty for a serial line; ikp for class messages, else tcp, without it
+    /// What carries requests: tcp with its options, pup, blast, saw, window, ikp, or tty for a serial line; ikp for class messages, else tcp, without it
     #[arg(long, value_name = "STACK", requires = "across")]
     pub(crate) over: Option<String>,
     /// The same of the display's end, where that is another tcp
@@ -267,11 +269,35 @@ pub(crate) struct DisplayScene {
     #[arg(long, value_name = "WHEN", default_value = "growing", requires = "across")]
     pub(crate) shown: ShownFlag,
     /// Bytes of requests that the client hands over at once, where it waits for no answer
-    #[arg(long, value_name = "SIZE", value_parser = super::size::size, default_value = "1KiB", requires = "across")]
+    #[arg(long, value_name = "SIZE", value_parser = gathers, default_value = "1KiB", requires = "across")]
     pub(crate) gathers: u64,
     /// Bytes that the request of a rectangle has beyond those of a line
     #[arg(long, value_name = "BYTES", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=10_000), requires = "across")]
     pub(crate) rectangle_bytes: u64,
+    /// Bytes of the request of a call
+    #[arg(long, value_name = "BYTES", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=10_000), requires = "across")]
+    pub(crate) call_bytes: u64,
+}
+
+/// Whether that is a number without any, whatever its unit.
+fn is_none(text: &str) -> bool {
+    text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic()).trim().parse::<f64>().is_ok_and(|it| it <= 0.0)
+}
+
+/// More than no time.
+fn polls(text: &str) -> Result<Duration, String> {
+    if is_none(text) {
+        return Err("it is longer than 0, as in 50ms; without --polls what the program wrote is seen at once".into());
+    }
+    super::duration(text)
+}
+
+/// At least a byte.
+pub(crate) fn gathers(text: &str) -> Result<u64, String> {
+    if is_none(text) {
+        return Err("it is at least 1B, which hands each request over by itself; 1KiB without it".into());
+    }
+    super::size::size(text)
 }
 
 /// `pixel = 5 us, rectangle = 0.7 ms`.

@@ -15,40 +15,23 @@ pub(crate) struct Factors {
     /// What is varied, and its levels; once for each factor, beside those that the specification declares
     #[arg(short, long = "factor", value_name = "FACTOR")]
     pub(crate) factors: Vec<String>,
-    /// `full`, `screening`, `one-at-a-time` or `fraction=RUNS`; without it the best of at most 64 combinations
-    #[arg(long, value_name = "KIND", value_parser = wish)]
-    pub(crate) design: Option<Wish>,
+    #[command(flatten)]
+    pub(crate) experiment: FactorExperiment,
     /// Runs of each combination; without it as many as the specification has, at least 2 (simulated 5)
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) replicates: Option<u32>,
     /// Runs with every factor half way between its levels, as ratios: whether the response bends in between
     #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub(crate) centre: u32,
-    /// Choose the design that fits into this time, and report what that gives up
-    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with_all = ["design", "replicates"])]
-    pub(crate) budget: Option<Duration>,
     /// What is looked at; without it what a run is judged by first, then all others it has
     #[arg(long = "response", value_name = "NAME", value_delimiter = ',')]
     pub(crate) responses: Vec<ResponseFlag>,
-    /// What adds up: differences or ratios; without it what fits
-    #[arg(long, value_name = "MODEL")]
-    pub(crate) model: Option<ModelFlag>,
     /// The measurement on this line of the specification, where it has several
     #[arg(long, value_name = "NUMBER")]
     pub(crate) line: Option<usize>,
-    /// Prices, as in 'bandwidth x 10 = 300, cpu x 2 = 120': which sets bring most for their price
-    #[arg(long, value_name = "PRICES")]
-    pub(crate) cost: Option<String>,
-    /// The best set for at most so much
-    #[arg(long, value_name = "AMOUNT", requires = "cost")]
-    pub(crate) spend: Option<f64>,
     /// Do not look for the limit if a factor were infinite
     #[arg(long)]
     pub(crate) no_limits: bool,
-    /// Draw effects, interactions, the half-normal plot and a tornado into this directory, as SVG
-    /// and as a page for a browser
-    #[arg(long, value_name = "DIR")]
-    pub(crate) pictures: Option<PathBuf>,
     /// Go on with an experiment that was interrupted: the directory that it named
     #[arg(long, value_name = "DIR")]
     pub(crate) resume: Option<PathBuf>,
@@ -70,6 +53,30 @@ impl Factors {
         // The `--` behind it was taken for the end of flags.
         first.into_iter().flat_map(|host| [host, "--".into()]).chain(self.words.iter().cloned()).collect()
     }
+}
+
+/// How factors are varied, and what is made of it, whatever is run.
+#[derive(Args, Debug)]
+pub(crate) struct FactorExperiment {
+    /// `full`, `screening`, `one-at-a-time` or `fraction=RUNS`; without it the best of at most 64 combinations
+    #[arg(long, value_name = "KIND", value_parser = wish)]
+    pub(crate) design: Option<Wish>,
+    /// Choose the design that fits into this time, and report what that gives up
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with_all = ["design", "replicates"])]
+    pub(crate) budget: Option<Duration>,
+    /// What adds up: differences or ratios; without it what fits
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<ModelFlag>,
+    /// Prices, as in 'bandwidth x 10 = 300, cpu x 2 = 120': which sets bring most for their price
+    #[arg(long, value_name = "PRICES")]
+    pub(crate) cost: Option<String>,
+    /// The best set for at most so much
+    #[arg(long, value_name = "AMOUNT", requires = "cost", allow_negative_numbers = true)]
+    pub(crate) spend: Option<f64>,
+    /// Draw effects, interactions, the half-normal plot and a tornado into this directory, as SVG
+    /// and as a page for a browser
+    #[arg(long, value_name = "DIR")]
+    pub(crate) pictures: Option<PathBuf>,
 }
 
 /// A response.
@@ -109,7 +116,7 @@ impl From<ModelFlag> for Scale {
     }
 }
 
-pub(super) fn wish(text: &str) -> Result<Wish, String> {
+fn wish(text: &str) -> Result<Wish, String> {
     let number = |text: &str| text.parse().map_err(|_| format!("`{text}` is no number of combinations"));
     match text.split_once('=') {
         Some(("fraction", runs)) => Ok(Wish::Fraction(number(runs)?)),

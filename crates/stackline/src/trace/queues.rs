@@ -4,7 +4,6 @@
 use super::recorder::Recorder;
 use crate::exit::{Error, Result};
 use crate::net;
-use stackline_blockserver::ports::port_setup;
 use stackline_core::network::Network;
 use stackline_core::random::Seed;
 use stackline_emu::client::Emulation;
@@ -12,6 +11,7 @@ use stackline_events::unit::{stream, stream_parts};
 use stackline_events::{Table, Value, catalogue, clock};
 use stackline_requests::builder::Origin;
 use stackline_runs::events::{Spool, Spooling, read_tapes};
+use stackline_sim::ports::port_setup;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -3,8 +3,9 @@
 use super::sources::Seen;
 use super::who::Who;
 use crate::exit::Result;
+use crate::kept::put;
 use stackline_core::trace::{Flow, Index};
-use stackline_events::{EventLog, Value, keyword, unit};
+use stackline_events::{EventLog, Value, unit};
 use stackline_monitor::observe::accounting::ThreadTimes;
 use stackline_monitor::observe::connections::Connections;
 use stackline_monitor::observe::cost::Cost;
@@ -361,15 +362,4 @@ impl Recorder {
 /// Takes the logs that are longer than that.
 fn long(logs: &mut BTreeMap<String, EventLog>, least: usize) -> Vec<(String, EventLog)> {
     logs.extract_if(.., |_, log| log.bytes().len() > least).collect()
-}
-
-fn put(logs: &mut BTreeMap<String, EventLog>, host: &str, name: &str, at_ns: u64, values: &[Value<'_>]) {
-    if !logs.contains_key(host) {
-        let mut log = EventLog::default();
-        log.host(host);
-        logs.insert(host.to_owned(), log);
-    }
-    if let Some(log) = logs.get_mut(host) {
-        log.push(keyword::intern(name), at_ns, values);
-    }
 }

@@ -41,5 +41,5 @@ fn a_program_in_python_needs_one_printed_file() {
 fn other_languages_are_refused_with_those_there_are() {
     let refused = Place::new().stackline(&["client", "cobol"]);
     assert_eq!(refused.status.code(), Some(2));
-    assert!(refused.err.contains("possible values: c, python"), "{}", refused.err);
+    assert!(refused.err.contains("hint: it is one of c, python"), "{}", refused.err);
 }

@@ -1,10 +1,14 @@
 //! `stackline display`: served to clients and a browser, measured at four levels, what is refused.
 
 use crate::support::{Finished, Place};
+use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// A display that is served until this is dropped.
 struct Served {
@@ -77,8 +81,83 @@ fn a_display_is_served_with_a_page_and_strangers_are_kept_out() {
 }
 
 #[test]
+fn a_page_that_is_brought_here_says_all_it_has_to_say() {
+    let place = Place::new();
+    let served = Served::start(&place, &["--listen", "unix:socket"]);
+    let from = served.page.trim_start_matches("http://").replace("/?", "?");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_stackline"));
+    let mut child = command
+        .args(["display", "view", &from, "--listen", "127.0.0.1:0"])
+        .current_dir(place.path("."))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    let (host, path) = first.split_once("http://").unwrap().1.trim().split_once('/').unwrap();
+    let get = |path: &str, more: &str| {
+        let mut stream = TcpStream::connect(host).unwrap();
+        write!(stream, "GET /{path} HTTP/1.1\r\nHost: {host}\r\n{more}\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    assert!(get(path, "").starts_with("HTTP/1.1 200 "));
+    // What the display refuses is not read to its end.
+    let long = get(path, &format!("X: {}\r\n", "x".repeat(600_000)));
+    assert!(long.starts_with("HTTP/1.1 431 ") && long.ends_with("that are read of one\n"), "{long}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// Work and bits that no point of a request's way tells of: by what processors and ports did.
+#[test]
+fn an_internet_server_and_a_slow_way_back_are_named() {
+    let place = Place::new();
+    place.write(
+        "ways.stackline",
+        "network server { host sun; host vax; host gw { work 10 ms per message; } router r; link sun - r 10 Mbit/s 0; link gw - r 10 Mbit/s 0; link r - vax 10 Mbit/s 0; }\n\
+         network back { host sun; host vax; link vax -> sun 10 Mbit/s 1 ms; link sun -> vax 2400 bit/s 1 ms; }\n\
+         network answers { host sun; host vax; link sun - vax 10 Mbit/s 1 ms; }\n\
+         network modem { host sun; host vax; link vax -> sun 1200 bit/s 0; link sun -> vax 75 bit/s 0; }\n",
+    );
+    let bench = |network: &str, words: &[&str]| {
+        let own = [
+            "display",
+            "bench",
+            "--across",
+            "ways.stackline",
+            "--network",
+            network,
+            "--client",
+            "vax",
+            "--display",
+            "sun",
+        ];
+        let trial = ["--picture", "vectors", "--level", "stop-and-wait", "--trials", "1", "--keep", network, "--json"];
+        place.stackline(&[&own[..], &trial, words].concat()).succeeds();
+        let found = place.stackline(&["diagnose", "last", "--json"]).succeeds().json();
+        let first = &found["findings"][0];
+        [first["kind"].as_str().unwrap().to_owned(), first["sentence"].as_str().unwrap().to_owned()]
+    };
+    let [kind, sentence] = bench("server", &["--internet", "gw"]);
+    assert!(kind == "cpu_limit" && sentence.starts_with("the processor of gw limits"), "{sentence}");
+    let [kind, sentence] = bench("back", &[]);
+    assert!(kind == "network_limited" && sentence.starts_with("the link sun>vax is full"), "{sentence}");
+    let [kind, sentence] = bench("answers", &["--draw", "answer = 30 ms"]);
+    assert!(kind == "cpu_limit" && sentence.starts_with("the processor of sun limits"), "{sentence}");
+    // A serial line may have another rate each way: of 24 bytes there 10 bits each take 0.2 s, of the 4 bytes back 0.53.
+    let [kind, sentence] = bench("modem", &["--over", "tty"]);
+    assert!(kind == "network_limited" && sentence.starts_with("the link sun>vax is used 76 %"), "{sentence}");
+}
+
+#[test]
 fn what_cannot_be_served_is_refused_with_what_can() {
     let place = Place::new();
+    place
+        .stackline(&["display", "agent", "--listen", "0.0.0.0:0", "--to", "127.0.0.1:1"])
+        .fails(2, &["anybody could draw at 127.0.0.1:1 through 0.0.0.0:"])
+        .hints("--secret");
     let serve = |listen: &str| place.stackline(&["display", "serve", "--view", "127.0.0.1:0", "--listen", listen]);
     serve("0.0.0.0:0").fails(2, &["anybody could draw"]).hints("--secret");
     let unread = serve("nowhere");
@@ -88,7 +167,30 @@ fn what_cannot_be_served_is_refused_with_what_can() {
         .stackline(&["display", "bench", "--to", "127.0.0.1:1"])
         .fails(3, &["no display answers"])
         .hints("display serve");
-    place.stackline(&["display", "view", "unix:gone"]).fails(3, &["no display answers"]);
+    for to in ["no-such-host.invalid:1", "pupp:127.0.0.1:1"] {
+        let bench = ["display", "bench", "--to", to];
+        place
+            .stackline(&bench)
+            .fails(3, &["there is no host to reach", to])
+            .hints("pup:, blast:, ngp: or vio:HOST:PORT/");
+    }
+    place.stackline(&["display", "view", "unix:gone"]).fails(3, &["no display answers"]).hints("--view unix:gone`");
+    // The command that serves what is not there, whatever it would be reached by.
+    for (to, hint) in [
+        ("ngp:127.0.0.1:1", "`stackline display serve --listen ngp:127.0.0.1:1`"),
+        ("pup:127.0.0.1:1", "`stackline display serve --listen pup:127.0.0.1:1`"),
+        ("blast:127.0.0.1:1", "`stackline display serve --listen blast:127.0.0.1:1`"),
+        ("ikp:127.0.0.1:1", "`stackline display serve --listen ikp:127.0.0.1:1`"),
+    ] {
+        place.stackline(&["display", "bench", "--to", to]).fails(3, &["no display answers at", to]).hints(hint);
+    }
+    let through = "vio:127.0.0.1:1/127.0.0.1:2";
+    for words in [&["bench", "--to", through][..], &["telnet", through]] {
+        let words = [&["display"], words].concat();
+        place.stackline(&words).fails(3, &["no internet server answers at ikp:127.0.0.1:1"]).hints("display internet");
+    }
+    let telnet = place.stackline(&["display", "telnet", "pup:127.0.0.1:1"]);
+    telnet.fails(3, &["no terminal is served at pup:127.0.0.1:1"]).hints("--listen pup:127.0.0.1:1 -- PROGRAM`");
     let both = place.stackline(&["display", "bench", "--png", "x", "--to", "127.0.0.1:1"]);
     assert!(both.status.code() == Some(2) && both.err.contains("cannot be used"), "{}", both.err);
 }
@@ -102,9 +204,11 @@ fn an_item_has_a_line_from_its_call_to_the_pixel() {
     assert!(ended.status.success());
     place.stackline(&["import", "bench.tape"]).succeeds();
     let lines = place.stackline(&["lifelines", "last"]).succeeds().out.clone();
-    for point in ["CALL", "SEND", "PARSE", "STORE", "RENDER", "DONE"] {
-        assert!(lines.contains(&format!("DISPLAY_{point}")), "{point}: {lines}");
+    for segment in ["gathering", "display wait", "storing", "drawing", "answer"] {
+        assert!(lines.contains(segment), "{segment}: {lines}");
     }
+    // No request is a block that a cache had.
+    assert!(!lines.contains("cache"), "{lines}");
     assert!(lines.contains("complete") && !lines.contains("never arrived"), "{lines}");
 }
 
@@ -131,7 +235,9 @@ fn in_virtual_time_it_takes_what_the_hosts_say() {
     assert!((5.9..6.1).contains(&batched), "{batched}");
     bench(&[]).fails(2, &["networks"]).hints("--network lan");
     bench(&["--network", "lan", "--over", "tty(bits = 99)"]).fails(2, &["serial line"]).hints("bits = 8");
-    bench(&["--network", "lan", "--over", "udp"]).fails(2, &["tcp, pup, ikp or a serial line"]).hints("tcp(nodelay)");
+    bench(&["--network", "lan", "--over", "udp"])
+        .fails(2, &["tcp, pup, blast, saw, window, ikp or a serial line"])
+        .hints("tcp(nodelay)");
     bench(&["--network", "lan", "--over", "tcp(nodelay)", "--level", "batched"]).succeeds();
     bench(&["--network", "lan", "--class", "local", "--over", "ikp"])
         .fails(2, &["no transport"])
@@ -148,6 +254,14 @@ fn in_virtual_time_it_takes_what_the_hosts_say() {
         .fails(2, &["nothing of it takes any time"])
         .hints("per operation");
     bench(&["--network", "lan", "--class", "messages", "--level", "batched"]).succeeds();
+    for (words, says) in [
+        (["bench", "--across", "lan.stackline", "--gathers", "0"], "it is at least 1B"),
+        (["vserver", "--polls", "0", "--", "sh"], "it is longer than 0, as in 50ms; without --polls"),
+        (["vserver", "--polls", "0ms", "--", "sh"], "it is longer than 0, as in 50ms; without --polls"),
+    ] {
+        let none = place.stackline(&[&["display"], &words[..]].concat());
+        assert!(none.status.code() == Some(2) && none.err.contains(says), "{}", none.err);
+    }
     bench(&["--network", "lan", "--client", "pdp"]).fails(2, &["no host pdp"]).hints("sun, vax");
     let draws = bench(&["--network", "lan", "--draw", "circle = 1 ms"]);
     assert!(draws.status.code() == Some(2) && draws.err.contains("circle"), "{}", draws.err);
@@ -174,7 +288,7 @@ fn in_virtual_time_the_way_of_a_request_is_kept() {
         assert!(text.contains(&format!("DISPLAY_{point}")) && text.contains(host), "{point}: {text}");
     }
     let text = place.stackline(&["lifelines", "last"]).succeeds().out.clone();
-    assert!(text.contains("to DISPLAY_RENDER sun") && text.contains("to DISPLAY_DONE vax"), "{text}");
+    assert!(text.contains("drawing sun") && text.contains("answer sun>vax"), "{text}");
     assert!(!text.contains("never arrived") && !text.contains("headless"), "{text}");
     place.stackline(&["diagnose", "last"]).succeeds();
     place.stackline(&["report", "last"]).succeeds();
@@ -220,6 +334,10 @@ fn the_busier_host_matters_and_which_that_is_depends_on_the_level() {
     let text = factors(&place, &[&["--network", "lan"], &varied[..]].concat()).succeeds().out.clone();
     assert!(text.contains("if a factor were infinite") && text.contains("  bandwidth: x 1.00"), "{text}");
     ranked("batched", "cpu of vax");
+    // A processor that only draws, of which nothing is written.
+    let drawing = factors(&place, &["--network", "lossy", "-f", "cpu of sun x 2", "--json"]).succeeds().json();
+    let effect = &drawing["responses"][0]["answer"]["effects"][0];
+    assert!(effect["factor"] == "cpu of sun" && effect["rank"] == 1, "{drawing}");
     let levels = [
         "--network",
         "lan",
@@ -246,20 +364,77 @@ fn the_busier_host_matters_and_which_that_is_depends_on_the_level() {
 }
 
 #[test]
+fn what_to_change_first_is_told_and_what_limits_then() {
+    let place = Place::new();
+    let varied = ["--network", "lan", "-f", "cpu of sun x 4", "-f", "cpu of vax x 4", "-f", "bandwidth x 4"];
+    let with = |words: &[&str]| factors(&place, &[&varied[..], words].concat());
+    let json = with(&["--cost", "cpu of sun x 4 = 100, cpu of vax x 4 = 80", "--spend", "120", "--json"]);
+    let json = json.succeeds().json();
+    let steps: Vec<&str> =
+        json["steps"].as_array().unwrap().iter().map(|step| step["factor"].as_str().unwrap()).collect();
+    // Each host waits for the other: the second one helps once the first is faster, the network never.
+    assert_eq!(steps, ["cpu of sun", "cpu of vax"], "{json}");
+    let limits = json["limits"].as_array().unwrap();
+    let then = |name: &str| limits.iter().find(|limit| limit["factor"] == name).unwrap()["then"].as_str().unwrap();
+    assert!(then("cpu of sun").starts_with("cpu of vax x 4 brings most"), "{json}");
+    assert!(then("bandwidth").starts_with("cpu of sun x 4 brings most"), "{json}");
+    let offers = json["offers"].as_array().unwrap();
+    let best = offers.iter().find(|offer| offer["best"] == true).unwrap();
+    assert_eq!(best["bought"], serde_json::json!(["cpu of sun x 4"]), "{json}");
+    let text = with(&["--budget", "1min"]).succeeds().out.clone();
+    assert!(text.contains("what to change first") && text.contains("  1. cpu of sun x 4: x "), "{text}");
+    assert!(text.contains("for 60.0 s with runs of") && text.contains("nothing is given up"), "{text}");
+    let text = with(&["--no-limits"]).succeeds().out.clone();
+    assert!(!text.contains("what to change first") && !text.contains("if a factor were infinite"), "{text}");
+    with(&["--cost", "cpu of sun x 8 = 100"]).fails(2, &["no factor has the level"]).hints("cpu of sun x 4");
+    with(&["--cost", "cpu of sun x 4 = 1, cpu of sun x 4 = 2"]).fails(2, &["two prices"]).hints("leave one");
+    with(&["--cost", ""]).fails(2, &["no level has a price"]).hints("as in");
+    with(&["--cost", "cpu of sun x 4 = 1", "--spend", "-3"]).fails(2, &["nothing that can be spent"]).hints("--spend");
+    let both = with(&["--budget", "1s", "--replicates", "3"]);
+    assert!(both.status.code() == Some(2) && both.err.contains("cannot be used"), "{}", both.err);
+}
+
+#[test]
+fn a_rate_of_what_takes_no_time_is_absent_with_its_reason() {
+    let place = Place::new();
+    place.write("lan.stackline", "network lan { host sun; host vax; link sun - vax 10 Mbit/s 1 ms; }\n");
+    let words = ["display", "bench", "--across", "lan.stackline", "--picture", "vectors", "--trials", "2"];
+    let bench = |more: &[&str]| place.stackline(&[&words[..], more].concat());
+    let text = bench(&["--level", "batched"]).succeeds().out.clone();
+    let row = text.lines().find(|line| line.starts_with("vectors") && line.contains("construction")).unwrap();
+    assert_eq!(row.split_whitespace().skip(2).collect::<Vec<_>>(), ["-", "-", "-", "vectors/s"], "{text}");
+    assert!(text.contains("construction - takes no time") && text.contains("cost host vax none"), "{text}");
+    assert!(text.contains("display - takes no time"), "{text}");
+    let json = bench(&["--level", "batched", "--json"]).succeeds().json();
+    let absent = |at: usize| json["rates"][at]["absent"].as_str();
+    assert!(absent(0).is_some_and(|why| why.contains("vax")) && absent(1).is_none(), "{json}");
+    assert!(json["rates"][0]["mean"].is_null() && json["rates"][1]["mean"].is_number(), "{json}");
+}
+
+#[test]
 fn what_cannot_be_varied_of_a_display_is_refused_with_what_can() {
     let place = Place::new();
     let refused = |words: &[&str]| factors(&place, &[&["--network", "lan"], words].concat());
     refused(&[]).fails(2, &["no factor"]).hints("level = pipelined, batched");
     refused(&["-f", "stack = tcp, quic"]).fails(2, &["of a measurement"]).hints("level, class, over");
     refused(&["-f", "level = pipelined, slow"]).fails(2, &["no `slow`"]).hints("stop-and-wait");
+    refused(&["-f", "gathers = 0, 1"]).fails(2, &["`gathers`: it is at least 1B"]).hints("200 B");
     refused(&["-f", "gathers x 2"]).fails(2, &["no multiples"]).hints("write levels");
     refused(&["-f", "cpu of pdp x 2"]).fails(2, &["no network has a host `pdp`"]).hints("`vax`");
+    refused(&["-f", "foo x 2"]).fails(2, &["there is no factor `foo`"]).hints("level, class, over");
     refused(&["-f", "class = agent, agent"]).fails(2, &["nothing differs"]).hints("not there already");
     refused(&["-f", "over = tcp, udp"]).fails(2, &["with `over` at udp"]).hints("--over pup");
     refused(&["-f", "bandwidth x 2", "-f", "bandwidth of sun - vax x 2"])
         .fails(2, &["the same thing"])
         .hints("leave one");
     refused(&["-f", "bandwidth x 2", "--level", "structured"]).fails(2, &["no symbols"]).hints("rectangles");
+    refused(&["-f", "pixel x 0.5"]).fails(2, &["nothing differs"]).hints("cpu of HOST x 2");
+    refused(&["-f", "trials = 3, 4"]).fails(2, &["nothing differs"]).hints("the same for all combinations");
+    // Losses that are not there cannot be taken away, and matter all the same.
+    place.write("free.stackline", "network free { host sun; host vax; link sun - vax 10 Mbit/s 1 ms; }\n");
+    let free = ["display", "factors", "--across", "free.stackline", "-f", "loss = 2%", "--trials", "3"];
+    let lossy = place.stackline(&free).succeeds().out.clone();
+    assert!(lossy.contains("no limit of `loss`: ") && lossy.contains("loss to multiply"), "{lossy}");
     refused(&["-f", "level = batched, structured"]).fails(2, &["with `level` at structured"]).hints("rectangles");
 }
 
@@ -299,7 +474,7 @@ fn an_agent_gives_a_display_that_is_started_again_its_pictures() {
     let mut bench = Command::new(program);
     bench.args(["display", "bench", "--to", "unix:agent", "--trials", "12", "--json"]).current_dir(place.path("."));
     let bench = bench.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    thread::sleep(Duration::from_millis(300));
     drop(first);
     let _second = Served::start(&place, &["--listen", "unix:display"]);
     let done = bench.wait_with_output().unwrap();
@@ -324,4 +499,97 @@ fn a_display_by_messages_is_drawn_on_too() {
     place.stackline(&["display", "agent", "--to", &by_messages]).fails(2, &["nobody stands between"]);
     let open = ["display", "serve", "--listen", "ikp:0.0.0.0:0"];
     place.stackline(&open).fails(2, &["anybody could draw at ikp:0.0.0.0:0"]).hints("--secret");
+}
+
+/// A program that is served by its pipes, and where.
+fn v_server(program: &[&str]) -> (Child, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_stackline"));
+    command.args(["display", "vserver", "--listen", "ikp:127.0.0.1:0", "--"]).args(program);
+    let mut server = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
+    let (mut first, out) = (String::new(), server.stdout.take().expect("it is a pipe"));
+    BufReader::new(out).read_line(&mut first).expect("it says where it is");
+    (server, first.split_once(": ").expect("it says where it is").1.trim().to_owned())
+}
+
+#[test]
+fn a_program_ends_with_the_execute_that_is_stopped() {
+    let place = Place::new();
+    let display = Served::start(&place, &["--listen", "127.0.0.1:0"]);
+    let said = place.path("number");
+    let (mut server, at) = v_server(&["sh", "-c", &format!("echo $$. > {}; exec sleep 60", said.display())]);
+    let started = place.start(&mut place.command(&["display", "execute", &at, "--to", &display.clients]));
+    let until = |is_so: &dyn Fn() -> bool, what: &str| {
+        let begun = Instant::now();
+        while !is_so() {
+            assert!(begun.elapsed() < Duration::from_secs(8), "{what}");
+            thread::sleep(Duration::from_millis(10));
+        }
+    };
+    let number = || std::fs::read_to_string(&said).ok().filter(|text| text.ends_with(".\n"));
+    until(&|| number().is_some(), "the program does not begin");
+    let program = format!("/proc/{}", number().unwrap().trim_end_matches(".\n"));
+    started.process().signal(Signal::SIGINT);
+    started.finish().fails(130, &["ended before it was done"]);
+    until(&|| !std::path::Path::new(&program).exists(), "the program goes on");
+    server.kill().unwrap();
+    server.wait().unwrap();
+}
+
+#[test]
+fn execute_fails_where_its_program_does() {
+    let place = Place::new();
+    let display = Served::start(&place, &["--listen", "127.0.0.1:0"]);
+    let executed = |program: &[&str]| {
+        let (mut server, at) = v_server(program);
+        let executed = place.stackline(&["display", "execute", &at, "--to", &display.clients]);
+        server.kill().unwrap();
+        server.wait().unwrap();
+        executed
+    };
+    executed(&["sh", "-c", "exit 3"]).fails(1, &["sh ended with exit code 3"]);
+    executed(&["printf", r"\001\000\000\020VG"]).fails(1, &["ended in the middle of a request"]);
+    executed(&["sh", "-c", "kill -KILL $$"]).fails(1, &["sh was ended by signal 9"]);
+    let bench = ["display", "bench", "--to", "pipe", "--trials", "1", "--picture", "text"];
+    executed(&[&[env!("CARGO_BIN_EXE_stackline")], &bench[..]].concat()).succeeds();
+}
+
+#[test]
+fn a_program_that_cannot_be_started_is_not_served() {
+    let place = Place::new();
+    place.write("text", "no program");
+    for serves in ["vserver", "terminal"] {
+        let refused = |program: &str| place.stackline(&["display", serves, "--", program]);
+        refused("no-such-program").fails(2, &["no-such-program cannot be started"]).hints("is it installed?");
+        refused("./text").fails(2, &["./text cannot be started: it is not executable"]).hints("chmod +x ./text");
+    }
+}
+
+#[test]
+fn who_waits_for_a_display_that_says_nothing_is_interrupted_at_once() {
+    let place = Place::new();
+    let (listener, silent) = (TcpListener::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
+    silent.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let interrupted = |words: &[&str], waits: &mut dyn FnMut()| {
+        let started = place.start(&mut place.command(words));
+        waits();
+        let begun = Instant::now();
+        started.process().signal(Signal::SIGINT);
+        let finished = started.finish();
+        assert!(begun.elapsed() < Duration::from_secs(5), "{words:?}");
+        finished
+    };
+    let tcp = listener.local_addr().unwrap().to_string();
+    let mut connections = Vec::new();
+    let mut hello = || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.read_exact(&mut [0; 10]).unwrap();
+        connections.push(stream);
+    };
+    interrupted(&["display", "bench", "--to", &tcp], &mut hello).fails(130, &["ended before it was done"]);
+    let [pup, ikp] = ["pup", "ikp"].map(|kind| format!("{kind}:{}", silent.local_addr().unwrap()));
+    let mut asked = || assert!(silent.recv(&mut [0; 2000]).unwrap() > 0);
+    interrupted(&["display", "bench", "--to", &pup], &mut asked).fails(130, &["ended before it was done"]);
+    // Who has nothing to tidy ends by the signal itself.
+    let ended = interrupted(&["display", "execute", &ikp], &mut asked);
+    assert_eq!(ended.status.signal(), Some(Signal::SIGINT as i32), "{}", ended.err);
 }

@@ -175,6 +175,23 @@ fn flags_that_make_no_sense() {
 }
 
 #[test]
+fn a_command_line_that_cannot_be_read_is_one_sentence_with_a_hint() {
+    let place = Place::new();
+    for (line, error, hint) in [
+        ("displya serve", "unrecognized subcommand 'displya'", "did you mean `display`?"),
+        ("run --jsn x", "unexpected argument '--jsn' found", "did you mean `--json`?"),
+        ("display bench --level fast", "invalid value 'fast'", "it is one of stop-and-wait, pipelined"),
+        ("display bench --trials 0", "0 is not in 1..=10000", "`stackline display bench --help` explains it"),
+        ("blocks get", "were not provided: <SET>", "the form is `stackline blocks get <SET>`; `stackline blocks get"),
+    ] {
+        let refused = place.stackline(&line.split(' ').collect::<Vec<_>>());
+        refused.fails(2, &[error]).hints(hint);
+        assert_eq!(refused.err.lines().count(), 2, "{}", refused.err);
+    }
+    assert!(place.stackline(&["blocks", "get", "--help"]).succeeds().out.contains("Usage:"));
+}
+
+#[test]
 fn the_help_of_run_fits_a_screen() {
     let place = Place::new();
     let output = place.stackline(&["run", "--help"]);

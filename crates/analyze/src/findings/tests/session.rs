@@ -48,6 +48,15 @@ fn port(table: &mut Table, busy_ppm: u64, drops: u64) {
     }
 }
 
+/// What a host's processor did all the time.
+fn processor(table: &mut Table, host: &str, busy_ppm: u64, until_ms: u64) {
+    for at in 1..=until_ms / 100 {
+        let shares = [busy_ppm, 0, 0, 0, 0, 1_000_000 - busy_ppm].map(Value::from);
+        let data = [[100 * MS, 0].map(Value::from).as_slice(), &shares].concat();
+        table.push("CPU_USE", host, at * 100 * MS, &data);
+    }
+}
+
 /// What a port and a connection did all the time.
 fn watched(table: &mut Table, busy_ppm: u64, drops: u64, limited_ppm: u64, unread: u64) {
     let absent = Value::Absent;
@@ -97,6 +106,139 @@ fn beyond_the_server_ports_and_connections_decide() {
         assert_eq!(found, kind, "{sentence}");
         assert!(kind == "window_below_bdp" || kind == "receiver_limited" || sentence.contains("x>me"), "{sentence}");
     }
+}
+
+/// Requests of a display, each `every` ms after the one before, or once that is done: drawn in 2 ms, done when `back` ms later.
+fn drawn(every: Option<u64>, back: u64) -> Table {
+    let mut table = Table::default();
+    let (mut done, mut free) = (0_u64, 0_u64);
+    for unit in 0..200_u64 {
+        let called = every.map_or(done, |every| every * unit);
+        let begins = free.max(called + 1);
+        free = begins + 2;
+        done = free + back;
+        let way =
+            [("CALL", "me", called), ("PARSE", "host", begins), ("STORE", "host", begins), ("RENDER", "host", free)];
+        for (order, (name, host, ms)) in way.into_iter().chain([("DONE", "me", done)]).enumerate() {
+            let keyword = format!("DISPLAY_{name}");
+            table.push(&keyword, host, ms * MS + order as u64, &[Value::Number(unit as i64)]);
+        }
+    }
+    table
+}
+
+#[test]
+fn what_ends_with_work_is_no_sending_and_what_waits_for_its_answer_goes_one_after_the_other() {
+    // Asked for every 1 ms, drawn in 2: the display. Its requests wait where they are on their way to it.
+    let mut arrives = drawn(Some(1), 5);
+    for unit in 0..200_u64 {
+        arrives.push("DISPLAY_AGENT", "host", unit * MS + 1_000, &[Value::Number(unit as i64)]);
+    }
+    let (kind, sentence) = first(&arrives);
+    assert_eq!(kind, "stage_limited", "{sentence}");
+    assert!(sentence.starts_with("stored to drawn at host limits"), "{sentence}");
+    // One at a time, of which each takes 10 ms and is drawn in 2.
+    let (kind, sentence) = first(&drawn(None, 7));
+    assert_eq!(kind, "serial_round_trips", "{sentence}");
+    assert!(sentence.starts_with("200 units go one after the other") && sentence.contains("10.0 ms"), "{sentence}");
+    assert!(sentence.contains("20 % is at host"), "{sentence}");
+    // One every 20 ms takes as long, and nobody waits for it.
+    let (kind, sentence) = first(&drawn(Some(20), 7));
+    assert_eq!(kind, "healthy", "{sentence}");
+}
+
+/// Requests of a display made every 5 ms, each `across` ms on a line that carries one at a time; they are kept at once and drawn and
+/// answered together with the last.
+fn together(across: u64) -> Table {
+    let mut table = Table::default();
+    let mut line = 0;
+    let ways: Vec<[u64; 3]> = (0..200)
+        .map(|unit| {
+            let sent = 5 * unit + 1;
+            line = sent.max(line) + across;
+            [5 * unit, sent, line]
+        })
+        .collect();
+    let end = line + 1;
+    for (unit, [called, sent, came]) in ways.into_iter().enumerate() {
+        let way = [("CALL", "me", called), ("SEND", "me", sent), ("ARRIVE", "host", came), ("PARSE", "host", came)];
+        let way = way.into_iter().chain([("STORE", "host", came), ("RENDER", "host", end), ("DONE", "me", end + 1)]);
+        for (order, (name, host, ms)) in way.enumerate() {
+            let keyword = format!("DISPLAY_{name}");
+            table.push(&keyword, host, ms * MS + order as u64, &[Value::Number(unit as i64)]);
+        }
+    }
+    table
+}
+
+#[test]
+fn work_and_bits_that_no_point_tells_of_are_found_by_what_processors_and_ports_did() {
+    // One at a time, 10 ms each, of which 9 are work at a host between that no point is of; or bits.
+    let mut works = drawn(None, 7);
+    processor(&mut works, "between", 900_000, 2_000);
+    let (kind, sentence) = first(&works);
+    assert_eq!((kind, sentence.as_str()), ("cpu_limit", "the processor of between limits: it works 90 % of the time"));
+    let mut bits = drawn(None, 7);
+    bits.push("PORT_SETUP", "host", 0, &[Value::Text("host>me"), 2_400_u64.into()]);
+    let used = [(2_000 * MS).into(), Value::Text("host>me"), 200_u64.into(), 8_000_u64.into(), (1_900 * MS).into()];
+    bits.push("PORT_USE", "host", 2_000 * MS, &used);
+    let (kind, sentence) = first(&bits);
+    assert_eq!(
+        (kind, sentence.as_str()),
+        ("network_limited", "the link host>me is full: 95 % of 2.40 kbit/s are used")
+    );
+    // Neither works for long, while all are on their way together.
+    let mut waits = Table::default();
+    for unit in 0..200_u64 {
+        let sent = unit / 20 * 100;
+        let way =
+            [("CALL", "me", sent), ("SEND", "me", sent), ("ARRIVE", "host", sent + 50), ("PARSE", "host", sent + 50)];
+        for (order, (name, host, ms)) in way
+            .into_iter()
+            .chain([("STORE", "host", sent + 50), ("RENDER", "host", sent + 50), ("DONE", "me", 1_000)])
+            .enumerate()
+        {
+            waits.push(&format!("DISPLAY_{name}"), host, ms * MS + order as u64, &[Value::Number(unit as i64)]);
+        }
+    }
+    assert_eq!(first(&waits).0, "healthy", "nothing was seen of ports");
+    port(&mut waits, 10_000, 0);
+    let (kind, sentence) = first(&waits);
+    assert!(kind == "serial_round_trips" && sentence.contains("no link is used more than 1 %"), "{sentence}");
+    processor(&mut waits, "me", 600_000, 1_000);
+    let (kind, sentence) = first(&waits);
+    assert!(
+        kind == "cpu_limit" && sentence.starts_with("the processor of me works 60 % of the time, more"),
+        "{sentence}"
+    );
+    // Work that takes a part is told of, and what is left is the way.
+    let mut partly = drawn(None, 7);
+    processor(&mut partly, "between", 400_000, 2_000);
+    let (kind, sentence) = first(&partly);
+    assert!(
+        kind == "serial_round_trips" && sentence.contains("40 % is work of the processor of between"),
+        "{sentence}"
+    );
+    // What a stretch of the way says already is said once.
+    let mut known = drawn(Some(1), 5);
+    for unit in 0..200_u64 {
+        known.push("DISPLAY_AGENT", "host", unit * MS + 1_000, &[Value::Number(unit as i64)]);
+    }
+    processor(&mut known, "host", 990_000, 400);
+    let kinds: Vec<&str> = of_events(&known).iter().map(|found| found.kind).collect();
+    assert!(kinds.contains(&"stage_limited") && !kinds.contains(&"cpu_limit"), "{kinds:?}");
+}
+
+#[test]
+fn what_is_held_for_later_requests_is_no_work_and_a_line_that_is_waited_for_is_named() {
+    let (kind, sentence) = first(&together(12));
+    assert_eq!(kind, "network_limited", "{sentence}");
+    assert!(sentence.starts_with("what is between me and host limits"), "{sentence}");
+    // A line that keeps up: nothing works all the time, and something is waited for all the same.
+    let found = of_events(&together(1));
+    let (kind, sentence, sure) = (found[0].kind, &found[0].sentence, found[0].confidence);
+    assert_eq!((kind, sure), ("healthy", 0.5), "{sentence}");
+    assert!(sentence.starts_with("what limits is not seen"), "{sentence}");
 }
 
 #[test]

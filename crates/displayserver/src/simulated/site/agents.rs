@@ -19,7 +19,7 @@ impl Site<'_> {
             return;
         }
         agent.is_busy = true;
-        let now = self.world.now();
+        let now = self.now();
         let polls = self.costs[0].as_ref().filter(|_| matches!(self.way, Way::Calls(..)));
         let seen = polls.map_or(now, |costs| costs.seen(now));
         match seen > now {
@@ -30,7 +30,8 @@ impl Site<'_> {
 
     pub(super) fn taken(&mut self) -> Result<()> {
         // To a stream it hands on what was written at once; a message of V's takes all that there is.
-        let most = if let Way::Calls(calls, _) = self.way { self.world.room_of(calls) as usize } else { 0 };
+        let most =
+            if let Way::Calls(calls, _) = self.way { self.world.borrow_mut().room_of(calls) as usize } else { 0 };
         let taken = self.remote.as_mut().map(|agent| agent.take(most)).unwrap_or_default();
         self.fill_pipe();
         self.transport(taken)?;
@@ -51,28 +52,24 @@ impl Site<'_> {
         self.pass(if self.remote.is_some() { Point::RemoteAgent } else { Point::Send }, &jobs);
         match self.way {
             Way::Local => return self.display_has(jobs),
-            Way::Stream(connection) => self.world.send(connection, Side::Initiator, bytes, Travels::Requests(jobs)),
+            Way::Stream(connection) => {
+                self.world.borrow_mut().send(connection, Side::Initiator, bytes, Travels::Requests(jobs))
+            }
             Way::Internet => {
                 let connection = self.internet.as_ref().map_or(0, |internet| internet.connection);
-                self.world.send(connection, Side::Initiator, bytes, Travels::Requests(jobs));
+                self.world.borrow_mut().send(connection, Side::Initiator, bytes, Travels::Requests(jobs));
             }
-            Way::Calls(calls, _) => self.world.ask(calls, bytes, Travels::Requests(jobs)),
-            Way::Line(bit_s, bits, delay) => {
-                let over = self.over(0, bytes as f64 * bits / bit_s);
-                self.at(over + delay, Task::Over(jobs));
+            Way::Calls(calls, _) => self.world.borrow_mut().ask(calls, bytes, Travels::Requests(jobs)),
+            Way::Line => {
+                let now = self.now();
+                let Some(line) = &mut self.serial else { return Ok(()) };
+                let ((left, there), kept) = (line.put(0, now, bytes as usize), line.takes(0, TTY));
+                self.at(there, Task::Over(jobs));
                 // The driver keeps so much.
-                let kept = Duration::from_seconds(TTY as f64 * bits / bit_s);
-                self.at(Instant(over.0.saturating_sub(kept.0)).max(self.world.now()), Task::Room);
+                self.at(Instant(left.0.saturating_sub(kept.0)).max(now), Task::Room);
             }
         }
         Ok(())
-    }
-
-    /// When what is put on a serial line now has crossed it.
-    pub(super) fn over(&mut self, way: usize, seconds: f64) -> Instant {
-        let over = self.line_free[way].max(self.world.now()) + Duration::from_seconds(seconds);
-        self.line_free[way] = over;
-        over
     }
 
     // --- the agent of the display's host ---
@@ -106,7 +103,7 @@ impl Site<'_> {
             if full && !agent.is_full {
                 agent.is_full = true;
                 if let Way::Stream(connection) = self.way {
-                    self.world.set_reading(connection, Side::Responder, false);
+                    self.world.borrow_mut().set_reading(connection, Side::Responder, false);
                 }
             }
         }
@@ -121,7 +118,7 @@ impl Site<'_> {
     /// The agent takes more.
     pub(super) fn agent_goes_on(&mut self) {
         match self.way {
-            Way::Calls(calls, _) => self.world.answer(calls, 1, Travels::Answers(Vec::new())),
+            Way::Calls(calls, _) => self.world.borrow_mut().answer(calls, 1, Travels::Answers(Vec::new())),
             Way::Internet => self.ask_block(),
             _ => {}
         }
@@ -133,7 +130,7 @@ impl Site<'_> {
         let Some(agent) = self.local.as_mut().filter(|agent| agent.is_full && has_room) else { return };
         agent.is_full = false;
         if let Way::Stream(connection) = self.way {
-            self.world.set_reading(connection, Side::Responder, true);
+            self.world.borrow_mut().set_reading(connection, Side::Responder, true);
         }
         self.agent_goes_on();
     }
@@ -163,20 +160,22 @@ impl Site<'_> {
         match self.way {
             Way::Local => {}
             Way::Stream(connection) => {
-                self.world.send(connection, Side::Responder, bytes, Travels::Answers(answers));
+                self.world.borrow_mut().send(connection, Side::Responder, bytes, Travels::Answers(answers));
                 self.answer_left();
             }
-            Way::Calls(_, back) => self.world.ask(back, bytes, Travels::Answers(answers)),
+            Way::Calls(_, back) => self.world.borrow_mut().ask(back, bytes, Travels::Answers(answers)),
             Way::Internet => match self.internet.as_ref().and_then(|internet| internet.calls) {
-                Some((_, writes)) => self.world.ask(writes, bytes, Travels::Answers(answers)),
+                Some((_, writes)) => self.world.borrow_mut().ask(writes, bytes, Travels::Answers(answers)),
                 None => {
                     self.answers_cross(answers);
                     self.answer_left();
                 }
             },
-            Way::Line(bit_s, bits, delay) => {
-                let over = self.over(1, bytes as f64 * bits / bit_s);
-                self.at(over + delay, Task::OverBack(answers));
+            Way::Line => {
+                let now = self.now();
+                let Some(line) = &mut self.serial else { return Ok(()) };
+                let (_, there) = line.put(1, now, answers.len());
+                self.at(there, Task::OverBack(answers));
                 self.answer_left();
             }
         }

@@ -34,7 +34,7 @@ impl Site<'_> {
 
     pub(super) fn next_job(&mut self) -> Result<()> {
         if let Some(number) = self.program.jobs.front().map(|job| job.number) {
-            self.pass_at(self.world.now(), Point::Parse, number..=number);
+            self.pass_at(self.now(), Point::Parse, number..=number);
             let takes = self.scaled(self.scene.drawing.request);
             self.work(Who::Display, WorkKind::Operations, takes, Task::Stored);
             return Ok(());
@@ -44,7 +44,7 @@ impl Site<'_> {
             let reply = std::mem::take(&mut self.program.reply);
             match self.way {
                 Way::Calls(calls, _) => {
-                    self.world.answer(calls, reply.len().max(1) as u64, Travels::Answers(reply));
+                    self.world.borrow_mut().answer(calls, reply.len().max(1) as u64, Travels::Answers(reply));
                 }
                 _ => {
                     self.client.receive(&reply)?;
@@ -57,12 +57,12 @@ impl Site<'_> {
     }
 
     pub(super) fn stored(&mut self) -> Result<()> {
-        let now = self.world.now();
+        let now = self.now();
         let Some(job) = self.program.jobs.front().cloned() else { return Ok(()) };
         self.program.carry_out(now, &job.bytes)?;
         self.pass_at(now, Point::Store, job.number..=job.number);
         let answer = if job.wants { self.scene.drawing.answer } else { 0.0 };
-        self.program.to_draw = self.scaled(job.draw + answer);
+        self.program.to_draw = self.scaled(job.draw.unwrap_or(0.0) + answer);
         self.program.to_answer = self.scaled(answer);
         if self.program.to_draw <= self.program.to_answer {
             self.rendered(now, &job);
@@ -81,14 +81,14 @@ impl Site<'_> {
         {
             // The piece ends with what is of the answer.
             let of_answer = answer.0 - left.0;
-            self.rendered(Instant(self.world.now().0 - of_answer), &job);
+            self.rendered(Instant(self.now().0 - of_answer), &job);
         }
         self.draw()
     }
 
     /// What a request changes is drawn, and with it what those before it changed that were not drawn by themselves.
     fn rendered(&mut self, at: Instant, job: &Job) {
-        if job.wants || job.draw > 0.0 {
+        if job.wants || job.draw.is_some() {
             self.pass_at(at, Point::Render, self.program.drawn + 1..=job.number);
             self.program.drawn = job.number;
         }
@@ -103,7 +103,7 @@ impl Site<'_> {
         }
         let Some(job) = self.program.jobs.pop_front() else { return Ok(()) };
         if job.timed {
-            self.client.taken.push(self.scaled(job.draw));
+            self.client.taken.push(self.scaled(job.draw.unwrap_or(0.0)));
         }
         let output = std::mem::take(&mut self.program.output);
         match &mut self.local {

@@ -72,7 +72,7 @@ impl Site<'_> {
             if full && !internet.is_full {
                 internet.is_full = true;
                 let connection = internet.connection;
-                self.world.set_reading(connection, Side::Responder, false);
+                self.world.borrow_mut().set_reading(connection, Side::Responder, false);
             }
         }
         self.give_block();
@@ -86,7 +86,7 @@ impl Site<'_> {
             internet.is_asked = true;
             return self.give_block();
         }
-        self.world.answer(calls, 1, Travels::Answers(Vec::new()));
+        self.world.borrow_mut().answer(calls, 1, Travels::Answers(Vec::new()));
         self.answers_cross(answers);
     }
 
@@ -97,7 +97,7 @@ impl Site<'_> {
             return;
         };
         internet.is_asked = false;
-        let most = internet.calls.map_or(u64::MAX, |(reads, _)| self.world.room_of(reads)) as usize;
+        let most = internet.calls.map_or(u64::MAX, |(reads, _)| self.world.borrow_mut().room_of(reads)) as usize;
         let mut block: Vec<Job> = internet.blocks.pop_front().into_iter().collect();
         while let Some(next) = internet.blocks.front()
             && bytes(&block) + next.length() <= most.min(BLOCK)
@@ -108,18 +108,18 @@ impl Site<'_> {
         internet.is_full &= !has_room;
         let (connection, calls) = (internet.connection, internet.calls);
         match calls {
-            Some((reads, _)) => self.world.answer(reads, bytes(&block) as u64, Travels::Requests(block)),
+            Some((reads, _)) => self.world.borrow_mut().answer(reads, bytes(&block) as u64, Travels::Requests(block)),
             None => self.arrived(block),
         }
         if has_room {
-            self.world.set_reading(connection, Side::Responder, true);
+            self.world.borrow_mut().set_reading(connection, Side::Responder, true);
         }
     }
 
     /// The agent asks for the next block.
     pub(super) fn ask_block(&mut self) {
         match self.internet.as_mut().map(|internet| internet.calls) {
-            Some(Some((reads, _))) => self.world.ask(reads, ASKS, Travels::Answers(Vec::new())),
+            Some(Some((reads, _))) => self.world.borrow_mut().ask(reads, ASKS, Travels::Answers(Vec::new())),
             Some(None) => {
                 if let Some(internet) = &mut self.internet {
                     internet.is_asked = true;
@@ -139,7 +139,7 @@ impl Site<'_> {
     pub(super) fn answers_crossed(&mut self, answers: Vec<u8>) {
         if let Some(internet) = &self.internet {
             let connection = internet.connection;
-            self.world.send(connection, Side::Responder, answers.len() as u64, Travels::Answers(answers));
+            self.world.borrow_mut().send(connection, Side::Responder, answers.len() as u64, Travels::Answers(answers));
         }
     }
 }

@@ -2,14 +2,13 @@
 //! and the one that keeps the session reads them from it.
 
 use crate::exit::{Error, Result};
-use stackline_blockserver::ports::{port_setup, port_use, since};
-use stackline_blockserver::ways::Emit;
 use stackline_core::network::Network;
 use stackline_emu::client::Emulation;
 use stackline_emu::engine::Port;
-use stackline_events::Value;
 use stackline_events::text::{Event, line};
+use stackline_events::{Emit, Value};
 use stackline_net::{Counters, Reason};
+use stackline_sim::ports::{port_setup, port_use, since};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;

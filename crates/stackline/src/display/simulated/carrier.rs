@@ -12,6 +12,8 @@ use stackline_proto::pup::{self, packet::MOST_DATA};
 pub(super) enum Way {
     /// `tcp`, at the client's end and at the display's.
     Tcp([Stack; 2]),
+    /// Blasts, stop-and-wait or a sliding window.
+    Blast(Stack),
     /// V's messages.
     Ikp,
     /// PUP.
@@ -24,6 +26,7 @@ impl Way {
     pub(super) const fn carrier(&self) -> Carrier<'_> {
         match self {
             Self::Tcp([client, display]) => Carrier::Tcp([client, display]),
+            Self::Blast(stack) => Carrier::Blast(stack),
             Self::Ikp => Carrier::Ikp,
             Self::Pup(options) => Carrier::Pup(*options),
             Self::Line(bits) => Carrier::Line(*bits),
@@ -54,13 +57,20 @@ fn stack(over: &str, display_over: Option<&str>) -> Result<Way> {
     let client = across::stack(over, World::Simulated)?;
     let display = display_over.map(|over| across::stack(over, World::Simulated)).transpose()?;
     let display = display.unwrap_or_else(|| client.clone());
+    if let (Some(other), "tcp") = (display_over.filter(|_| display.name != "tcp"), client.name.as_str()) {
+        return Err(Error::input(format!("--display-over {other}: the display's end of tcp is tcp too"))
+            .hint("as in --over tcp --display-over 'tcp(nodelay)'"));
+    }
     match (client.name.as_str(), display.name.as_str()) {
         ("tcp", "tcp") => Ok(Way::Tcp([client, display])),
+        ("blast" | "saw" | "window", _) => Ok(Way::Blast(client)),
         ("ikp", _) if client.options.is_empty() => Ok(Way::Ikp),
         ("ikp", _) => Err(Error::input(format!("--over {over}: a display's messages are V's, of 1024 bytes"))
             .hint("--over ikp, without options")),
-        _ => Err(Error::input(format!("--over {over}: requests go over tcp, pup, ikp or a serial line"))
-            .hint("as in --over 'tcp(nodelay)', --over pup, --over ikp, --over tty, --over 'tty(bits = 8)'")),
+        _ => Err(Error::input(format!(
+            "--over {over}: requests go over tcp, pup, blast, saw, window, ikp or a serial line"
+        ))
+        .hint("as in --over 'tcp(nodelay)', --over pup, --over blast, --over ikp, --over tty, --over 'tty(bits = 8)'")),
     }
 }
 

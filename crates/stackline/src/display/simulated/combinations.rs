@@ -5,7 +5,7 @@ use super::stage::{Stage, no_rate};
 use crate::across;
 use crate::exit::{Error, Result};
 use crate::factors::{are_apart, in_order, with_levels};
-use crate::flags::size::size;
+use crate::flags::gathers;
 use crate::flags::{ClassFlag, DisplayFactors, DisplayScene, LevelFlag};
 use crate::source::Source;
 use clap::ValueEnum;
@@ -13,10 +13,13 @@ use stackline_core::network::Network;
 use stackline_displayserver::bench::Rate;
 use stackline_displayserver::level::{Level as ProtocolLevel, Picture};
 use stackline_displayserver::simulated::measure;
-use stackline_spec::{Factor, Level, vary};
+use stackline_spec::{Factor, Level, vary_beside};
 
 /// Flags that can be factors, by their names; what is none of them is of the network.
 const FLAGS: [&str; 8] = ["level", "class", "over", "shown", "gathers", "client", "display", "internet"];
+
+/// What to do about most levels at which nothing differs.
+const OTHER: &str = "choose a level that is not there already";
 
 /// A combination.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,7 +95,7 @@ impl Combination {
             _ => {
                 let wrong =
                     |why| Error::input(format!("factor `{name}`: {why}")).hint("as in `gathers = 200 B, 1 KiB`");
-                self.scene.gathers = size(&text.replace(' ', "")).map_err(wrong)?;
+                self.scene.gathers = gathers(&text.replace(' ', "")).map_err(wrong)?;
             }
         }
         Ok(())
@@ -105,6 +108,32 @@ fn what() -> String {
         "of a display there are {}, of its network bandwidth, delay, loss, queue, mtu, cpu and buffer",
         FLAGS.join(", ")
     )
+}
+
+/// A factor of which there is none, or a level at which nothing differs.
+fn without_effect(factor: &Factor, level: &Level, text: &str) -> Error {
+    const NETWORK: [&str; 7] = ["bandwidth", "delay", "loss", "queue", "mtu", "cpu", "buffer"];
+    let name = factor.name.split(' ').next().unwrap_or_default();
+    let is_word = |word: &str| word == name;
+    let is_written = text.split(|letter: char| !letter.is_alphanumeric() && letter != '_').any(is_word);
+    let hint = something_else(&factor.name);
+    if !is_written && !FLAGS.contains(&name) && !NETWORK.contains(&name) && hint.starts_with(OTHER) {
+        return Error::input(format!("there is no factor `{}`", factor.name)).hint(what());
+    }
+    Error::input(format!("factor `{}`: at {level} nothing differs", factor.name)).hint(hint)
+}
+
+/// What to write in the place of a factor at which nothing differs.
+fn something_else(name: &str) -> String {
+    match name {
+        "request" | "pixel" | "rectangle" | "letter" | "added" | "added_rectangle" | "answer" => format!(
+            "what `{name}` of --draw takes follows the processor of the display's host: vary that, as in `cpu of HOST x 2`"
+        ),
+        "trials" | "picture" | "network" | "rectangle_bytes" | "call_bytes" | "display_over" => {
+            format!("--{} is the same for all combinations; {}", name.replace('_', "-"), what())
+        }
+        _ => format!("{OTHER}; {}", what()),
+    }
 }
 
 /// What a flag can say, by its name.
@@ -139,10 +168,7 @@ impl<'f> Combinations<'f> {
         for factor in &all.factors {
             for level in factor.levels.iter().skip(1) {
                 if all.changed(&[(factor, level)])?.same(&base) {
-                    let message = format!("factor `{}`: at {level} nothing differs", factor.name);
-                    return Err(
-                        Error::input(message).hint(format!("choose a level that is not there already; {}", what()))
-                    );
+                    return Err(without_effect(factor, level, &all.source.text));
                 }
             }
         }
@@ -159,12 +185,13 @@ impl<'f> Combinations<'f> {
         self.changed(&self.levels(row))
     }
 
-    /// A factor so much better that it takes no time, all others at their first level; none where more of it is no better.
-    pub(super) fn without_end(&self, factor: usize) -> Option<Result<Combination>> {
-        let level = Level::Times(self.factors.get(factor)?.better()?);
+    /// All factors at their first level, but for some.
+    pub(super) fn at(&self, changed: &[(usize, Level)]) -> Result<Combination> {
         let mut changes = self.levels(&vec![0; self.factors.len()]);
-        changes[factor].1 = &level;
-        Some(self.changed(&changes))
+        for (factor, level) in changed {
+            changes[*factor].1 = level;
+        }
+        self.changed(&changes)
     }
 
     /// The factors at the levels of a row.
@@ -194,7 +221,9 @@ impl<'f> Combinations<'f> {
             let message = format!("factor `{}` is of a measurement, and a display has none", factor.name);
             return Err(Error::input(message).hint(what()));
         }
-        let varied = self.source.varied(vary(&self.source.text, None, changes)?);
+        // What drawing takes is said by a flag.
+        let working: Vec<&str> = if self.flags.scene.draw.takes_time() { vec![&self.hosts[0]] } else { Vec::new() };
+        let varied = self.source.varied(vary_beside(&self.source.text, None, changes, &working)?);
         across::one_of(varied.declared()?.networks, &varied.name, self.flags.scene.network.as_deref())
     }
 }

@@ -1,8 +1,9 @@
 //! `display factors`: which factors matter for a display in virtual time. Its report is that of `stackline factors`.
 
 use super::combinations::{Combination, Combinations};
+use super::steps::Search;
 use crate::exit::{Error, Exit, Result};
-use crate::factors::{MOST, draw, wanted, with_levels, words};
+use crate::factors::{Budget, MOST, draw, offers, prices, wanted, with_levels, words};
 use crate::flags::{DisplayFactors, Text};
 use crate::output;
 use crate::source::Source;
@@ -11,8 +12,9 @@ use stackline_displayserver::bench;
 use stackline_displayserver::level::Picture;
 use stackline_factors::fit::ratio;
 use stackline_factors::{Design, Kind, Observation, Scale, Wish, analyse};
-use stackline_report::factors::{Limit, Outcome, Response, Unit};
-use std::time::Instant;
+use stackline_report::factors::{Limit, Outcome, Response, Step, Unit};
+use stackline_spec::Level;
+use std::time::{Duration, Instant};
 
 /// Runs of each combination: two show whether anything is drawn by chance, and where it is there are more.
 const RUNS: (u32, u32) = (2, 5);
@@ -21,43 +23,74 @@ const RUNS: (u32, u32) = (2, 5);
 pub(in super::super) fn factors(flags: &DisplayFactors) -> Result {
     let begun = Instant::now();
     let combinations = read(flags)?;
-    let levels: Vec<usize> = combinations.factors.iter().map(|factor| factor.levels.len()).collect();
-    let design = Design::new(&levels, flags.design.unwrap_or(Wish::Best(MOST)))
-        .map_err(|error| Error::input(error).hint("leave `--design` out for the best that fits"))?;
     let picture = picture(flags)?;
-    let experiment = Experiment { flags, picture: &picture, combinations: &combinations, design: &design };
+    let base = combinations.at(&[])?;
+    let prices = flags
+        .experiment
+        .cost
+        .as_ref()
+        .map(|cost| prices(cost, flags.experiment.spend, &combinations.factors))
+        .transpose()?;
+    let levels: Vec<usize> = combinations.factors.iter().map(|factor| factor.levels.len()).collect();
+    let budget = flags.experiment.budget.map(|within| one_run(flags, &picture, &base, within)).transpose()?;
+    let design = laid_out(flags, &levels, budget.as_ref())?;
+    let experiment = Experiment { flags, picture: &picture, combinations: &combinations, design: &design, budget };
     let rows = design.rows.iter().map(|row| combinations.of(row)).collect::<Result<Vec<Combination>>>()?;
     let (replicates, observed) = experiment.carry_out(&rows)?;
-    let base = combinations.of(&vec![0; levels.len()])?;
-    let limits = experiment.limits(&base, replicates)?;
-    let answer = analyse(&design, &observed, flags.model.map(Scale::from));
-    if let Err(error) = &answer {
-        return Err(Error::measurement(error.clone()).hint("another `--model` or `--design`"));
-    }
+    let mut notes = notes(&design, &rows);
+    notes.extend(budget.map(|budget| budget.given_up(&design, replicates)));
+    let (steps, limits) = experiment.beyond(&base, replicates, &mut notes)?;
+    let runs = observed.len();
+    let response = response(flags, &picture, &design, observed)?;
+    let offers =
+        prices.map(|prices| offers((&design, &combinations.factors), &response, &prices, flags.experiment.spend));
     let outcome = Outcome {
         measurement: base.words(&picture)?,
         world: World::Simulated,
         factors: combinations.factors.iter().map(words).collect(),
         replicates,
-        runs: observed.len(),
+        runs,
         failed: 0,
         took_s: begun.elapsed().as_secs_f64(),
         directory: None,
-        responses: vec![Response {
-            name: "rate".to_owned(),
-            unit: Unit::PerSecond(picture.unit),
-            more_is_better: true,
-            answer,
-            observed,
-            centre: Vec::new(),
-        }],
+        responses: vec![response],
+        steps,
         limits,
-        offers: Vec::new(),
-        spend: None,
-        notes: notes(&design, &rows),
+        offers: offers.transpose()?.unwrap_or_default(),
+        spend: flags.experiment.spend,
+        notes,
         design: design.clone(),
     };
     shown(flags, &outcome)
+}
+
+/// What the runs say.
+fn response(
+    flags: &DisplayFactors,
+    picture: &Picture,
+    design: &Design,
+    observed: Vec<Observation>,
+) -> Result<Response> {
+    let answer = analyse(design, &observed, flags.experiment.model.map(Scale::from));
+    if let Err(error) = &answer {
+        return Err(Error::measurement(error.clone()).hint("another `--model` or `--design`"));
+    }
+    let (name, unit, centre) = ("rate".to_owned(), Unit::PerSecond(picture.unit), Vec::new());
+    Ok(Response { name, unit, more_is_better: true, answer, observed, centre })
+}
+
+/// What a run takes, of a time that is given.
+fn one_run(flags: &DisplayFactors, picture: &Picture, base: &Combination, within: Duration) -> Result<Budget> {
+    let begun = Instant::now();
+    base.rate(picture, usize::from(flags.trials), 1)?;
+    Ok(Budget { within, each: begun.elapsed(), at_once: 1 })
+}
+
+/// The combinations: those that are wanted, or that fit.
+fn laid_out(flags: &DisplayFactors, levels: &[usize], budget: Option<&Budget>) -> Result<Design> {
+    let fits = budget.map(|budget| (budget.runs() / RUNS.0 as usize).clamp(levels.len() + 1, MOST));
+    let wish = flags.experiment.design.unwrap_or(Wish::Best(fits.unwrap_or(MOST)));
+    Design::new(levels, wish).map_err(|error| Error::input(error).hint("leave `--design` out for the best that fits"))
 }
 
 /// The specification, and what is varied.
@@ -85,6 +118,7 @@ struct Experiment<'e> {
     picture: &'e Picture,
     combinations: &'e Combinations<'e>,
     design: &'e Design,
+    budget: Option<Budget>,
 }
 
 impl Experiment<'_> {
@@ -100,8 +134,10 @@ impl Experiment<'_> {
         if self.flags.replicates.is_some() || !differs(&observed) {
             return Ok((first, observed));
         }
-        (first..RUNS.1).try_for_each(|_| self.replicate(rows, &mut observed))?;
-        Ok((RUNS.1, observed))
+        let fit = self.budget.map_or(RUNS.1 as usize, |budget| budget.runs() / rows.len().max(1));
+        let all = (fit as u32).clamp(first, RUNS.1);
+        (first..all).try_for_each(|_| self.replicate(rows, &mut observed))?;
+        Ok((all, observed))
     }
 
     /// Runs each combination once, with a seed of its own.
@@ -115,20 +151,49 @@ impl Experiment<'_> {
         Ok(())
     }
 
-    /// What each factor of which more is better would bring without end, with all others at their first level.
-    fn limits(&self, base: &Combination, replicates: u32) -> Result<Vec<Limit>> {
+    /// What to change first and what brings most then, and what factors without end would bring.
+    fn beyond(&self, base: &Combination, replicates: u32, notes: &mut Vec<String>) -> Result<(Vec<Step>, Vec<Limit>)> {
+        if self.flags.no_limits {
+            return Ok((Vec::new(), Vec::new()));
+        }
+        let search = Search { combinations: self.combinations, rate: &|made| self.mean(made, replicates) };
+        Ok((search.steps()?, self.limits(base, replicates, &search, notes)?))
+    }
+
+    /// What each factor of which more is better would bring without end, with all others at their first level. Where there is none, as of
+    /// losses that are not there, a note says so.
+    fn limits(
+        &self,
+        base: &Combination,
+        replicates: u32,
+        search: &Search<'_>,
+        notes: &mut Vec<String>,
+    ) -> Result<Vec<Limit>> {
         // One run alone says nothing of how far runs differ.
         let runs = replicates.max(RUNS.0);
         let now = self.rates(base, runs)?;
         let mut limits = Vec::new();
-        for factor in 0..self.design.levels.len() {
-            let Some(combination) = self.combinations.without_end(factor).transpose()? else { continue };
+        for (at, factor) in self.combinations.factors.iter().enumerate() {
+            let Some(level) = factor.better().map(Level::Times) else { continue };
+            let combination = match self.combinations.at(&[(at, level.clone())]) {
+                Ok(combination) => combination,
+                Err(error) => {
+                    notes.push(format!("no limit of `{}`: {}", factor.name, error.message));
+                    continue;
+                }
+            };
             let then = self.rates(&combination, runs)?;
             let times = ratio(&now, &then).and_then(|ratio| ratio.interval().map(|within| (ratio.value, within)));
             let times = times.map(|(value, (least, most))| (value.exp(), least.exp(), most.exp()));
-            limits.push(Limit { factor, times, by_account: None, next: None });
+            limits.push(Limit { factor: at, times, by_account: None, next: search.next(at, level)? });
         }
         Ok(limits)
+    }
+
+    /// The rate of a combination on average: of one seed where nothing is drawn by chance.
+    fn mean(&self, combination: &Combination, replicates: u32) -> Result<f64> {
+        let seeds = if replicates <= RUNS.0 { 1 } else { replicates };
+        Ok(self.rates(combination, seeds)?.iter().sum::<f64>() / f64::from(seeds))
     }
 
     /// The rates of a combination, of so many seeds.
@@ -151,7 +216,7 @@ fn notes(design: &Design, rows: &[Combination]) -> Vec<String> {
 }
 
 fn shown(flags: &DisplayFactors, outcome: &Outcome) -> Result {
-    if let Some(directory) = &flags.pictures {
+    if let Some(directory) = &flags.experiment.pictures {
         draw(outcome, directory)?;
     }
     match flags.json {

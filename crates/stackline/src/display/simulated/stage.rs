@@ -20,6 +20,7 @@ pub(super) struct Stage {
     shown: Shown,
     gathers: u64,
     rectangle_bytes: u64,
+    call_bytes: u64,
 }
 
 impl Stage {
@@ -55,6 +56,7 @@ impl Stage {
             shown: if flags.shown == ShownFlag::Growing { Shown::Growing } else { Shown::Complete },
             gathers: flags.gathers,
             rectangle_bytes: flags.rectangle_bytes,
+            call_bytes: flags.call_bytes,
             network,
         })
     }
@@ -72,8 +74,14 @@ impl Stage {
             shown: self.shown,
             gathers: self.gathers,
             rectangle_bytes: self.rectangle_bytes,
+            call_bytes: self.call_bytes,
             seed: Seed::root(seed),
         }
+    }
+
+    /// A host of the network.
+    pub(super) fn host(&self, name: &str) -> Result<String> {
+        named(&self.network, Some(name), false)
     }
 
     /// The client's host.

@@ -58,8 +58,9 @@ impl Site {
         for number in 0..servers {
             let server = site.start_server(number, "64GiB");
             site.servers.push(server);
+            // The master numbers servers as they join.
+            site.is_ready();
         }
-        site.is_ready();
         site
     }
 

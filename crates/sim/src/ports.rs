@@ -1,9 +1,9 @@
-//! Ports of a modelled network as events: what each is, and what it did in an interval (`PORT_SETUP`, `PORT_USE`).
+//! Ports of a modelled network and processors of its hosts as events: what each is, and what it did in an interval (`PORT_SETUP`,
+//! `PORT_USE`, `CPU_USE`). It decides nothing and keeps nothing.
 
-use crate::ways::Emit;
 use stackline_core::network::{Network, Rate};
 use stackline_core::time::Duration;
-use stackline_events::Value;
+use stackline_events::{Emit, Value};
 use stackline_net::{Counters, Reason};
 
 /// The node before a port, and its name.
@@ -67,4 +67,29 @@ pub fn since(later: &Counters, before: &Counters) -> Counters {
     did.busy = Duration(later.busy.0 - before.busy.0);
     did.drops.iter_mut().zip(before.drops).for_each(|(now, then)| *now -= then);
     did
+}
+
+/// What a processor spent on its interface and on programs, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Copying into and out of the interface.
+    pub copied_ns: u64,
+    /// Programs.
+    pub worked_ns: u64,
+}
+
+/// Says what a host's processor did in an interval that ends then and is so long, both in ns.
+pub fn processor_use(host: &str, (at_ns, interval_ns): (u64, u64), did: Spent, emit: &mut Emit<'_>) {
+    let [user, system, idle] = parts(interval_ns, did);
+    let [interval, core] = [interval_ns, 0].map(Value::from);
+    let [softirq, irq, steal] = [Value::Absent; 3];
+    emit(host, "CPU_USE", at_ns, &[interval, core, user.into(), system.into(), softirq, irq, steal, idle.into()]);
+}
+
+/// What programs and copying take of an interval, and what is left of it, in parts of a million.
+pub(crate) fn parts(interval_ns: u64, did: Spent) -> [u64; 3] {
+    let share = |spent: u64| (spent.saturating_mul(1_000_000) / interval_ns.max(1)).min(1_000_000);
+    let system = share(did.copied_ns);
+    let user = share(did.worked_ns).min(1_000_000 - system);
+    [user, system, 1_000_000 - system - user]
 }

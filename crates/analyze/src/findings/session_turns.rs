@@ -1,0 +1,122 @@
+//! Units of a session that go one after the other: whoever asks waits for each before it asks for the next, and no host is busy.
+
+use super::finding::{Finding, LEAST, percent};
+use super::kind::Kind;
+use super::log::Log;
+use super::session::{ALWAYS, LEAST_UNITS, Session};
+use super::session_use::{PortSeen, ProcessorSeen};
+use crate::lifelines::Passage;
+use crate::statistics::real;
+use stackline_core::units;
+use std::collections::BTreeMap;
+
+/// Points of one moment may be so far apart, ns.
+const MOMENT: u64 = 1_000;
+/// A link that is used for less of the time is no part of what to change.
+const PART: f64 = 0.1;
+
+/// How units go one after the other.
+pub(super) struct Turns<'s> {
+    units: u64,
+    /// What each takes, on the average, s.
+    each_s: f64,
+    /// Of the time, how much any of them was on its way.
+    share: f64,
+    /// Where most of their time is spent, and how much.
+    place: Place<'s>,
+    spent: f64,
+}
+
+/// Where time is spent of units that go one after the other.
+enum Place<'s> {
+    /// At a host.
+    Host(&'s str),
+    /// At work in a host's processor, whichever of the way's points are around it.
+    Processor(&'s ProcessorSeen),
+    /// Bits on a link.
+    Link(&'s PortSeen),
+}
+
+impl<'s> Turns<'s> {
+    /// Of a session that nothing limits all the time: whether they go so, and what no host takes of their time.
+    pub(super) fn of(log: &'s Log<'_>, session: &'s Session) -> Option<Self> {
+        if session.is_pressed() {
+            return None;
+        }
+        let lifelines = log.input.lifelines;
+        let lines = lifelines.lines.iter().filter(|line| line.flow.is_none()).map(|line| lifelines.passages_of(line));
+        let mut ways: Vec<&[Passage]> = lines.filter(|way| way.len() > 1).collect();
+        ways.sort_unstable_by_key(|way| way[0].at_ns);
+        // Those that met no other on their way.
+        let (mut alone, mut until) = (Vec::new(), 0);
+        for (at, way) in ways.iter().enumerate() {
+            let end = way[way.len() - 1].at_ns;
+            let is_first = way[0].at_ns + MOMENT >= until;
+            until = until.max(end);
+            if is_first && ways.get(at + 1).is_none_or(|next| next[0].at_ns + MOMENT >= until) {
+                alone.push(*way);
+            }
+        }
+        let all_ns: u64 = alone.iter().map(|way| way[way.len() - 1].at_ns - way[0].at_ns).sum();
+        let share = real(all_ns) / real((session.span.1 - session.span.0).max(1));
+        if (alone.len() as u64) < LEAST_UNITS || share < ALWAYS {
+            return None;
+        }
+        let mut at: BTreeMap<&str, u64> = BTreeMap::new();
+        let host = |passage: &Passage| lifelines.points[passage.point as usize].host.as_str();
+        for pair in alone.iter().flat_map(|way| way.windows(2)).filter(|pair| host(&pair[0]) == host(&pair[1])) {
+            *at.entry(host(&pair[0])).or_default() += pair[1].at_ns.saturating_sub(pair[0].at_ns);
+        }
+        let (host, ns) = at.into_iter().max_by_key(|(_, ns)| *ns)?;
+        let processor = session.busiest().map(|one| (Place::Processor(one), one.busy / share));
+        let link = session.fullest().map(|port| (Place::Link(port), port.busy / share));
+        let places = [Some((Place::Host(host), real(ns) / real(all_ns))), processor, link];
+        let (place, spent) = places.into_iter().flatten().max_by(|(_, a), (_, b)| a.total_cmp(b))?;
+        let units = alone.len() as u64;
+        let each_s = real(all_ns) / real(units) / 1e9;
+        let turns = Self { units, each_s, share, place, spent: spent.min(1.0) };
+        (turns.costs() >= LEAST).then_some(turns)
+    }
+
+    /// The share of the time that would be saved where others were on their way meanwhile: the busiest place is left.
+    fn costs(&self) -> f64 {
+        self.share * (1.0 - self.spent)
+    }
+
+    /// What is done there.
+    fn place(&self) -> String {
+        match &self.place {
+            Place::Host(host) => format!("is at {host}, no more is at any other host"),
+            Place::Processor(seen) => format!("is work of {}, no other works more", seen.name()),
+            Place::Link(port) => format!("are its bits on {}", port.name),
+        }
+    }
+}
+
+/// Each waits for the one before it.
+pub(super) fn serial_round_trips(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
+    let session = log.session()?;
+    let turns = Turns::of(log, session)?;
+    let sentence = format!(
+        "{} units go one after the other, each when the one before has come: of the {} that each takes {} {}, and the rest is the way there and back, or a wait for a timer",
+        turns.units,
+        units::time(turns.each_s),
+        percent(turns.spent),
+        turns.place()
+    );
+    let mut finding = kind.of_run(turns.costs(), 0.9, sentence);
+    finding.evidence = session.operations(log);
+    finding.evidence.extend(session.evidence(log));
+    finding.evidence.extend(session.busiest().map(|processor| processor.evidence(log)));
+    let finding = finding.attempt(
+        "several on their way at once: ask for the next before the last has come (a display's level `pipelined`), or for many together (`batched`)",
+    );
+    let link = session.fullest().filter(|port| port.busy >= PART);
+    let finding = match link {
+        Some(port) => {
+            finding.attempt(format!("a faster line {}: it is used {} of the time", port.name, percent(port.busy)))
+        }
+        None => finding,
+    };
+    Some(finding.attempt("a shorter way: a nearer host, fewer programs between, acknowledgements that leave at once"))
+}

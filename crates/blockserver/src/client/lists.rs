@@ -1,0 +1,107 @@
+//! Lists on their way: to the master, or straight to the servers where it is gone or cannot help. It takes no blocks.
+
+use super::{Event, SentList, Shared, lock, not_open};
+use crate::server::now;
+use stackline_blocks::wire::control::List;
+use stackline_blocks::wire::data::{Entry, Requests};
+use stackline_blocks::wire::message::Why;
+use stackline_blocks::{limits, placement};
+use stackline_core::error::{Error, Result};
+use stackline_core::time::Instant;
+use std::collections::BTreeMap;
+
+impl Shared {
+    pub(super) fn request(&self, set: u32, blocks: Vec<u64>, supersedes: bool, directly: bool) -> Result<SentList> {
+        if blocks.len() > limits::LONGEST_LIST {
+            let words = format!("a list has at most {} blocks, this one {}", limits::LONGEST_LIST, blocks.len());
+            return Err(Error::input(words).hint("ask for the rest with a second list that does not supersede it"));
+        }
+        let (list, before) = {
+            let mut known = lock(&self.known);
+            if known.machine.about(set).is_none() {
+                return Err(not_open(set));
+            }
+            known.machine.request(now(), set, blocks, supersedes, self.options.report)
+        };
+        self.send_list(&list, directly)?;
+        Ok(SentList { first_unit: list.first_unit, serial: list.serial, before })
+    }
+
+    pub(super) fn withdraw(&self, set: u32) -> Result<()> {
+        let (list, _) = {
+            let mut known = lock(&self.known);
+            if known.machine.about(set).is_none() {
+                return Err(not_open(set));
+            }
+            *known.withdrawn.entry(set).or_default() += 1;
+            known.machine.request(now(), set, Vec::new(), true, self.options.report)
+        };
+        self.send_list(&list, false)
+    }
+
+    fn send_list(&self, list: &List, directly: bool) -> Result<()> {
+        if let Some(capture) = &self.capture
+            && let Some(about) = lock(&self.known).machine.about(list.set)
+        {
+            lock(capture).list(Instant(list.app_send), &about.name, &list.blocks);
+        }
+        if directly || self.goes_around(list.set) || self.send(&list.clone().into()).is_err() {
+            self.send_directly(list)?;
+        }
+        Ok(())
+    }
+
+    /// Sends a list to the servers, by what is known of where blocks are.
+    fn send_directly(&self, list: &List) -> Result<()> {
+        let links = lock(&self.links);
+        if links.is_empty() {
+            let known = lock(&self.known);
+            let away: Vec<String> =
+                known.away.iter().map(|(id, words)| format!("{}: {words}", known.server(*id))).collect();
+            let away = if away.is_empty() { String::new() } else { format!(": {}", away.join("; ")) };
+            return Err(Error::environment(format!("no server can be reached{away}"))
+                .hint("`stackline blocks list` shows which servers are there"));
+        }
+        let mut by_server: BTreeMap<u16, Vec<Entry>> = links.keys().map(|id| (*id, Vec::new())).collect();
+        let mut nowhere = Vec::new();
+        let known = lock(&self.known);
+        for (index, number) in list.blocks.iter().enumerate() {
+            let row = known.rows.get(&list.set).and_then(|rows| rows.get(*number as usize));
+            let failed = known.failed.get(&(list.set, *number));
+            let places = row.into_iter().flat_map(|row| row.places.iter().cloned());
+            let place = placement::copy(*number, places, |place| {
+                let has_failed = failed.is_some_and(|failed| failed.contains(&(place.server, place.disk)));
+                by_server.contains_key(&place.server) && !has_failed
+            });
+            match (row, place) {
+                (Some(row), Some(place)) => {
+                    let length = known.machine.about(list.set).map_or(0, |about| about.length(*number));
+                    let (disk, offset, checksum) = (place.disk, place.offset, row.checksum);
+                    let entry = Entry { index: index as u32, number: *number, disk, offset, length, checksum };
+                    by_server.entry(place.server).or_default().push(entry);
+                }
+                _ => nowhere.push(*number),
+            }
+        }
+        let session = known.session;
+        drop(known);
+        let List { set, serial, supersedes, report, first_unit, app_send, .. } = *list;
+        for (id, entries) in by_server {
+            if let Some(link) = links.get(&id).filter(|_| supersedes || !entries.is_empty()) {
+                // The master had no part in it: its stamps are the application's.
+                let stamps = [app_send, app_send, app_send];
+                link.send(&Requests { session, set, serial, supersedes, report, first_unit, stamps, entries }.into());
+            }
+        }
+        drop(links);
+        for number in nowhere {
+            let withdrawals = {
+                let mut known = lock(&self.known);
+                known.machine.drop_block(set, number, Some(serial));
+                known.withdrawals(set)
+            };
+            self.tell_of_block(Event::Failed { set, number, why: Why::NoServer }, withdrawals);
+        }
+        Ok(())
+    }
+}

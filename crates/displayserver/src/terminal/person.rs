@@ -1,0 +1,85 @@
+//! A person at the other end of a terminal over TELNET: what is typed goes there, and what comes is shown. It knows no displays.
+
+use super::{Line, PIECE, lost, pup};
+use crate::address::{Address, Service};
+use crate::raw::Raw;
+use crate::stream::Stream;
+use rustix::termios::tcgetwinsize;
+use stackline_core::error::Result;
+use stackline_proto::telnet::{Role, Telnet};
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+/// What leaves a program that does not end, where keys go as they are typed: Ctrl-], as elsewhere.
+pub(super) const LEAVES: u8 = 0x1d;
+/// The key that is the end of what is typed, for a program whose terminal gathers lines: Ctrl-D.
+const END: u8 = 4;
+
+/// Columns and rows of the person's terminal, where it is one.
+pub(super) fn size() -> Option<(u16, u16)> {
+    let size = tcgetwinsize(io::stdin()).ok()?;
+    (size.ws_col > 0 && size.ws_row > 0).then_some((size.ws_col, size.ws_row))
+}
+
+/// The keys that end what was typed where that came from no terminal: within a line the first one hands over the line.
+pub(super) fn end(last: Option<&u8>) -> &'static [u8] {
+    match last {
+        None | Some(b'\n') => &[END],
+        Some(_) => &[END, END],
+    }
+}
+
+/// A person at the other end: what is typed here goes there, character by character where the program echoes.
+///
+/// # Errors
+/// When no terminal is served there.
+pub fn talk(terminal: &Address) -> Result<()> {
+    let mut from = terminal.connect_to(Service::Terminal)?;
+    if let Stream::Pup(from) = from {
+        return pup::talk(&from);
+    }
+    let mut telnet = Telnet::new(Role::User);
+    let mut known = size();
+    known.into_iter().for_each(|(columns, rows)| telnet.resize(columns, rows));
+    let line = Line::new(telnet, from.again().map_err(lost)?);
+    let (typing, is_raw) = (Arc::clone(&line), Arc::new(AtomicBool::new(false)));
+    let by_character = Arc::clone(&is_raw);
+    thread::spawn(move || {
+        let mut piece = [0; PIECE];
+        let mut input = io::stdin().lock();
+        let mut last = None;
+        // What was typed last may still be answered: the program ends the connection.
+        while let Ok(count @ 1..) = input.read(&mut piece) {
+            last = Some(piece[count - 1]);
+            let now = size().filter(|now| known != Some(*now));
+            known = now.or(known);
+            now.into_iter().for_each(|(columns, rows)| typing.telnet().resize(columns, rows));
+            if by_character.load(Ordering::Relaxed) && piece[..count].contains(&LEAVES) {
+                return typing.end();
+            }
+            if !typing.send(&piece[..count]) {
+                return;
+            }
+        }
+        typing.send(end(last.as_ref()));
+    });
+    let mut raw = None;
+    let (mut piece, mut data) = ([0; PIECE], Vec::new());
+    loop {
+        let count = from.read(&mut piece).map_err(lost)?;
+        line.telnet().receive(&piece[..count], &mut data);
+        if raw.is_none() && line.telnet().is_by_character() {
+            raw = Raw::of(io::stdin().as_fd());
+            is_raw.store(raw.is_some(), Ordering::Relaxed);
+        }
+        let mut out = io::stdout().lock();
+        let shown = out.write_all(&data).and_then(|()| out.flush());
+        data.clear();
+        if !line.flush() || count == 0 || shown.is_err() {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Who types into a terminal what comes over a connection: a thread of its own, so that whoever reads the connection waits for no program
+//! that does not read, and sees interrupts and the end of the connection all the same.
+//!
+//! It keeps a bounded part of what was typed. It never changes the order of what it types, and drops of it only what an interrupt or a
+//! Synch drops.
+
+use pty_process::blocking::Pty;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::ioctl_fionbio;
+use rustix::process::{Signal, kill_process_group};
+use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer};
+use rustix::termios::{LocalModes, QueueSelector, SpecialCodeIndex, tcflush, tcgetattr, tcgetpgrp};
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Read, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Bytes that wait for the program; as long as there are more, no more are read.
+const MOST: usize = 256 << 10;
+/// How often a full terminal is looked at, and whether somebody is still there.
+const LOOK: Duration = Duration::from_millis(100);
+/// A program that has taken nothing for so long takes nothing of somebody who is gone.
+const STUCK: Duration = Duration::from_secs(1);
+
+/// What waits.
+struct Queue {
+    bytes: VecDeque<u8>,
+    /// When there was nothing, or the program took something.
+    moved: Instant,
+    /// Nothing more is typed.
+    is_over: bool,
+}
+
+struct Shared {
+    pty: Arc<Pty>,
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+impl Shared {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'q>(&self, queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
+        self.changed.wait_timeout(queue, LOOK).unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Types until that is over.
+    fn work(&self) {
+        let mut queue = self.queue();
+        while !queue.is_over {
+            if queue.bytes.is_empty() {
+                queue = self.wait(queue);
+                continue;
+            }
+            match (&*self.pty).write(queue.bytes.as_slices().0) {
+                Ok(count @ 1..) => {
+                    queue.bytes.drain(..count);
+                    queue.moved = Instant::now();
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    drop(queue);
+                    wait_for(&self.pty, PollFlags::OUT, Some(LOOK));
+                    queue = self.queue();
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // The terminal is gone.
+                Ok(0) | Err(_) => queue.is_over = true,
+            }
+            self.changed.notify_all();
+        }
+    }
+}
+
+/// Types into one terminal until it is dropped.
+pub(super) struct Typist(Arc<Shared>);
+
+impl Typist {
+    /// Reading and writing that terminal waits for nothing from now on.
+    pub(super) fn new(pty: &Arc<Pty>) -> io::Result<Self> {
+        ioctl_fionbio(pty, true)?;
+        let queue = Queue { bytes: VecDeque::new(), moved: Instant::now(), is_over: false };
+        let shared = Arc::new(Shared { pty: Arc::clone(pty), queue: Mutex::new(queue), changed: Condvar::new() });
+        let works = Arc::clone(&shared);
+        thread::spawn(move || works.work());
+        Ok(Self(shared))
+    }
+
+    /// That is typed next.
+    pub(super) fn types(&self, bytes: &[u8]) {
+        let mut queue = self.0.queue();
+        if queue.bytes.is_empty() {
+            queue.moved = Instant::now();
+        }
+        queue.bytes.extend(bytes);
+        self.0.changed.notify_all();
+    }
+
+    /// The key that a terminal which gathers lines has for that; none where its program takes bytes as they are.
+    pub(super) fn presses(&self, code: SpecialCodeIndex) {
+        if let Ok(attributes) = tcgetattr(&self.0.pty)
+            && attributes.local_modes.contains(LocalModes::ICANON)
+        {
+            self.types(&[attributes.special_codes[code]]);
+        }
+    }
+
+    /// Interrupts the program that the terminal is for, whatever it makes of its bytes. What it has not read is dropped, as a terminal
+    /// drops it, unless that is told not to.
+    pub(super) fn interrupts(&self) {
+        let pty = &*self.0.pty;
+        if !tcgetattr(pty).is_ok_and(|attributes| attributes.local_modes.contains(LocalModes::NOFLSH)) {
+            self.drops();
+        }
+        if let Ok(group) = tcgetpgrp(pty) {
+            let _ = kill_process_group(group, Signal::INT);
+        }
+    }
+
+    /// What the program has not read is dropped: what waits here, what is on its way to the terminal, and what is in it.
+    pub(super) fn drops(&self) {
+        let pty = &*self.0.pty;
+        let mut queue = self.0.queue();
+        queue.bytes.clear();
+        let _ = tcflush(pty, QueueSelector::OFlush);
+        let other = ioctl_tiocgptpeer(pty, OpenptFlags::RDWR | OpenptFlags::NOCTTY);
+        let _ = other.map(|other| tcflush(other, QueueSelector::IFlush));
+        self.0.changed.notify_all();
+    }
+
+    /// Waits until more may come, or something hurries. False where the terminal is gone, or whoever types is and the program takes nothing.
+    pub(super) fn has_room(&self, is_gone: impl FnMut() -> bool, hurries: impl FnMut() -> bool) -> bool {
+        self.falls_below(MOST, is_gone, hurries)
+    }
+
+    /// Waits until all is typed, as long as the program takes it.
+    pub(super) fn finishes(&self) {
+        self.falls_below(1, || true, || false);
+    }
+
+    fn falls_below(&self, most: usize, mut is_gone: impl FnMut() -> bool, mut hurries: impl FnMut() -> bool) -> bool {
+        loop {
+            let queue = self.0.queue();
+            if queue.is_over || queue.bytes.len() < most {
+                return !queue.is_over;
+            }
+            let is_stuck = queue.moved.elapsed() >= STUCK;
+            drop(self.0.wait(queue));
+            if hurries() {
+                return true;
+            }
+            if is_gone() && is_stuck {
+                return false;
+            }
+        }
+    }
+}
+
+impl Drop for Typist {
+    fn drop(&mut self) {
+        self.0.queue().is_over = true;
+        self.0.changed.notify_all();
+    }
+}
+
+/// What a program says next; no bytes where it is gone.
+pub(super) fn read(mut pty: &Pty, into: &mut [u8]) -> usize {
+    loop {
+        match pty.read(into) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => wait_for(pty, PollFlags::IN, None),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            // A terminal whose program is gone says so as an error.
+            read => return read.unwrap_or(0),
+        }
+    }
+}
+
+fn wait_for(pty: &Pty, what: PollFlags, patience: Option<Duration>) {
+    let patience = patience.and_then(|patience| Timespec::try_from(patience).ok());
+    let _ = poll(&mut [PollFd::new(pty, what)], patience.as_ref());
+}

@@ -1,0 +1,223 @@
+//! What a browser asks in HTTP before its WebSocket is open: the page, and all that is refused, each with a sentence that says why.
+
+use crate::stream::Stream;
+use std::borrow::Cow;
+use std::io::{self, Read, Write};
+use std::time::{Duration, Instant};
+use tungstenite::handshake::machine::TryParse;
+use tungstenite::handshake::server::{Request, create_response};
+
+const PAGE: &str = include_str!("../view.html");
+/// The page asks nobody but this server, and runs nothing but its own script.
+const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'";
+/// The longest request of a browser.
+const HEAD: usize = 8 << 10;
+const END: &[u8] = b"\r\n\r\n";
+/// What is read, and for how long, of a browser that goes on with what was refused: it would not see why else.
+const HEARD_OUT: (usize, Duration) = (1 << 20, Duration::from_secs(2));
+
+/// A stream whose first bytes, the head of a request, were read already.
+#[derive(Debug)]
+pub(super) struct Replayed {
+    pub(super) stream: Stream,
+    head: Vec<u8>,
+    at: usize,
+}
+
+impl Replayed {
+    /// Reads the head of a request, or as much of it as is too long.
+    pub(super) fn read(mut stream: Stream) -> io::Result<Self> {
+        let mut head = Vec::new();
+        while !is_whole(&head) && head.len() <= HEAD {
+            let mut piece = [0; 1024];
+            let count = stream.read(&mut piece)?;
+            if count == 0 {
+                return Err(io::Error::other("no request"));
+            }
+            head.extend_from_slice(&piece[..count]);
+            // An empty line before a request is none of it (RFC 9112, section 2.2).
+            while head.starts_with(b"\r\n") {
+                head.drain(..2);
+            }
+        }
+        Ok(Self { stream, head, at: 0 })
+    }
+
+    /// Answers what is answered at once, and ends; nothing where a WebSocket can be opened.
+    pub(super) fn answered(&mut self, token: &str) -> io::Result<bool> {
+        let Some(answer) = answer(&self.head, token) else { return Ok(false) };
+        self.says(&answer)?;
+        Ok(true)
+    }
+
+    /// A stream of which nothing is read.
+    pub(super) const fn unread(stream: Stream) -> Self {
+        Self { stream, head: Vec::new(), at: 0 }
+    }
+
+    /// Says why there is no room, whatever was asked, and ends.
+    pub(super) fn refused(mut self, why: &str) {
+        let _ = self.says(&Answer::new("503 Service Unavailable", format!("{why}: come again later\n")));
+    }
+
+    fn says(&mut self, answer: &Answer) -> io::Result<()> {
+        self.stream.write_all(&answer.bytes())?;
+        self.stream.ends_writing();
+        self.hears_out();
+        Ok(())
+    }
+
+    /// The kernel takes an answer back whose connection is closed while something waits to be read.
+    fn hears_out(&mut self) {
+        let (begun, mut left, mut piece) = (Instant::now(), HEARD_OUT.0, [0; 4096]);
+        let _ = self.stream.read_within(Some(HEARD_OUT.1));
+        while left > 0 && begun.elapsed() < HEARD_OUT.1 {
+            match self.stream.read(&mut piece) {
+                Ok(0) | Err(_) => return,
+                Ok(count) => left = left.saturating_sub(count),
+            }
+        }
+    }
+}
+
+impl Read for Replayed {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let rest = self.head.get(self.at..).unwrap_or_default();
+        if rest.is_empty() {
+            return self.stream.read(into);
+        }
+        let count = rest.len().min(into.len());
+        into[..count].copy_from_slice(&rest[..count]);
+        self.at += count;
+        Ok(count)
+    }
+}
+
+impl Write for Replayed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// An answer with which a connection ends.
+struct Answer {
+    status: &'static str,
+    /// A line of its head that only it has.
+    line: &'static str,
+    body: Cow<'static, str>,
+    /// Who asks for the head gets no body, and all the rest.
+    is_head: bool,
+}
+
+impl Answer {
+    fn new(status: &'static str, body: impl Into<Cow<'static, str>>) -> Self {
+        Self { status, line: "", body: body.into(), is_head: false }
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let Self { status, line, body, is_head } = self;
+        let kind = if status.starts_with("200") { "text/html" } else { "text/plain" };
+        let shown = if *is_head { "" } else { body };
+        format!(
+            "HTTP/1.1 {status}\r\nContent-Type: {kind}; charset=utf-8\r\nContent-Length: {}\r\nContent-Security-Policy: {POLICY}\r\n\
+             X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n{line}Connection: close\r\n\r\n{shown}",
+            body.len()
+        )
+        .into_bytes()
+    }
+}
+
+fn is_whole(head: &[u8]) -> bool {
+    head.windows(END.len()).any(|four| four == END)
+}
+
+/// What is answered to a request; nothing where it is for a WebSocket that can be opened.
+fn answer(head: &[u8], token: &str) -> Option<Answer> {
+    if head.len() > HEAD {
+        let why = format!("the request is longer than the {HEAD} bytes that are read of one\n");
+        return Some(Answer::new("431 Request Header Fields Too Large", why));
+    }
+    let text = String::from_utf8_lossy(head);
+    if let Some(why) = malformed(&text) {
+        return Some(Answer::new("400 Bad Request", why));
+    }
+    if header(&text, "upgrade").is_some_and(|value| value.eq_ignore_ascii_case("websocket")) {
+        return refusal(head, header(&text, "sec-websocket-version"), token);
+    }
+    Some(page(text.lines().next().unwrap_or_default(), token))
+}
+
+/// Why a head is none of HTTP/1 (RFC 9112, sections 3, 3.2 and 5.1).
+fn malformed(head: &str) -> Option<&'static str> {
+    let mut lines = head.split("\r\n\r\n").next().unwrap_or_default().lines();
+    let version = lines.next().and_then(|line| line.rsplit(' ').next()).unwrap_or_default();
+    let names = || head.lines().skip(1).filter_map(|line| line.split_once(':')).map(|(name, _)| name);
+    let hosts = names().filter(|name| name.eq_ignore_ascii_case("host")).count();
+    match version {
+        "HTTP/1.0" | "HTTP/1.1" if names().any(|name| name.ends_with([' ', '\t'])) => {
+            Some("a field's name ends with a space\n")
+        }
+        "HTTP/1.0" | "HTTP/1.1" if lines.any(|line| !line.contains(':')) => {
+            Some("a line of the request's head names no field\n")
+        }
+        "HTTP/1.1" if hosts != 1 => Some("the request names no host, or several\n"),
+        "HTTP/1.0" | "HTTP/1.1" => None,
+        _ => Some("the request is none of HTTP/1\n"),
+    }
+}
+
+fn header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
+    let mut lines = head.lines().filter_map(|line| line.split_once(':'));
+    lines.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+}
+
+/// The page itself says nothing of the display: it needs no secret, but gets none either.
+fn page(line: &str, token: &str) -> Answer {
+    let mut words = line.split(' ');
+    let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    // As proxies ask, with the host in it (RFC 9112, section 3.2.2).
+    let absolute = target.strip_prefix("http://").map(|rest| rest.find(['/', '?']).map_or("", |at| &rest[at..]));
+    let path = absolute.unwrap_or(target);
+    if !matches!(method, "GET" | "HEAD") {
+        let refused = Answer::new("405 Method Not Allowed", "the page can be had by GET, and its head by HEAD\n");
+        return Answer { line: "Allow: GET, HEAD\r\n", ..refused };
+    }
+    let (status, body) = match path.split_once('?').unwrap_or((path, "")) {
+        ("/" | "", said) if said == token => ("200 OK", PAGE),
+        ("/" | "", _) => ("403 Forbidden", "the address lacks the secret: open the one that the server prints\n"),
+        _ => ("404 Not Found", "there is one page here, /\n"),
+    };
+    Answer { is_head: method == "HEAD", ..Answer::new(status, body) }
+}
+
+/// Why no WebSocket is opened, where none is. Browsers speak several, of which 13 are RFC 6455's.
+fn refusal(head: &[u8], version: Option<&str>, token: &str) -> Option<Answer> {
+    if version != Some("13") {
+        let refused = Answer::new("426 Upgrade Required", "the WebSocket has to be of version 13, RFC 6455's\n");
+        return Some(Answer { line: "Sec-WebSocket-Version: 13\r\n", ..refused });
+    }
+    let bad =
+        |why: &dyn std::fmt::Display| Some(Answer::new("400 Bad Request", format!("no WebSocket is opened: {why}\n")));
+    match Request::try_parse(head) {
+        Ok(Some((length, _))) if length < head.len() => bad(&"there is more behind the request"),
+        Ok(Some((_, request))) => match create_response(&request) {
+            Err(error) => bad(&error),
+            Ok(_) if may_look_on(&request, token) => None,
+            Ok(_) => Some(Answer::new("403 Forbidden", "who looks on needs the secret, and a page from here\n")),
+        },
+        Ok(None) => bad(&"it has no end"),
+        Err(error) => bad(&error),
+    }
+}
+
+/// Whether a browser may look on: its page is from here, and it knows the secret.
+fn may_look_on(request: &Request, token: &str) -> bool {
+    let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let origin = header("origin").strip_prefix("http://").unwrap_or_default();
+    let is_own = !origin.is_empty() && origin == header("host");
+    is_own && request.uri().path() == "/pixels" && request.uri().query() == Some(token)
+}

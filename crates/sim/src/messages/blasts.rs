@@ -1,0 +1,108 @@
+//! One end of a connection of blasts, of stop-and-wait or of a sliding window (Zwaenepoel 1985): what is handed over at once is a blast, and handed
+//! over when the other end has all of it. One connection has both ways; live each way is one of its own.
+
+use crate::datagram::Datagram;
+use crate::error::{Error, Result};
+use crate::stacks::packet_wire::{BELOW, Wire, token};
+use stackline_core::plan::Stack;
+use stackline_core::program::Side;
+use stackline_core::time::Instant;
+use stackline_net::{Node, Packet};
+use stackline_proto::blast::wire::{HEADER, SEAL};
+use stackline_proto::blast::{Arrival, Connection, Options, Output, State, stack as words};
+
+/// Bytes of the length that goes before what is handed over.
+pub(super) const LENGTH: u64 = 4;
+/// Ports of the two sides.
+const PORTS: [u16; 2] = [49_152, 7089];
+
+/// See the module.
+pub(super) struct Blasts {
+    connection: Connection,
+    wire: Wire,
+    /// Bytes that are on their way to the other end.
+    writing: u64,
+    /// Bytes of the stream that were read.
+    taken: u64,
+}
+
+impl Blasts {
+    /// The two ends of a connection that is asked for, over a path whose packets have so many bytes at most.
+    ///
+    /// # Errors
+    /// When packets of that stack do not fit the path.
+    pub(super) fn both(now: Instant, nodes: [Node; 2], number: u32, stack: &Stack, mtu: u64) -> Result<[Self; 2]> {
+        let seal = if stack.flag("sealed") { SEAL as u32 } else { 0 };
+        let room = mtu.saturating_sub((BELOW + HEADER) as u64 + u64::from(seal));
+        let hint = "give the links of the path a larger `mtu`, or leave `packet` out";
+        if room == 0 {
+            return Err(Error::input(format!("a packet of {mtu} B has no room for a blast's data")).hint(hint));
+        }
+        let buffer = stack.number("buffer").unwrap_or(words::GRANT);
+        let options = words::options(stack, u32::try_from(room).unwrap_or(u32::MAX), buffer);
+        let options: Options = options.map_err(|cause| Error::input(cause).hint(hint))?;
+        let (token, nonce) = (token(u64::from(number)), [0; 16]);
+        let connections = [
+            Connection::connect(now, &options, token, nonce, number.wrapping_add(1)),
+            Connection::listen(&options, token, nonce),
+        ];
+        let mut sides = [Side::Initiator, Side::Responder].into_iter();
+        Ok(connections.map(|connection| {
+            let side = sides.next().unwrap_or(Side::Responder);
+            let (near, far) = (side.index(), side.other().index());
+            let (nodes, ports) = ([nodes[near], nodes[far]], [PORTS[near], PORTS[far]]);
+            Self { connection, wire: Wire { pair: number, side, nodes, ports, seal }, writing: 0, taken: 0 }
+        }))
+    }
+
+    pub(super) fn is_there(&self) -> bool {
+        self.connection.state() == State::Open
+    }
+
+    pub(super) const fn is_closed(&self) -> bool {
+        matches!(self.connection.state(), State::Closed | State::Failed(_))
+    }
+
+    /// Whether the other end has what was handed over.
+    pub(super) fn has_room(&self) -> bool {
+        self.connection.sender().is_idle()
+    }
+
+    /// Hands bytes over: at first none of them count, and all once the other end has them.
+    pub(super) fn send(&mut self, bytes: u64) -> Option<u64> {
+        if self.writing == 0 {
+            self.writing = bytes;
+            self.connection.send(bytes);
+            return Some(0);
+        }
+        self.has_room().then(|| std::mem::take(&mut self.writing))
+    }
+
+    /// Reads so many bytes at most.
+    pub(super) fn receive(&mut self, most: u64) -> Option<u64> {
+        let bytes = (self.connection.receiver().delivered() - self.taken).min(most);
+        self.taken += bytes;
+        self.connection.consume(self.taken);
+        (bytes > 0).then_some(bytes)
+    }
+
+    pub(super) fn handle(&mut self, now: Instant, datagram: &Datagram) {
+        let Some(arrived) = self.wire.read(datagram) else { return };
+        let came = self.connection.handle(now, &arrived.header, arrived.body, arrived.payload);
+        if let Arrival::Place { check: Some(check), .. } = came {
+            // Nothing in a simulated network spoils a byte.
+            self.connection.checked(check.blast.number, true);
+        }
+    }
+
+    pub(super) fn poll(&mut self, now: Instant) -> Option<Packet<Datagram>> {
+        Some(match self.connection.poll(now, 1)? {
+            Output::Run(run) => self.wire.data_at(&run.header(0, 0), run.span(0)),
+            Output::Control(header, body) => self.wire.control(&header, body),
+        })
+    }
+
+    pub(super) fn deadline(&mut self, now: Instant) -> Option<Instant> {
+        self.connection.deadline(now).map(|(at, _)| at)
+    }
+}

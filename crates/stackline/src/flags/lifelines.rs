@@ -1,0 +1,71 @@
+//! Flags of `stackline lifelines`. They read no run.
+
+use super::Took;
+use super::size::size;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+pub(super) const AFTER: &str = "\
+Examples:
+  stackline run examples/first.stackline --trace
+  stackline lifelines 20260101-120000-first                    # a run, by name or directory
+  stackline lifelines RUN --by server --slowest 3
+  stackline lifelines RUN --unit 2 --bytes 48KiB               # events of other programs
+
+Times are exact percentiles. Monitor points and the meaning of outcomes: docs/EVENTS.md.";
+
+#[derive(Args, Debug)]
+pub(crate) struct Lifelines {
+    /// A run with events: a directory, or its name under the runs directory
+    pub(crate) run: PathBuf,
+    /// Which data field holds the id of the unit in events of other programs, from 1
+    #[arg(long, value_name = "FIELD", default_value_t = 1, value_parser = unit_field)]
+    pub(crate) unit: usize,
+    /// Events of other programs have stream, offset and bytes of the unit in fields 2 to 4, as stackline's own do
+    #[arg(long)]
+    pub(crate) ranges: bool,
+    /// Also show times of each server, host, stack or flow
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) by: Option<By>,
+    /// Units of one measurement only, from 1 in the order of the specification
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) measurement: Option<u32>,
+    #[command(flatten)]
+    pub(crate) took: Took,
+    /// Events that are read at once, some 35 bytes of memory each; of more, those of whole runs are
+    #[arg(long, value_name = "NUMBER", default_value_t = crate::lifelines::MOST_EVENTS)]
+    pub(crate) most_events: usize,
+    /// How many of the slowest units are drawn, each on its lifeline
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub(crate) slowest: usize,
+    /// Size of a unit where events do not have it, as in 48KiB
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) bytes: Option<u64>,
+    /// Print JSON on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// With --json: every line with its passages too
+    #[arg(long, requires = "json")]
+    pub(crate) lines: bool,
+    /// Write the lines as data and a script for gnuplot into this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) gnuplot: Option<PathBuf>,
+}
+
+/// What lines are grouped by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum By {
+    /// The host that answers
+    Server,
+    /// The host where the line begins
+    Host,
+    /// The stack with its options
+    Stack,
+    /// One initiator with one responder in one run
+    Flow,
+}
+
+fn unit_field(text: &str) -> Result<usize, String> {
+    let most = stackline_events::table::FIELDS;
+    text.parse().ok().filter(|field| (1..=most).contains(field)).ok_or_else(|| format!("a number from 1 to {most}"))
+}

@@ -1,0 +1,86 @@
+//! Flags of `stackline watch`. They touch nothing.
+
+use super::duration;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub(super) const AFTER: &str = "\
+Examples:
+  stackline watch                                       # live, until Ctrl-C
+  stackline watch --for 10s --tcp 5001 > events.log     # in NetLogger's text form
+  stackline watch --keep night --interval 1s            # a run for lifelines, report and query
+  STACKLINE_SNMP_COMMUNITY=public stackline watch --snmp switch1
+
+Exact TCP events need root; without it connections are sampled every interval. --snmp-secrets FILE
+has lines `community = ...`, `authentication = ...`, `privacy = ...`; the environment may have
+STACKLINE_SNMP_COMMUNITY, STACKLINE_SNMP_AUTHENTICATION, STACKLINE_SNMP_PRIVACY instead.";
+
+#[derive(Args, Debug)]
+pub(crate) struct Watch {
+    /// Sampling interval of the monitors: 10ms to 60s
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = duration)]
+    pub(crate) interval: Duration,
+    /// How long; until Ctrl-C without it
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    pub(crate) duration: Option<Duration>,
+    /// Only TCP connections with one of these ports at either end
+    #[arg(long, value_name = "PORT", num_args = 1..)]
+    pub(crate) tcp: Vec<u16>,
+    /// Count the machine's system calls too (needs root; each call then takes a little longer)
+    #[arg(long)]
+    pub(crate) system_calls: bool,
+    /// Only these interfaces
+    #[arg(long, value_name = "NAME", num_args = 1..)]
+    pub(crate) interface: Vec<String>,
+    /// A switch whose port counters are read, as HOST or HOST:PORT; once for each
+    #[arg(long, value_name = "HOST[:PORT]")]
+    pub(crate) snmp: Vec<String>,
+    /// The community of SNMP v2c; visible in the process list, so a file or the environment is better
+    #[arg(long, value_name = "WORD", requires = "snmp", conflicts_with = "snmp_user")]
+    pub(crate) community: Option<String>,
+    /// The user of SNMP v3
+    #[arg(long, value_name = "NAME", requires = "snmp")]
+    pub(crate) snmp_user: Option<String>,
+    /// How the user is authenticated
+    #[arg(long, value_name = "HASH", requires = "snmp_user")]
+    pub(crate) snmp_auth: Option<Hash>,
+    /// How requests are encrypted
+    #[arg(long, value_name = "CIPHER", requires = "snmp_auth")]
+    pub(crate) snmp_privacy: Option<Cipher>,
+    /// File with the secrets of SNMP
+    #[arg(long, value_name = "FILE", requires = "snmp")]
+    pub(crate) snmp_secrets: Option<PathBuf>,
+    /// Host name of the events instead of the machine's name
+    #[arg(long, value_name = "HOST")]
+    pub(crate) host: Option<String>,
+    /// Print events in the text form; in a pipe this is the default
+    #[arg(long, conflicts_with_all = ["json", "keep"])]
+    pub(crate) text: bool,
+    /// Print events as JSON, one a line
+    #[arg(long, conflicts_with = "keep")]
+    pub(crate) json: bool,
+    /// Keep events as a run of this name, and print none
+    #[arg(long, value_name = "NAME")]
+    pub(crate) keep: Option<String>,
+}
+
+/// Hashes of SNMP v3.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Hash {
+    Md5,
+    Sha1,
+    Sha224,
+    Sha256,
+    Sha384,
+    Sha512,
+}
+
+/// Ciphers of SNMP v3.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Cipher {
+    Des,
+    Aes128,
+    Aes192,
+    Aes256,
+}
