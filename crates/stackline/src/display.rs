@@ -42,6 +42,9 @@ use std::time::{Duration, Instant};
 /// How long the other way of a connection goes on when one has ended.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
+/// How long whoever is stopped while a program begins waits for it, to end it.
+const LETS_GO: Duration = Duration::from_secs(2);
+
 /// Does what the words behind `display` say. Events go where `STACKLINE_EVENTS` says.
 pub(crate) fn display(flags: &flags::Display) -> Result {
     let recorder = Recorder::from_env();
@@ -198,20 +201,31 @@ fn execute(flags: &DisplayExecute) -> Result {
     };
     is_stream(&flags.to)?;
     let secret = flags.secret.clone().unwrap_or_default();
-    let at = &flags.program;
-    let program = Vio::connect(place, secret.as_bytes(), "program").map_err(|error| match error.kind() {
-        ErrorKind::PermissionDenied => Error::environment(format!("the V-server at {at} refuses it: {error}"))
-            .hint("its secret is what `--secret` of `stackline display vserver` says: give it with `--secret`"),
-        _ => Error::environment(format!("no program is served at {at}: {error}"))
-            .hint(format!("`stackline display vserver --listen {at} -- PROGRAM` serves one")),
-    })?;
-    let (ends, display, typed) = (program.again(), flags.to.connect()?, flags.typed);
+    // Before anybody begins a program: from then on a signal ends that too.
     let stop = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&stop])?;
+    let (place, at, to, typed) = (place.clone(), flags.program.clone(), flags.to.clone(), flags.typed);
+    let begins = move || {
+        let display = to.connect()?;
+        let program = Vio::connect(&place, secret.as_bytes(), "program").map_err(|error| not_served(&at, &error))?;
+        Ok((program, display))
+    };
+    let (program, display) = unless_stopped_or_soon(&stop, LETS_GO, begins)?;
+    let ends = program.again();
     let done = unless_stopped(&stop, move || terminal::bring(Stream::Vio(program), display, typed));
     // The program goes with who asked for it.
     ends.end();
     done.map(|()| Exit::Done)
+}
+
+/// Why a V-server's program is not to be had.
+fn not_served(at: &Address, error: &std::io::Error) -> Error {
+    match error.kind() {
+        ErrorKind::PermissionDenied => Error::environment(format!("the V-server at {at} refuses it: {error}"))
+            .hint("its secret is what `--secret` of `stackline display vserver` says: give it with `--secret`"),
+        _ => Error::environment(format!("no program is served at {at}: {error}"))
+            .hint(format!("`stackline display vserver --listen {at} -- PROGRAM` serves one")),
+    }
 }
 
 /// Bytes go both ways at once only over a stream that can be connected to.
@@ -410,12 +424,24 @@ fn unless_stopped<T: Send + 'static>(
     stop: &AtomicBool,
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
+    unless_stopped_or_soon(stop, Duration::ZERO, work)
+}
+
+/// What that gives. Whoever wants the end before waits so long at most for it, so that what it has begun elsewhere ends as it is dropped.
+fn unless_stopped_or_soon<T: Send + 'static>(
+    stop: &AtomicBool,
+    soon: Duration,
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
     let (to, from) = mpsc::channel();
     thread::spawn(move || drop(to.send(work())));
     loop {
         match from.recv_timeout(Duration::from_millis(50)) {
             Ok(done) => return done,
-            Err(_) if stop.load(Ordering::Relaxed) => return Err(Error::interrupted()),
+            Err(_) if stop.load(Ordering::Relaxed) => {
+                drop(from.recv_timeout(soon));
+                return Err(Error::interrupted());
+            }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Err(Error::measurement("its thread broke off")),
         }
