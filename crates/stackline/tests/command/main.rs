@@ -51,3 +51,4 @@ mod traces;
 mod truth;
 mod watch;
 mod worlds;
+mod x11;
