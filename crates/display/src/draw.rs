@@ -28,7 +28,7 @@ impl Place {
     #[must_use]
     pub const fn point(&self, (x, y): Point) -> Point {
         if self.scale == ONE as i32 && self.turns == 0 {
-            return (self.at.0.saturating_add(x), self.at.1.saturating_add(y));
+            return (self.at.0 + x, self.at.1 + y);
         }
         let (x, y) = match self.turns & 3 {
             0 => (x, y),
@@ -36,11 +36,9 @@ impl Place {
             2 => (-x, -y),
             _ => (y, -x),
         };
-        // Of what is scaled beyond any window only the side on which it is counts.
-        (
-            self.at.0.saturating_add(limited(scaled(x, self.scale))),
-            self.at.1.saturating_add(limited(scaled(y, self.scale))),
-        )
+        // Of what is scaled beyond any window only the side on which it is counts. So calls within calls, which are not many, stay far
+        // below what a number holds.
+        (self.at.0 + limited(scaled(x, self.scale)), self.at.1 + limited(scaled(y, self.scale)))
     }
 
     /// Where a symbol is that is called by an item of this one.
@@ -83,16 +81,14 @@ pub(crate) fn points(symbol: &Symbol, item: &Item, place: &Place) -> Vec<Point> 
 pub fn symbol(pixels: &mut Pixels, symbols: &Symbols, number: u32, place: Place) -> (usize, bool) {
     let mut drawing = Drawing { pixels, symbols, left: MOST_ITEMS, left_pixels: MOST_PIXELS };
     let Some(symbol) = symbols.get(number) else { return (0, true) };
-    let is_whole = drawing.symbol(symbol, place, 0);
+    let is_whole = drawing.items(symbol, symbol.items(), place, 0);
     (MOST_ITEMS - drawing.left, is_whole)
 }
 
 /// Draws items of a symbol that were added to what is drawn already.
 pub fn added(pixels: &mut Pixels, symbols: &Symbols, (symbol, items): (&Symbol, &[Item]), place: Place) -> usize {
     let mut drawing = Drawing { pixels, symbols, left: MOST_ITEMS, left_pixels: MOST_PIXELS };
-    items.iter().for_each(|item| {
-        drawing.item(symbol, item, place, 0);
-    });
+    drawing.items(symbol, items, place, 0);
     MOST_ITEMS - drawing.left
 }
 
@@ -104,21 +100,40 @@ struct Drawing<'d> {
 }
 
 impl Drawing<'_> {
-    fn symbol(&mut self, symbol: &Symbol, place: Place, depth: usize) -> bool {
-        symbol.items().iter().all(|item| self.item(symbol, item, place, depth))
+    /// Draws items, one after the other; false where there is no more time.
+    fn items(&mut self, symbol: &Symbol, items: &[Item], place: Place, depth: usize) -> bool {
+        items.iter().all(|item| match item.kind {
+            // By far the most, and a quarter faster by themselves.
+            Some(Kind::Vector) => self.vector(item, &place),
+            Some(kind) => self.item(symbol, item, kind, place, depth),
+            None => true,
+        })
     }
 
-    /// Draws an item; false where there is no more time.
-    fn item(&mut self, symbol: &Symbol, item: &Item, place: Place, depth: usize) -> bool {
-        let Some(kind) = item.kind else { return true };
+    /// Whether there is time for an item more that touches so many pixels.
+    #[inline]
+    const fn has_time(&mut self, pixels: i64) -> bool {
         if self.left == 0 {
             return false;
         }
         self.left -= 1;
-        let at = |x: i16, y: i16| place.point((i32::from(x), i32::from(y)));
-        let (from, to, colour) = (at(item.x0, item.y0), at(item.x1, item.y1), item.colour());
-        self.left_pixels -= self.cost(kind, || symbol.bytes_of(item).len() as i64, from, to);
-        if self.left_pixels < 0 {
+        self.left_pixels -= pixels;
+        self.left_pixels >= 0
+    }
+
+    #[inline]
+    fn vector(&mut self, item: &Item, place: &Place) -> bool {
+        let (from, to) = corners(item, place);
+        let is_drawn = self.has_time(self.cost(Kind::Vector, || 0, from, to));
+        if is_drawn {
+            self.pixels.vector(from, to, item.colour());
+        }
+        is_drawn
+    }
+
+    fn item(&mut self, symbol: &Symbol, item: &Item, kind: Kind, place: Place, depth: usize) -> bool {
+        let ((from, to), colour) = (corners(item, &place), item.colour());
+        if !self.has_time(self.cost(kind, || symbol.bytes_of(item).len() as i64, from, to)) {
             return false;
         }
         match kind {
@@ -133,13 +148,15 @@ impl Drawing<'_> {
             }
             Kind::Call => {
                 let called = self.symbols.get(item.data).filter(|_| depth < DEEPEST);
-                return called.is_none_or(|called| self.symbol(called, place.of_call(item), depth + 1));
+                let inner = place.of_call(item);
+                return called.is_none_or(|called| self.items(called, called.items(), inner, depth + 1));
             }
         }
         true
     }
 
     /// Pixels that drawing an item touches, about: more than those that are seen of it.
+    #[inline]
     fn cost(&self, kind: Kind, bytes: impl Fn() -> i64, from: Point, to: Point) -> i64 {
         let (width, height) = self.pixels.size();
         let points = || bytes() / 4;
@@ -158,7 +175,14 @@ impl Drawing<'_> {
     }
 }
 
+/// Where both corners of an item are.
+#[inline]
+const fn corners(item: &Item, place: &Place) -> (Point, Point) {
+    (place.point((item.x0 as i32, item.y0 as i32)), place.point((item.x1 as i32, item.y1 as i32)))
+}
+
 /// From one place to the other, both counted.
+#[inline]
 fn long(a: i32, b: i32) -> i64 {
     i64::from(a.abs_diff(b)) + 1
 }

@@ -59,30 +59,39 @@ impl Pixels {
     }
 
     /// A line of one pixel, both ends included (Bresenham 1965).
-    pub fn vector(&mut self, (x0, y0): Point, (x1, y1): Point, colour: u8) {
+    #[inline]
+    pub fn vector(&mut self, from: Point, to: Point, colour: u8) {
+        if !self.has(from) || !self.has(to) {
+            return self.clipped(from, to, colour);
+        }
+        // All of it is inside: the place in the rows goes along, and of both next places the right one is taken.
+        let (dx, dy) = (to.0 - from.0, to.1 - from.1);
+        let (right, down) = (dx.signum() as isize, dy.signum() as isize * self.width as isize);
+        let (dx, dy) = (dx.unsigned_abs(), dy.unsigned_abs());
+        let (long, short, along) = if dx >= dy { (dx, dy, right) } else { (dy, dx, down) };
+        let (both, back, mut rest) = (right + down, long - short, long / 2);
+        let mut at = from.1 as isize * self.width as isize + from.0 as isize;
+        for _ in 0..=long {
+            if let Some(pixel) = self.bytes.get_mut(at as usize) {
+                *pixel = colour;
+            }
+            (rest, at) = if rest < short { (rest + back, at + both) } else { (rest - short, at + along) };
+        }
+    }
+
+    /// The same of a line that does not lie inside with both its ends.
+    #[inline(never)]
+    fn clipped(&mut self, (x0, y0): Point, (x1, y1): Point, colour: u8) {
+        // Of a line that never comes into the window there is nothing to draw.
+        if x0.max(x1) < 0 || y0.max(y1) < 0 || x0.min(x1) >= self.width || y0.min(y1) >= self.height {
+            return;
+        }
         let (dx, dy) = ((x1 - x0).abs(), (y1 - y0).abs());
         let (right, down) = ((x1 - x0).signum(), (y1 - y0).signum());
         // Each step goes along the longer way, and sometimes along the other too.
         let (long, short) = (dx.max(dy), dx.min(dy));
         let (along, aside) = if dx >= dy { ((right, 0), (0, down)) } else { ((0, down), (right, 0)) };
         let mut rest = long / 2;
-        if self.has((x0, y0)) && self.has((x1, y1)) {
-            // All of it is inside: the place in the rows goes along, and of both next places the right one is taken.
-            let step = |(x, y): Point| y as isize * self.width as isize + x as isize;
-            let (along, aside, mut at) = (step(along), step(aside), step((x0, y0)));
-            let (both, back) = (along + aside, long - short);
-            for _ in 0..long + 1 {
-                if let Some(pixel) = self.bytes.get_mut(at as usize) {
-                    *pixel = colour;
-                }
-                (rest, at) = if rest < short { (rest + back, at + both) } else { (rest - short, at + along) };
-            }
-            return;
-        }
-        // Of a line that never comes into the window there is nothing to draw.
-        if x0.max(x1) < 0 || y0.max(y1) < 0 || x0.min(x1) >= self.width || y0.min(y1) >= self.height {
-            return;
-        }
         let (mut x, mut y) = (x0, y0);
         for _ in 0..=long {
             if self.has((x, y)) {

@@ -171,6 +171,19 @@ pub fn put(out: &mut Vec<u8>, request: &Request<'_>, wants_answer: bool) {
     }
 }
 
+/// Puts requests that add items behind others, where all of them hold nothing: else nothing is put. No answer is wanted.
+#[must_use]
+pub fn put_plain(out: &mut Vec<u8>, items: &[(Item, Vec<u8>)]) -> bool {
+    let is_plain = items.iter().all(|(_, held)| held.is_empty());
+    if is_plain {
+        let begin = out.len();
+        out.resize(begin + items.len() * PLAIN_BYTES, 0);
+        let (messages, _) = out[begin..].as_chunks_mut::<PLAIN_BYTES>();
+        messages.iter_mut().zip(items).for_each(|(message, (item, _))| *message = plain(item, false));
+    }
+    is_plain
+}
+
 /// The message that adds an item that holds nothing.
 #[inline]
 fn plain(item: &Item, wants_answer: bool) -> [u8; PLAIN_BYTES] {
@@ -507,6 +520,18 @@ mod tests {
         let mut vector = Vec::new();
         put(&mut vector, &Request::AddItem(Item::drawn(Kind::Vector, 1, (0, 0), (9, 9)), b""), false);
         assert_eq!(vector.len(), 20);
+    }
+
+    #[test]
+    fn plain_items_together_are_the_bytes_of_each() {
+        let items = [1, 2, 3].map(|id| (Item::drawn(Kind::Rectangle, id, (-1, 2), (9, -9)).stippled(1), Vec::new()));
+        let (mut together, mut each) = (vec![7], vec![7]);
+        assert!(put_plain(&mut together, &items));
+        items.iter().for_each(|(item, held)| put(&mut each, &Request::AddItem(*item, held), false));
+        assert_eq!(together, each);
+        let letters = (Item::drawn(Kind::Text, 9, (1, 2), (0, 0)), b"letters".to_vec());
+        assert!(!put_plain(&mut together, &[&items[..], &[letters]].concat()));
+        assert_eq!(together, each);
     }
 
     #[test]

@@ -5,7 +5,8 @@ use crate::address::{Address, Service};
 use crate::server::unit;
 use crate::stream::Stream;
 use stackline_core::error::{Blame, Error, Result};
-use stackline_display::protocol::{Answer, Input, Request, Stamps, VERSION, put};
+use stackline_display::item::Item;
+use stackline_display::protocol::{Answer, Input, Request, Stamps, VERSION, put, put_plain};
 use stackline_display::symbols::Refusal;
 use stackline_events::event;
 use std::collections::VecDeque;
@@ -14,6 +15,8 @@ use std::time::Duration;
 
 /// Bytes that are gathered before they are sent.
 const GATHERED: usize = 32 << 10;
+/// Items that hold nothing are put behind each other so many at once: a sixteenth of that, so that little more is gathered.
+const TOGETHER: usize = 100;
 /// How long an answer may take, and the first one. An agent that waits for its display says meanwhile that it is there.
 const PATIENCE: Duration = Duration::from_secs(120);
 const HELLO: Duration = Duration::from_secs(30);
@@ -124,6 +127,23 @@ impl Client {
         self.put(request, false)
     }
 
+    /// Adds items, each with what it holds, to the symbol that is open, as as many requests that no answer is waited for.
+    ///
+    /// # Errors
+    /// An [`Error`] when the connection is lost.
+    pub fn add(&mut self, items: &[(Item, Vec<u8>)]) -> Result<()> {
+        for some in items.chunks(TOGETHER) {
+            // Where each has an event it has a time of its own.
+            if !self.is_recorded && put_plain(&mut self.out, some) {
+                self.requests = self.requests.wrapping_add(some.len() as u32);
+                self.flush_much()?;
+            } else {
+                some.iter().try_for_each(|(item, held)| self.send(&Request::AddItem(*item, held)))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Sends a request and waits until it is done.
     ///
     /// # Errors
@@ -201,6 +221,11 @@ impl Client {
         if self.is_recorded {
             event!("DISPLAY_CALL", unit(self.number, self.requests));
         }
+        self.flush_much()
+    }
+
+    /// Sends what is gathered where that is much.
+    fn flush_much(&mut self) -> Result<()> {
         if self.out.len() >= GATHERED { self.flush() } else { Ok(()) }
     }
 

@@ -63,22 +63,21 @@ impl Picture {
 /// # Errors
 /// When the display refuses it, or is lost.
 pub fn send(client: &mut Client, level: Level, picture: &Picture, symbol: u32) -> Result<()> {
-    let items = || picture.items.iter().map(|(item, bytes)| Request::AddItem(*item, bytes));
     match level {
         Level::StopAndWait => {
             client.send(&Request::EditSymbol(symbol))?;
-            items().try_for_each(|item| client.ask(&item))?;
+            picture.items.iter().try_for_each(|(item, held)| client.ask(&Request::AddItem(*item, held)))?;
             client.ask(&Request::EndSymbol)
         }
         Level::Pipelined => {
             client.send(&Request::EditSymbol(symbol))?;
-            items().try_for_each(|item| client.send(&item))?;
+            client.add(&picture.items)?;
             client.send(&Request::EndSymbol)?;
             client.sync(symbol).map(drop)
         }
         Level::Batched => {
             client.send(&Request::DefineSymbol(symbol))?;
-            items().try_for_each(|item| client.send(&item))?;
+            client.add(&picture.items)?;
             client.ask(&Request::EndSymbol)
         }
         Level::Structured => {
