@@ -14,6 +14,8 @@ use std::collections::BTreeMap;
 const MOMENT: u64 = 1_000;
 /// A link that is used for less of the time is no part of what to change.
 const PART: f64 = 0.1;
+/// No way is so many times as long as the one in the other direction: something else takes that time.
+const LONGER: f64 = 4.0;
 
 /// How units go one after the other.
 pub(super) struct Turns<'s> {
@@ -25,6 +27,17 @@ pub(super) struct Turns<'s> {
     /// Where most of their time is spent, and how much.
     place: Place<'s>,
     spent: f64,
+    /// What each is between hosts until it is where it is done, and from there, s.
+    there_s: f64,
+    back_s: f64,
+    asker: &'s str,
+}
+
+/// What waits though nothing works on it, by the way that takes longer than its distance.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Waits {
+    Requests,
+    Answers,
 }
 
 /// Where time is spent of units that go one after the other.
@@ -64,6 +77,12 @@ impl<'s> Turns<'s> {
         }
         let mut at: BTreeMap<&str, u64> = BTreeMap::new();
         let host = |passage: &Passage| lifelines.points[passage.point as usize].host.as_str();
+        let asker = alone.first().map_or("", |way| host(&way[0]));
+        let (mut there, mut back) = (0, 0);
+        for pair in alone.iter().flat_map(|way| way.windows(2)).filter(|pair| host(&pair[0]) != host(&pair[1])) {
+            let way = if host(&pair[1]) == asker { &mut back } else { &mut there };
+            *way += pair[1].at_ns.saturating_sub(pair[0].at_ns);
+        }
         for pair in alone.iter().flat_map(|way| way.windows(2)).filter(|pair| host(&pair[0]) == host(&pair[1])) {
             *at.entry(host(&pair[0])).or_default() += pair[1].at_ns.saturating_sub(pair[0].at_ns);
         }
@@ -73,14 +92,43 @@ impl<'s> Turns<'s> {
         let places = [Some((Place::Host(host), real(ns) / real(all_ns))), processor, link];
         let (place, spent) = places.into_iter().flatten().max_by(|(_, a), (_, b)| a.total_cmp(b))?;
         let units = alone.len() as u64;
-        let each_s = real(all_ns) / real(units) / 1e9;
-        let turns = Self { units, each_s, share, place, spent: spent.min(1.0) };
+        let each_s = |ns: u64| real(ns) / real(units) / 1e9;
+        let (there_s, back_s) = (each_s(there), each_s(back));
+        let turns = Self { units, each_s: each_s(all_ns), share, place, spent: spent.min(1.0), there_s, back_s, asker };
         (turns.costs() >= LEAST).then_some(turns)
     }
 
     /// The share of the time that would be saved where others were on their way meanwhile: the busiest place is left.
     fn costs(&self) -> f64 {
         self.share * (1.0 - self.spent)
+    }
+
+    /// Whether it is no distance that takes most of the time.
+    fn waits(&self) -> Option<Waits> {
+        let is_most = |way: f64, other: f64| way >= LONGER * other && way >= self.each_s / 2.0;
+        // Bits on a link take as long as they do.
+        let is_link = matches!(self.place, Place::Link(_)) && self.spent >= PART;
+        match (is_most(self.there_s, self.back_s), is_most(self.back_s, self.there_s)) {
+            _ if is_link => None,
+            (true, _) => Some(Waits::Requests),
+            (_, true) => Some(Waits::Answers),
+            _ => None,
+        }
+    }
+
+    /// What is not spent there, in words.
+    fn rest(&self) -> String {
+        let (who, long, [one, other]) = match self.waits() {
+            None => return "the rest is the way there and back, or a wait for a timer".to_owned(),
+            Some(Waits::Requests) => ("requests wait", self.there_s, ["there", "back"]),
+            Some(Waits::Answers) => ("answers wait", self.back_s, ["back", "there"]),
+        };
+        let short = self.there_s + self.back_s - long;
+        format!(
+            "{} are the way {one} and {} the way {other}: no distance does that, so {who} for a timer, or for whoever looks for them",
+            units::time(long),
+            units::time(short)
+        )
     }
 
     /// What is done there.
@@ -98,16 +146,28 @@ pub(super) fn serial_round_trips(kind: &Kind, log: &Log<'_>) -> Option<Finding> 
     let session = log.session()?;
     let turns = Turns::of(log, session)?;
     let sentence = format!(
-        "{} units go one after the other, each when the one before has come: of the {} that each takes {} {}, and the rest is the way there and back, or a wait for a timer",
+        "{} units go one after the other, each when the one before has come: of the {} that each takes {} {}, and {}",
         turns.units,
         units::time(turns.each_s),
         percent(turns.spent),
-        turns.place()
+        turns.place(),
+        turns.rest()
     );
     let mut finding = kind.of_run(turns.costs(), 0.9, sentence);
     finding.evidence = session.operations(log);
     finding.evidence.extend(session.evidence(log));
     finding.evidence.extend(session.busiest().map(|processor| processor.evidence(log)));
+    let finding = match turns.waits() {
+        Some(Waits::Answers) => finding.attempt(format!(
+            "answers that leave at once, as `nodelay` of tcp at the end that answers lets them, and somebody who waits for them at {}: no `polls`",
+            turns.asker
+        )),
+        Some(Waits::Requests) => finding.attempt(format!(
+            "requests that leave at once, as `nodelay` of tcp at {} lets them, and nobody between who only looks now and then: no `polls`",
+            turns.asker
+        )),
+        None => finding,
+    };
     let finding = finding.attempt(
         "several on their way at once: ask for the next before the last has come (a display's level `pipelined`), or for many together (`batched`)",
     );
@@ -118,5 +178,10 @@ pub(super) fn serial_round_trips(kind: &Kind, log: &Log<'_>) -> Option<Finding> 
         }
         None => finding,
     };
-    Some(finding.attempt("a shorter way: a nearer host, fewer programs between, acknowledgements that leave at once"))
+    Some(match turns.waits() {
+        Some(_) => finding,
+        None => {
+            finding.attempt("a shorter way: a nearer host, fewer programs between, acknowledgements that leave at once")
+        }
+    })
 }
