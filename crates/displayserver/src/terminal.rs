@@ -16,7 +16,7 @@ use crate::stream::Stream;
 use pty_process::Size;
 use pty_process::blocking::{Command, Pty, open};
 use requests::Requests;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
 use stackline_core::error::{Error, Result};
 use stackline_proto::telnet::{Command as Said, Role, Telnet, TelnetOption, Whose};
@@ -196,7 +196,7 @@ impl Terminal {
         });
         let mut piece = [0; PIECE];
         loop {
-            let count = typist::read(&self.pty, &mut piece);
+            let count = typist::read(&self.pty, &mut piece, || has_ended(group));
             if count == 0 || !says(&piece[..count]) {
                 break;
             }
@@ -208,6 +208,12 @@ impl Terminal {
         let _ = typed.join();
         let _ = self.child.wait();
     }
+}
+
+/// Whether a program has ended, which nobody has waited for.
+fn has_ended(program: Pid) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    waitid(WaitId::Pid(program), options).is_ok_and(|status| status.is_some())
 }
 
 /// A terminal has another size: so many columns and rows.

@@ -12,7 +12,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn terminals(program: &[impl ToString]) -> Address {
     let listener = Listener::at(&Address::Tcp("127.0.0.1:0".into())).expect("it is there");
@@ -211,6 +211,27 @@ fn a_program_ends_with_its_connection_and_who_floods_gets_a_terminal_too() {
     assert!(common::runs(&pid), "{pid:?}");
     drop(stream);
     common::has_ended(&pid, "without its connection");
+}
+
+/// As a shell's jobs do, which are groups of their own and have the terminal still.
+#[test]
+fn what_a_program_began_keeps_neither_it_nor_its_connection() {
+    let begins = |then: &str| terminals(&["sh", "-c", &format!("set -m; sleep 20 & echo $$.; {then}")]);
+    let mut stream = connect(&begins("exec sleep 60"));
+    stream.write_all(&[255, 254, 1, 255, 254, 3]).unwrap();
+    let pid = common::number(&String::from_utf8_lossy(&until(&mut stream, b".\r\n")));
+    drop(stream);
+    // Its place is free once it is waited for.
+    common::has_ended(&pid, "without its connection");
+    let begun = Instant::now();
+    while std::path::Path::new(&format!("/proc/{pid}")).exists() {
+        assert!(begun.elapsed() < Duration::from_secs(10), "nobody has waited for it");
+        thread::sleep(Duration::from_millis(10));
+    }
+    let mut stream = connect(&begins("echo last words"));
+    stream.write_all(&[255, 254, 1, 255, 254, 3]).unwrap();
+    until(&mut stream, b"last words\r\n");
+    assert_eq!(stream.read(&mut [0; 100]).unwrap(), 0);
 }
 
 #[test]

@@ -165,11 +165,19 @@ impl Drop for Typist {
     }
 }
 
-/// What a program says next; no bytes where it is gone.
-pub(super) fn read(mut pty: &Pty, into: &mut [u8]) -> usize {
+/// What a program says next; no bytes where it is gone: programs that it began may have the terminal still.
+pub(super) fn read(mut pty: &Pty, into: &mut [u8], is_gone: impl Fn() -> bool) -> usize {
+    let mut was_gone = false;
     loop {
         match pty.read(into) {
-            Err(error) if error.kind() == ErrorKind::WouldBlock => wait_for(pty, PollFlags::IN, None),
+            Err(error) if error.kind() == ErrorKind::WouldBlock && was_gone => return 0,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                // What it said last is there now, if it is gone.
+                was_gone = is_gone();
+                if !was_gone {
+                    wait_for(pty, PollFlags::IN, Some(LOOK));
+                }
+            }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             // A terminal whose program is gone says so as an error.
             read => return read.unwrap_or(0),
