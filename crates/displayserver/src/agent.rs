@@ -2,7 +2,7 @@
 
 use crate::address::Address;
 use crate::listener::Listener;
-use crate::server::{HELLO, PATIENCE, sent_away};
+use crate::server::{HELLO, PATIENCE, UNREAD, is_slow, sent_away, unread};
 use crate::stream::Stream;
 use stackline_display::agent::Agent;
 use stackline_display::machine::Ends;
@@ -83,6 +83,7 @@ fn one(client: Stream, Service { display, limits, patience, secret }: Service) -
     let shared = Shared { agent: Agent::new(limits, secret), display: None, is_over: false };
     let shared = Arc::new(Mutex::new(shared));
     let (reader, mut back) = (client.again().map_err(lost)?, client.again().map_err(lost)?);
+    client.keeps(UNREAD);
     back.write_within(PATIENCE).map_err(lost)?;
     let taken = Arc::clone(&shared);
     let reading = thread::spawn(move || take(reader, &taken));
@@ -229,8 +230,9 @@ fn answers(shared: &Arc<Mutex<Shared>>, mut stream: Stream, client: &mut Stream)
         }
         let back = lock(shared).agent.from_display(&piece[..count]);
         let back = back.map_err(|why| format!("what answers is no display: {}", why.words()))?;
-        if client.write_all(&back).is_err() {
-            break;
+        if let Err(error) = client.write_all(&back) {
+            lock(shared).is_over = true;
+            return if is_slow(&error) { Err(unread()) } else { Ok(()) };
         }
     }
     Ok(())

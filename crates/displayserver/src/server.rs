@@ -20,7 +20,7 @@ const PIECE: usize = 64 << 10;
 /// How long a client may not read.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 /// Bytes that the kernel keeps of what a client does not read, before that is noticed.
-const UNREAD: usize = 64 << 10;
+pub(crate) const UNREAD: usize = 64 << 10;
 /// How long one may take to say who it is.
 pub(crate) const HELLO: Duration = Duration::from_secs(10);
 /// Clients at once, at most.
@@ -202,6 +202,16 @@ pub(crate) fn sent_away(stream: &mut Stream) {
     stream.end();
 }
 
+/// Whether who is written to has not read for as long as it may.
+pub(crate) fn is_slow(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+}
+
+/// Why such a client is sent away.
+pub(crate) fn unread() -> String {
+    format!("it did not read its answers for {} s", PATIENCE.as_secs())
+}
+
 /// A client at work: its display, and the writing side of its connection.
 struct Served<'s> {
     id: ClientId,
@@ -248,8 +258,7 @@ impl Served<'_> {
             let received = self.display().receive(self.id, piece.get(..count)?, &mut watch);
             // What was asked before is answered all the same.
             if let Err(error) = self.answers() {
-                let is_slow = matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
-                return is_slow.then(|| format!("it did not read its answers for {} s", PATIENCE.as_secs()));
+                return is_slow(&error).then(unread);
             }
             if let Err(why) = received {
                 return Some(why.words());

@@ -15,7 +15,7 @@ use stackline_displayserver::stream::Stream;
 use std::io::{Read, Write};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn listen() -> (Listener, Address) {
     let listener = Listener::at(&Address::Tcp("127.0.0.1:0".into())).unwrap();
@@ -187,4 +187,28 @@ fn who_connects_in_vain_is_told_why() {
         stream.write_all(&[65, 0, 0, 18, 0, 9, 0, 0, 64, 0, 0, 0, 0, 0, 0, 0, 0, 1]).unwrap();
     });
     assert!(why(&newer, b"").contains("it speaks version 9 of the protocol"));
+}
+
+#[test]
+fn who_reads_no_answers_is_sent_away_and_has_no_place_at_the_display() {
+    let (listener, display) = listen();
+    let server = Server::new(Limits::default(), Vec::new());
+    server.listen(listener, |_| {});
+    let mut client = through(&display, Duration::from_secs(10)).connect().unwrap();
+    let mut requests = Vec::new();
+    put(&mut requests, &Request::Hello { version: VERSION, token: b"" }, false);
+    // Within a credit; their answers are five times as long.
+    (0..120_000).for_each(|number| put(&mut requests, &Request::Sync(number), false));
+    client.write_all(&requests).unwrap();
+    let begun = Instant::now();
+    while server.displays().is_empty() {
+        assert!(begun.elapsed() < Duration::from_secs(10), "it did not come to the display");
+        thread::sleep(Duration::from_millis(10));
+    }
+    while !server.displays().is_empty() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "it is at the display still");
+        thread::sleep(Duration::from_millis(50));
+    }
+    thread::sleep(Duration::from_millis(500));
+    assert!(server.displays().is_empty(), "the agent connected again for it");
 }
