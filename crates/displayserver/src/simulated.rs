@@ -25,7 +25,7 @@ use stackline_net::Node;
 use stackline_sim::messages::Messages;
 use watched::Watched;
 
-/// All is over by then, or never.
+/// All is over by then: 30 days.
 const AT_MOST: Instant = Instant(30 * 86_400_000_000_000);
 
 /// Simulates the trials of each rate, one behind another, each rate in a world of its own. What takes no time has no trials.
@@ -63,7 +63,7 @@ fn carry_out(
         let mut all = run(&[scene], picture, (*rate, trials), watched.as_mut())?;
         let Some(over) = all.pop() else { return Err(Error::measurement("nothing was simulated")) };
         if let (Some(ways), Some(watched)) = (&mut ways, watched) {
-            ways.add(nodes, &over.passed, over.end, watched);
+            ways.add(nodes, &over.trials, &over.passed, watched);
         }
         Ok(measured(picture, *rate, &over))
     };
@@ -103,17 +103,19 @@ fn run(
     sites.iter_mut().try_for_each(Site::start)?;
     while !sites.iter().any(Site::is_over) {
         let next = world.borrow_mut().next(AT_MOST)?;
-        let (now, happening) = next.ok_or_else(|| Error::measurement("the simulated display came to no end"))?;
-        if let (Some(watched), Some(site)) = (watched.as_mut().filter(|watched| watched.is_due(now)), sites.first()) {
-            watched.look(now, site.counters(), world.borrow().spent());
-        }
+        let (now, happening) = next.ok_or_else(|| {
+            Error::measurement("the simulated trials do not end within 30 days of their own time")
+                .hint("fewer of them (`--trials`), a smaller picture or a faster line do")
+        })?;
+        let was_measured = sites.first().is_some_and(Site::is_measured);
         if let Some(site) = sites.iter_mut().find(|site| site.owns(&happening)) {
             site.happened(happening)?;
         }
-    }
-    if let (Some(watched), Some(site)) = (watched, sites.first()) {
-        let now = world.borrow().now();
-        watched.look(now, site.counters(), world.borrow().spent());
+        if let (Some(watched), Some(site)) = (watched.as_mut(), sites.first())
+            && (watched.is_due(now) || was_measured != site.is_measured())
+        {
+            watched.look(now, (site.counters(), world.borrow().spent()), was_measured);
+        }
     }
     Ok(sites.into_iter().map(Site::over).collect())
 }

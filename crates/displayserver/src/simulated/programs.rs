@@ -58,9 +58,20 @@ pub(super) struct Client {
     made: u32,
     done: u32,
     rest: Vec<u8>,
-    begun: Instant,
+    /// Since when it is measured, and the request before: a trial goes on.
+    begun: Option<(Instant, u32)>,
     /// Of each trial.
     pub(super) taken: Vec<Duration>,
+    pub(super) trials: Vec<Trial>,
+}
+
+/// A time that is measured.
+#[derive(Clone, Debug)]
+pub(super) struct Trial {
+    pub(super) begin: Instant,
+    pub(super) end: Instant,
+    /// The requests that were made in it.
+    pub(super) requests: RangeInclusive<u32>,
 }
 
 impl Client {
@@ -75,8 +86,9 @@ impl Client {
             made: 0,
             done: 0,
             rest: Vec::new(),
-            begun: Instant(0),
+            begun: None,
             taken: Vec::new(),
+            trials: Vec::new(),
         }
     }
 
@@ -119,11 +131,19 @@ impl Client {
     }
 
     pub(super) const fn begin(&mut self, now: Instant) {
-        self.begun = now;
+        self.begun = Some((now, self.made));
+    }
+
+    /// Whether a trial goes on.
+    pub(super) const fn is_measured(&self) -> bool {
+        self.begun.is_some()
     }
 
     pub(super) fn end(&mut self, now: Instant) {
-        self.taken.push(now.since(self.begun));
+        if let Some((begin, made)) = self.begun.take() {
+            self.taken.push(now.since(begin));
+            self.trials.push(Trial { begin, end: now, requests: made + 1..=self.made });
+        }
     }
 }
 

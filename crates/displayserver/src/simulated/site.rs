@@ -4,7 +4,7 @@ mod agents;
 mod display;
 mod internet;
 
-use super::programs::{Client, LocalAgent, PIPE, PTY, Program, RemoteAgent, Travels, Waits, bytes};
+use super::programs::{Client, LocalAgent, PIPE, PTY, Program, RemoteAgent, Travels, Trial, Waits, bytes};
 use super::scene::{Carrier, Class, Scene};
 use super::script::{Action, Job, Script};
 use super::serial::Serial;
@@ -125,10 +125,10 @@ pub(super) struct Site<'s> {
 pub(super) struct Over {
     /// What each trial took.
     pub(super) taken: Vec<Duration>,
-    /// The points that requests have passed.
+    /// When, and by which requests.
+    pub(super) trials: Vec<Trial>,
+    /// The points that requests have passed, in trials and between them.
     pub(super) passed: Vec<Passed>,
-    /// When all was over.
-    pub(super) end: Instant,
 }
 
 impl<'s> Site<'s> {
@@ -199,6 +199,11 @@ impl<'s> Site<'s> {
         self.client.actions.is_empty() && self.client.waits == Waits::Nothing
     }
 
+    /// Whether a trial goes on.
+    pub(super) const fn is_measured(&self) -> bool {
+        self.client.is_measured()
+    }
+
     /// What went through each direction of each link of the network, by now.
     pub(super) fn counters(&self) -> Vec<Counters> {
         let mut ports = self.world.borrow().counters();
@@ -210,8 +215,8 @@ impl<'s> Site<'s> {
 
     /// What has come of it so far.
     pub(super) fn over(self) -> Over {
-        let end = self.now();
-        Over { taken: self.client.taken, passed: self.passed.unwrap_or_default(), end }
+        let Client { taken, trials, .. } = self.client;
+        Over { taken, trials, passed: self.passed.unwrap_or_default() }
     }
 
     /// Whether that happened to this application.
@@ -269,7 +274,7 @@ impl<'s> Site<'s> {
             Happening::Broken(_) => Err(Error::measurement(
                 "the connection to the simulated display was given up: what was sent was not answered in time",
             )
-            .hint("a timeout that is shorter than the round trip, or a path that loses too much, does that")),
+            .hint("a timeout that is shorter than the round trip does that, or a path that loses too much, or whose `mtu` is below a packet")),
             Happening::Timer(token) | Happening::Worked(token) => match self.tasks.remove(&token) {
                 Some(task) => self.carry_on(task),
                 None => Ok(()),

@@ -1,4 +1,4 @@
-//! What ports and processors did while a client was there, interval by interval, as monitors would have seen it. It changes nothing of
+//! What ports and processors did while a client was measured, interval by interval, as monitors would have seen it. It changes nothing of
 //! what happens.
 
 use stackline_core::network::Network;
@@ -24,6 +24,8 @@ struct Interval {
 #[derive(Debug, Default)]
 pub(super) struct Watched {
     intervals: Vec<Interval>,
+    /// What they are long, together.
+    measured_ns: u64,
     last: Instant,
     ports: Vec<Counters>,
     hosts: Vec<Spent>,
@@ -35,16 +37,24 @@ impl Watched {
         now >= self.last + EVERY
     }
 
-    /// Looks now: at the counters of all ports, and at what all processors have been spent on.
-    pub(super) fn look(&mut self, now: Instant, ports: Vec<Counters>, hosts: Vec<Spent>) {
+    /// Looks now: at the counters of all ports, and at what all processors have been spent on. What was since is an interval if it was
+    /// measured.
+    pub(super) fn look(&mut self, now: Instant, (ports, hosts): (Vec<Counters>, Vec<Spent>), is_measured: bool) {
         let length_ns = now.since(self.last).0;
-        if length_ns == 0 {
-            return;
+        if is_measured && length_ns > 0 {
+            self.keep(length_ns, &ports, &hosts);
         }
+        if !is_measured || length_ns > 0 {
+            (self.last, self.ports, self.hosts) = (now, ports, hosts);
+        }
+    }
+
+    fn keep(&mut self, length_ns: u64, ports: &[Counters], hosts: &[Spent]) {
+        self.measured_ns += length_ns;
         let before = |port: u32| self.ports.get(port as usize).copied().unwrap_or_default();
-        let did_ports = (0..).zip(&ports).map(|(port, later)| (port, since(later, &before(port))));
+        let did_ports = (0..).zip(ports).map(|(port, later)| (port, since(later, &before(port))));
         let before = |host: u32| self.hosts.get(host as usize).copied().unwrap_or_default();
-        let did_hosts = (0..).zip(&hosts).map(|(host, later)| {
+        let did_hosts = (0..).zip(hosts).map(|(host, later)| {
             let then = before(host);
             let grew = |now: u64, then: u64| now.saturating_sub(then);
             let did = Spent {
@@ -54,12 +64,11 @@ impl Watched {
             (host, did)
         });
         self.intervals.push(Interval {
-            end_ns: now.0,
+            end_ns: self.measured_ns,
             length_ns,
             ports: did_ports.filter(|(_, did)| *did != Counters::default()).collect(),
             hosts: did_hosts.filter(|(_, did)| *did != Spent::default()).collect(),
         });
-        (self.last, self.ports, self.hosts) = (now, ports, hosts);
     }
 
     /// Emits what was seen. `zero_ns` is added to every time.

@@ -1,5 +1,6 @@
 //! The way of each request in virtual time, from its client's call to its answer, as events. It decides nothing and writes no file.
 
+use super::programs::Trial;
 use super::watched::Watched;
 use crate::server::unit;
 use stackline_core::network::Network;
@@ -103,19 +104,31 @@ impl Ways {
         &self.events
     }
 
-    /// Those of the next client, which begins where the one before it has ended.
-    pub(super) fn add(&mut self, nodes: [Node; 3], passed: &[Passed], end: Instant, watched: Watched) {
+    /// Those of the next client, which begins where the one before it has ended. Its trials follow each other at once: what is done between
+    /// them is not measured, and not kept.
+    pub(super) fn add(&mut self, nodes: [Node; 3], trials: &[Trial], passed: &[Passed], watched: Watched) {
         self.clients += 1;
-        let (client, begin) = (self.clients, self.end_ns);
-        let event = |one: &Passed| Event {
-            host: nodes[one.point.host()].0,
-            keyword: one.point.keyword(),
-            // In virtual time points of one moment are common; a nanosecond each keeps their order.
-            at_ns: begin + one.at.0 + one.point as u64,
-            unit: unit(client, one.request),
+        self.watched.push((self.end_ns, watched));
+        let begins: Vec<u64> = trials
+            .iter()
+            .map(|trial| {
+                let begin = self.end_ns;
+                self.end_ns += trial.end.since(trial.begin).0;
+                begin
+            })
+            .collect();
+        let client = self.clients;
+        let event = |one: &Passed| {
+            let at = trials.partition_point(|trial| *trial.requests.end() < one.request);
+            let trial = trials.get(at).filter(|trial| trial.requests.contains(&one.request))?;
+            Some(Event {
+                host: nodes[one.point.host()].0,
+                keyword: one.point.keyword(),
+                // In virtual time points of one moment are common; a nanosecond each keeps their order.
+                at_ns: begins[at] + one.at.since(trial.begin).0 + one.point as u64,
+                unit: unit(client, one.request),
+            })
         };
-        self.events.extend(passed.iter().map(event));
-        self.watched.push((begin, watched));
-        self.end_ns = begin + end.0;
+        self.events.extend(passed.iter().filter_map(event));
     }
 }
