@@ -450,7 +450,9 @@ fn steps(outcome: &Outcome) -> String {
     if outcome.steps.is_empty() {
         return String::new();
     }
-    let mut out = "\nwhat to change first, and what brings most then (each with those before it):\n".to_owned();
+    let mut out =
+        "\nwhat to change first, and what brings most then (each with those before it, in runs of their own):\n"
+            .to_owned();
     for (at, step) in outcome.steps.iter().enumerate() {
         out += &wrapped(&format!("  {}. {}: {}", at + 1, outcome.level(step.factor, step.level), times(step.times)));
     }

@@ -81,6 +81,9 @@ fn again(paper: &Paper, flags: &flags::Reproduce) -> Result {
             .hint("leave out `--runs 0`"));
     }
     let drawn = flags.pictures.as_deref().map_or(Ok(Vec::new()), |directory| write(directory, &made.charts))?;
+    if let (Some(only), true, true) = (&flags.only, flags.pictures.is_some(), drawn.is_empty()) {
+        output::say(&format_args!("{only} has no figure, so no picture was drawn"));
+    }
     if flags.json {
         let mut json = stackline_report::paper_json(&made.tables);
         json["pictures"] = drawn.into();

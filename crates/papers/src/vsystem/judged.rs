@@ -133,7 +133,7 @@ pub(super) fn summary(all: &[Judged]) -> Sheet {
     }
     sheet.rows.push(line("all", totals));
     sheet.note(
-        "A cell that repeats an experiment counts with it. An experiment is within 15 % (10 % in Table 8-2) or half of the \
+        "A cell that repeats an experiment counts with it, as Table 3-2 with the row of 4-1 that it is, digit for digit. An experiment is within 15 % (10 % in Table 8-2) or half of the \
          last printed digit. Tables of different versions contradict each other (E-IP batch at the 780: 110 and 380), so each version has machines of its own.",
     )
 }

@@ -592,3 +592,25 @@ fn who_waits_for_a_display_that_says_nothing_is_interrupted_at_once() {
     let executes = ["display", "execute", &ikp, "--to", &display.clients];
     interrupted(&executes, &mut asked).fails(130, &["ended before it was done"]);
 }
+
+/// The command that the profile of the V-System's paper gives, as a shell reads it.
+#[test]
+fn a_column_of_the_paper_is_made_by_the_command_of_its_profile() {
+    let place = Place::new();
+    let profile = place.stackline(&["reproduce", "vsystem", "--profile"]).succeeds().out.clone();
+    let lines = profile.lines().filter_map(|line| line.strip_prefix("#   "));
+    let command: Vec<&str> = lines.map(|line| line.trim_end_matches('\\').trim()).collect();
+    let command = command.join(" ").replacen("stackline", env!("CARGO_BIN_EXE_stackline"), 1);
+    place.write("vsystem.stackline", profile);
+    let made = Command::new("sh").args(["-c", &format!("{command} --json")]).current_dir(place.path(".")).output();
+    let made = made.unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let rates: Value = serde_json::from_slice(&made.stdout).unwrap();
+    let table = place.stackline(&["reproduce", "vsystem", "--only", "Table 3-1", "--runs", "0"]).succeeds().out.clone();
+    for (printed, name) in [("construction", "construction"), ("batch", "batched"), ("incremental", "pipelined")] {
+        let row = table.lines().find(|line| line.trim().starts_with(printed) && line.contains("E-IP")).unwrap();
+        let simulated: f64 = row.split_whitespace().nth(3).unwrap().parse().unwrap();
+        let here = rate(&rates, "vectors", name);
+        assert!((here / simulated - 1.0).abs() < 0.01, "{row}: {here}");
+    }
+}
