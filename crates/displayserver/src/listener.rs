@@ -35,8 +35,16 @@ impl Listener {
     /// An [`Error`] of the environment.
     pub fn at(address: &Address) -> Result<Self> {
         let failed = |error: io::Error| {
+            let why = match error.kind() {
+                io::ErrorKind::NotFound => "make its directory, or choose another address",
+                io::ErrorKind::PermissionDenied => {
+                    "that needs more rights than this program has: choose another address"
+                }
+                io::ErrorKind::AddrNotAvailable => "that is no address of this machine: choose another one",
+                _ => "another program may have it: choose another address",
+            };
             Error::environment(format!("nothing can listen at {address}: {error}"))
-                .hint("another program may have it: choose another address (`--listen`, for a page `--view`)")
+                .hint(format!("{why} (`--listen`, for a page `--view`)"))
         };
         match address {
             Address::Messages(_) => Err(Error::input("V's messages have no connections to listen for").hint(

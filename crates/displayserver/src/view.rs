@@ -16,9 +16,10 @@ use stackline_core::error::Result;
 use stackline_display::machine::{ClientId, Display};
 use stackline_display::pixels::{Pixels, palette};
 use stackline_display::protocol::Input;
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 use tungstenite::protocol::frame::coding::CloseCode;
@@ -27,7 +28,8 @@ use tungstenite::{Message, WebSocket, accept_with_config};
 
 /// Browsers that look on at once, at most.
 const MOST: usize = 16;
-/// Connections of which it is not known yet what they want: a browser opens some ahead, and strangers say nothing at all.
+/// Connections of which it is not known yet what they want: a browser opens some ahead, and strangers say nothing at all. One more ends the
+/// oldest.
 const ASKING: usize = 64;
 /// The longest message of a browser.
 const MESSAGE: usize = 4 << 10;
@@ -60,7 +62,7 @@ pub fn show(server: &Server, at: &Address, token: &str) -> Result<String> {
     let listener = Listener::at(at)?;
     let address = url(listener.address(), token);
     let (server, token) = (server.clone(), token.to_owned());
-    let (asking, looking) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (asking, looking) = (Arc::<Mutex<Asking>>::default(), Arc::new(AtomicUsize::new(0)));
     thread::spawn(move || {
         loop {
             let Ok(stream) = listener.accept() else {
@@ -69,10 +71,11 @@ pub fn show(server: &Server, at: &Address, token: &str) -> Result<String> {
             };
             let (server, token) = (server.clone(), token.clone());
             let (asking, looking) = (Arc::clone(&asking), Arc::clone(&looking));
+            let Ok(number) = lock(&asking).enter(&stream) else { continue };
             thread::spawn(move || {
-                let asks = Counted::of(&asking);
-                let Some(stream) = asked(stream, &asks, &token) else { return };
-                drop(asks);
+                let asked = asked(stream, &token);
+                lock(&asking).leave(number);
+                let Some(stream) = asked else { return };
                 let looks = Counted::of(&looking);
                 if looks.before < MOST {
                     look_on(&server, stream);
@@ -113,20 +116,50 @@ impl Drop for Counted<'_> {
     }
 }
 
+/// Connections that have not said yet what they want, the oldest first.
+#[derive(Debug, Default)]
+struct Asking {
+    last: u64,
+    open: VecDeque<(u64, Stream)>,
+}
+
+fn lock(asking: &Mutex<Asking>) -> MutexGuard<'_, Asking> {
+    asking.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Asking {
+    /// One more: its number.
+    fn enter(&mut self, stream: &Stream) -> io::Result<u64> {
+        self.last += 1;
+        self.open.push_back((self.last, stream.again()?));
+        if self.open.len() > ASKING
+            && let Some((_, oldest)) = self.open.pop_front()
+        {
+            oldest.end();
+        }
+        Ok(self.last)
+    }
+
+    fn leave(&mut self, number: u64) {
+        self.open.retain(|(other, _)| *other != number);
+    }
+}
+
 /// A browser asks for the page or for the pictures: which, its first bytes say. The page is answered here; of whoever wants the pictures the
 /// bytes are left for whoever brings them.
-fn asked(stream: Stream, asks: &Counted<'_>, token: &str) -> Option<Replayed> {
+fn asked(stream: Stream, token: &str) -> Option<Replayed> {
     stream.read_within(Some(PATIENCE)).ok()?;
     stream.write_within(PATIENCE).ok()?;
-    if asks.before >= ASKING {
-        // As many again are told why; more are not, so that they take nothing.
-        if asks.before < 2 * ASKING {
-            Replayed::unread(stream).refused(&format!("{ASKING} others have not said yet what they want"));
-        }
-        return None;
-    }
     let mut stream = Replayed::read(stream).ok()?;
     (!stream.answered(token).ok()?).then_some(stream)
+}
+
+/// Tells a browser why it sees nothing, in a thread of its own.
+pub fn refuse(stream: Stream, why: String) {
+    thread::spawn(move || {
+        let asked = stream.read_within(Some(PATIENCE)).and_then(|()| Replayed::read(stream));
+        let _ = asked.map(|stream| stream.refused(&why));
+    });
 }
 
 /// A browser sees the pictures until it goes.
@@ -176,7 +209,7 @@ impl Viewer<'_> {
             }
             Ok(_) => Some(()),
             Err(tungstenite::Error::Io(error))
-                if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) =>
+                if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) =>
             {
                 Some(())
             }
@@ -224,7 +257,7 @@ impl Viewer<'_> {
             Some((of("x")?, of("y")?))
         };
         let input = match said["what"].as_str()? {
-            "key" => Input::Key(said["key"].as_str()?.chars().next()? as u32),
+            "key" => Input::Key(said["key"].as_str()?.parse::<char>().ok()?.into()),
             "move" => place().map(|(x, y)| Input::Move(x, y))?,
             "press" => place().map(|(x, y)| Input::Press(x, y))?,
             "release" => place().map(|(x, y)| Input::Release(x, y))?,

@@ -314,7 +314,10 @@ fn bring(flags: &DisplayView) -> Result {
                 thread::sleep(Duration::from_millis(100));
                 continue;
             };
-            let Ok(display) = from.connect() else { continue };
+            let Ok(display) = from.connect() else {
+                view::refuse(browser, format!("there is no page at {from}"));
+                continue;
+            };
             let (Ok(browser_again), Ok(display_again)) = (browser.again(), display.again()) else { continue };
             thread::spawn(move || pass(browser, display));
             thread::spawn(move || pass(display_again, browser_again));

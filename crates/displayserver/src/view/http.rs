@@ -50,11 +50,6 @@ impl Replayed {
         Ok(true)
     }
 
-    /// A stream of which nothing is read.
-    pub(super) const fn unread(stream: Stream) -> Self {
-        Self { stream, head: Vec::new(), at: 0 }
-    }
-
     /// Says why there is no room, whatever was asked, and ends.
     pub(super) fn refused(mut self, why: &str) {
         let _ = self.says(&Answer::new("503 Service Unavailable", format!("{why}: come again later\n")));

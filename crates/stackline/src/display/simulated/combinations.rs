@@ -132,6 +132,11 @@ fn something_else(name: &str) -> String {
         "trials" | "picture" | "network" | "rectangle_bytes" | "call_bytes" | "display_over" => {
             format!("--{} is the same for all combinations; {}", name.replace('_', "-"), what())
         }
+        "polls" | "work" => {
+            format!(
+                "what a host does is varied by a variable of its network: write `{name} <V>` there, and `-f 'V = ...'`"
+            )
+        }
         _ => format!("{OTHER}; {}", what()),
     }
 }
@@ -208,9 +213,11 @@ impl<'f> Combinations<'f> {
         for (factor, level) in changes.iter().filter(is_flag) {
             combination.set(&factor.name, level)?;
         }
-        // A local client is where the display is.
-        if combination.class() != ClassFlag::Local && combination.scene.client.is_none() {
-            combination.scene.client = Some(self.hosts[1].clone());
+        // A local client is where the display is, whatever it is for other classes.
+        if combination.class() != ClassFlag::Local {
+            combination.scene.client.get_or_insert_with(|| self.hosts[1].clone());
+        } else if self.factors.iter().any(|factor| factor.name == "class") {
+            combination.scene.client = None;
         }
         combination.stage().map_err(|error| with_levels(changes, error))?;
         Ok(combination)
