@@ -116,16 +116,25 @@ impl<'s> Turns<'s> {
         }
     }
 
+    /// What of the time of each is spent where most is, in words.
+    fn share(&self) -> String {
+        let each = units::time(self.each_s);
+        match self.spent >= LEAST {
+            true => format!("of the {each} that each takes {} {}, and the rest", percent(self.spent), self.place()),
+            false => format!("what each takes, {each},"),
+        }
+    }
+
     /// What is not spent there, in words.
     fn rest(&self) -> String {
         let (who, long, [one, other]) = match self.waits() {
-            None => return "the rest is the way there and back, or a wait for a timer".to_owned(),
+            None => return "is the way there and back, or a wait for a timer".to_owned(),
             Some(Waits::Requests) => ("requests wait", self.there_s, ["there", "back"]),
             Some(Waits::Answers) => ("answers wait", self.back_s, ["back", "there"]),
         };
         let short = self.there_s + self.back_s - long;
         format!(
-            "{} are the way {one} and {} the way {other}: no distance does that, so {who} for a timer, or for whoever looks for them",
+            "is the way {one}, {}, and the way {other}, {}: no distance does that, so {who} for a timer, or for whoever looks for them",
             units::time(long),
             units::time(short)
         )
@@ -146,11 +155,9 @@ pub(super) fn serial_round_trips(kind: &Kind, log: &Log<'_>) -> Option<Finding> 
     let session = log.session()?;
     let turns = Turns::of(log, session)?;
     let sentence = format!(
-        "{} units go one after the other, each when the one before has come: of the {} that each takes {} {}, and {}",
+        "{} units go one after the other, each when the one before has come: {} {}",
         turns.units,
-        units::time(turns.each_s),
-        percent(turns.spent),
-        turns.place(),
+        turns.share(),
         turns.rest()
     );
     let mut finding = kind.of_run(turns.costs(), 0.9, sentence);

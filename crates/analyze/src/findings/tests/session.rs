@@ -143,7 +143,10 @@ fn what_ends_with_work_is_no_sending_and_what_waits_for_its_answer_goes_one_afte
     assert!(sentence.starts_with("200 units go one after the other") && sentence.contains("10.0 ms"), "{sentence}");
     assert!(sentence.contains("20 % is at host"), "{sentence}");
     // A way of 7 ms beside one of 1 ms is no distance; one of 2 ms may be.
-    assert!(sentence.contains("7.00 ms are the way back and 1.00 ms the way there"), "{sentence}");
+    assert!(
+        sentence.contains("the rest is the way back, 7.00 ms, and the way there, 1.00 ms: no distance"),
+        "{sentence}"
+    );
     assert!(first(&drawn(None, 2)).1.ends_with("the rest is the way there and back, or a wait for a timer"));
     // One every 20 ms takes as long, and nobody waits for it.
     let (kind, sentence) = first(&drawn(Some(20), 7));
