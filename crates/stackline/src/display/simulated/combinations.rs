@@ -132,11 +132,10 @@ fn something_else(name: &str) -> String {
         "trials" | "picture" | "network" | "rectangle_bytes" | "call_bytes" | "display_over" => {
             format!("--{} is the same for all combinations; {}", name.replace('_', "-"), what())
         }
-        "polls" | "work" => {
-            format!(
-                "what a host does is varied by a variable of its network: write `{name} <V>` there, and `-f 'V = ...'`"
-            )
-        }
+        "polls" | "work" => format!(
+            "a variable varies what a host does: `{name} <V>` in its network, `1 from A to B rr across NETWORK; V = 9 ms` behind it, \
+             and `-f 'V = 9 ms, 1 ms'`"
+        ),
         _ => format!("{OTHER}; {}", what()),
     }
 }
