@@ -17,8 +17,9 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// How long a connection may take to prove itself.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a connection may take to prove itself: what it proves comes with the first bytes that it sends, and a thousand on busy processors
+/// take a while to send those. Who says nothing keeps nobody waiting.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// As many may be about it at once; one more pushes the oldest out.
 const AT_ONCE: usize = 64;
 
