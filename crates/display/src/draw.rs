@@ -36,8 +36,8 @@ impl Place {
             2 => (-x, -y),
             _ => (y, -x),
         };
-        // Of what is scaled beyond any window only the side on which it is counts. So calls within calls, which are not many, stay far
-        // below what a number holds.
+        // Of what is scaled beyond any window only the side on which it is counts. [`DEEPEST`] calls within each other stay below what
+        // a number holds.
         (self.at.0 + limited(scaled(x, self.scale)), self.at.1 + limited(scaled(y, self.scale)))
     }
 

@@ -127,7 +127,7 @@ impl Client {
         self.put(request, false)
     }
 
-    /// Adds items, each with what it holds, to the symbol that is open, as as many requests that no answer is waited for.
+    /// Adds items, each with what it holds, to the symbol that is open: a request for each, and no answer.
     ///
     /// # Errors
     /// An [`Error`] when the connection is lost.

@@ -160,8 +160,7 @@ struct Terminal {
 }
 
 impl Terminal {
-    /// `size`: columns and rows, where they are known.
-    /// A program on a terminal of that size, which echoes what is typed or not.
+    /// A program on a terminal of that size (columns and rows, where they are known), which echoes what is typed or not.
     fn start(program: &[String], whom: For, (size, echoes): (Option<(u16, u16)>, bool)) -> Result<Self> {
         let (pty, pts) = open().map_err(|error| failed(&error))?;
         resize(&pty, size);
