@@ -10,6 +10,7 @@ use std::process::Command;
 /// Each crate and what it may use of ours.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("core", &[]),
+    ("guard", &["core"]),
     ("spec", &["core"]),
     ("net", &["core"]),
     ("model", &["core"]),

@@ -1,0 +1,121 @@
+//! Reading a file that the user named, with a bound on its size.
+//!
+//! The user may name a pipe (`-`, `/dev/stdin`, `<(command)`, a FIFO): it is read as such, up to the bound. Devices, sockets and directories are
+//! refused before a byte of them is read.
+
+use rustix::fs::{FileType, OFlags};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Opens a regular file, or a pipe that the user named as such.
+///
+/// # Errors
+/// The kernel's; `InvalidInput` with the reason where it is neither.
+pub fn open(path: &Path) -> io::Result<File> {
+    // A FIFO blocks here until somebody writes, as its user expects. What else is no regular file is not opened: to open some devices does
+    // something already.
+    match kind(&rustix::fs::stat(path)?) {
+        FileType::RegularFile | FileType::Fifo => {}
+        // Standard input of a terminal, or of a program that was started with a socket there.
+        FileType::CharacterDevice | FileType::Socket if is_standard_input(path) => {}
+        other => return Err(refused(other)),
+    }
+    let file = File::options().read(true).custom_flags(OFlags::NOCTTY.bits() as i32).open(path)?;
+    match kind_of(&file)? {
+        FileType::RegularFile | FileType::Fifo => Ok(file),
+        FileType::CharacterDevice | FileType::Socket if is_standard_input(path) => Ok(file),
+        other => Err(refused(other)),
+    }
+}
+
+/// Reads a file that the user named: at most `most` bytes.
+///
+/// # Errors
+/// As for [`open`]; `FileTooLarge` where it is longer.
+pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    bytes(open(path)?, most)
+}
+
+/// Reads a text that the user named: at most `most` bytes of UTF-8.
+///
+/// # Errors
+/// As for [`read`]; `InvalidData` where it is no UTF-8.
+pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
+    text(read(path, most)?)
+}
+
+/// All of a file, at most `most` bytes.
+pub(crate) fn bytes(file: impl Read, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is larger than {most} bytes")));
+    }
+    Ok(bytes)
+}
+
+pub(crate) fn text(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
+}
+
+fn is_standard_input(path: &Path) -> bool {
+    ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"].iter().any(|name| path == Path::new(name))
+}
+
+/// What an open file is.
+pub(crate) fn kind_of(file: impl AsFd) -> io::Result<FileType> {
+    Ok(kind(&rustix::fs::fstat(file)?))
+}
+
+fn kind(about: &rustix::fs::Stat) -> FileType {
+    FileType::from_raw_mode(about.st_mode)
+}
+
+/// Why what is no regular file is not read.
+pub(crate) fn refused(kind: FileType) -> io::Error {
+    let what = match kind {
+        FileType::Directory => "a directory",
+        FileType::Fifo => "a pipe",
+        FileType::Socket => "a socket",
+        FileType::CharacterDevice | FileType::BlockDevice => "a device",
+        FileType::Symlink => "a link",
+        _ => "not a regular file",
+    };
+    io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}, where a regular file is expected"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_and_directories_are_refused_and_files_are_bounded() {
+        let place = tempfile::tempdir().unwrap();
+        for device in [Path::new("/dev/zero"), Path::new("/dev/null"), place.path()] {
+            assert_eq!(open(device).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{device:?}");
+        }
+        let file = place.path().join("file");
+        std::fs::write(&file, "12345").unwrap();
+        assert_eq!(read_text(&file, 5).unwrap(), "12345");
+        assert_eq!(read(&file, 4).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        let sparse = place.path().join("sparse");
+        File::create(&sparse).unwrap().set_len(1 << 40).unwrap();
+        assert_eq!(read(&sparse, 1 << 20).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+    }
+
+    #[test]
+    fn a_pipe_that_the_user_named_is_read() {
+        let place = tempfile::tempdir().unwrap();
+        let fifo = place.path().join("fifo");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, 0o600.into()).unwrap();
+        let writer = std::thread::spawn({
+            let fifo = fifo.clone();
+            move || std::fs::write(fifo, "piped").unwrap()
+        });
+        assert_eq!(read_text(&fifo, 100).unwrap(), "piped");
+        writer.join().unwrap();
+    }
+}

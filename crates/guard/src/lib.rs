@@ -1,0 +1,20 @@
+//! What stands between stackline and whoever may wish it ill: files that others can influence, temporary directories that others
+//! could foresee, secrets that others could read, and connections of strangers.
+//!
+//! | module | one idea |
+//! | --- | --- |
+//! | [`files`] | reading a file that the user named, with a bound on its size |
+//! | [`directory`] | files inside a directory of somebody else: regular files only, no links, nothing outside |
+//! | [`scratch`] | temporary directories: private, not foreseeable, removed also after a kill |
+//! | [`secret`] | a shared secret: where it comes from, how it is compared |
+//! | [`pool`] | places of connections: bounded, and the idlest gives way |
+//! | [`deadline`] | one bound of time on several reads |
+//! | [`attempts`] | a bound on how fast secrets can be guessed |
+
+pub mod attempts;
+pub mod deadline;
+pub mod directory;
+pub mod files;
+pub mod pool;
+pub mod scratch;
+pub mod secret;

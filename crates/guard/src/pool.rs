@@ -1,0 +1,149 @@
+//! Places of connections: a bounded number of them, of which the idlest gives way where that is wanted.
+//!
+//! A server keeps strangers in a pool of their own, so that however many come, whoever has proven that it belongs gets a place.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How the connection of a place is ended.
+type End = Box<dyn FnOnce() + Send>;
+
+/// A bounded number of places.
+#[derive(Debug)]
+pub struct Pool {
+    most: usize,
+    places: Mutex<Places>,
+}
+
+#[derive(Default)]
+struct Places {
+    /// The turn that is given next.
+    next: u64,
+    /// Taken places, the idlest first.
+    taken: BTreeMap<u64, Option<End>>,
+}
+
+impl fmt::Debug for Places {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Places").field("taken", &self.taken.len()).finish_non_exhaustive()
+    }
+}
+
+impl Places {
+    fn take(&mut self, end: Option<End>) -> u64 {
+        let turn = self.next;
+        self.next += 1;
+        self.taken.insert(turn, end);
+        turn
+    }
+}
+
+impl Pool {
+    /// With so many places.
+    #[must_use]
+    pub fn new(most: usize) -> Arc<Self> {
+        Arc::new(Self { most: most.max(1), places: Mutex::default() })
+    }
+
+    /// A place; `None` where all are taken.
+    #[must_use]
+    pub fn enter(self: &Arc<Self>) -> Option<Place> {
+        let mut places = self.places();
+        (places.taken.len() < self.most).then(|| Place { pool: Arc::clone(self), turn: places.take(None) })
+    }
+
+    /// A place in any case: where all are taken, the idlest that may be ended is ended and gives way. `end` ends the connection of this one,
+    /// from another thread; it should close its socket in both directions, so that the thread that serves it wakes.
+    #[must_use]
+    pub fn enter_or_replace(self: &Arc<Self>, end: impl FnOnce() + Send + 'static) -> Place {
+        let mut places = self.places();
+        let mut ended = None;
+        if places.taken.len() >= self.most {
+            let idlest = places.taken.iter().find(|(_, end)| end.is_some()).map(|(turn, _)| *turn);
+            ended = idlest.and_then(|turn| places.taken.remove(&turn)).flatten();
+        }
+        let turn = places.take(Some(Box::new(end)));
+        drop(places);
+        // Not under the lock: what ends a connection may take a while.
+        if let Some(end) = ended {
+            end();
+        }
+        Place { pool: Arc::clone(self), turn }
+    }
+
+    /// How many places are taken.
+    #[must_use]
+    pub fn taken(&self) -> usize {
+        self.places().taken.len()
+    }
+
+    fn places(&self) -> MutexGuard<'_, Places> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A place that is taken until this is dropped.
+#[derive(Debug)]
+pub struct Place {
+    pool: Arc<Pool>,
+    turn: u64,
+}
+
+impl Place {
+    /// Its connection did something: others are idler now.
+    pub fn touch(&mut self) {
+        let mut places = self.pool.places();
+        if let Some(end) = places.taken.remove(&self.turn) {
+            self.turn = places.take(end);
+        }
+    }
+
+    /// Whether it had to give way.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        !self.pool.places().taken.contains_key(&self.turn)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let end = self.pool.places().taken.remove(&self.turn);
+        drop(end);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    #[test]
+    fn the_idlest_gives_way() {
+        let (ended, hears) = channel();
+        let pool = Pool::new(2);
+        let enter = |name: &'static str| {
+            let ended = ended.clone();
+            pool.enter_or_replace(move || ended.send(name).unwrap())
+        };
+        let mut first = enter("first");
+        let second = enter("second");
+        first.touch();
+        let third = enter("third");
+        assert_eq!(hears.try_iter().collect::<Vec<_>>(), ["second"]);
+        assert!(second.is_lost() && !first.is_lost());
+        drop(second);
+        assert_eq!(pool.taken(), 2, "a place that was lost is not given back twice");
+        drop((first, third));
+        assert_eq!(pool.taken(), 0);
+    }
+
+    #[test]
+    fn a_pool_without_replacement_is_full() {
+        let pool = Pool::new(1);
+        let only = pool.enter();
+        assert!(only.is_some() && pool.enter().is_none());
+        drop(only);
+        assert!(pool.enter().is_some());
+    }
+}

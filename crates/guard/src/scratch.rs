@@ -1,0 +1,130 @@
+//! Temporary directories and files of stackline, all of them: private, with names that nobody can foresee, removed at the end.
+//!
+//! A directory is locked while its process lives. After a kill its lock is free, and [`sweep`] removes it: every new directory, the
+//! supervisor of a command that was killed, and `stackline clean` do.
+
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// What the names of all temporary directories begin with.
+const PREFIX: &str = "stackline-";
+
+/// A private temporary directory, removed with its content when this is dropped.
+#[derive(Debug)]
+pub struct Scratch {
+    directory: TempDir,
+    /// Held as long as it is in use: a directory whose lock is free was left behind.
+    _lock: File,
+}
+
+impl Scratch {
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// A directory in it, for this user alone.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn subdirectory(&self, name: &str) -> io::Result<PathBuf> {
+        let path = self.path().join(name);
+        DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(path)
+    }
+}
+
+/// A private temporary directory in `TMPDIR`; `purpose` is a word of its name, for people who find it.
+///
+/// # Errors
+/// The kernel's.
+pub fn directory(purpose: &str) -> io::Result<Scratch> {
+    sweep();
+    loop {
+        let directory = tempfile::Builder::new()
+            .prefix(&format!("{PREFIX}{purpose}-"))
+            .permissions(fs::Permissions::from_mode(0o700))
+            .tempdir()?;
+        // Another process may sweep it before it is locked; then there is another one.
+        match lock(directory.path()) {
+            Ok(lock) if is_at(&lock, directory.path()) => return Ok(Scratch { directory, _lock: lock }),
+            Ok(_) => {}
+            Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::WouldBlock].contains(&error.kind()) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// A temporary file without a name: nobody else can open it, and it goes with its last descriptor.
+///
+/// # Errors
+/// The kernel's.
+pub fn file() -> io::Result<File> {
+    tempfile::tempfile()
+}
+
+/// Removes the directories of this user that killed processes left: how many.
+pub fn sweep() -> usize {
+    let entries = fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
+    let own = rustix::process::geteuid().as_raw();
+    let left = entries.filter(|entry| {
+        let is_ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
+        // Not through links: what others leave there is not touched.
+        is_ours && entry.metadata().is_ok_and(|about| about.is_dir() && about.uid() == own && about.mode() & 0o077 == 0)
+    });
+    left.filter(|entry| {
+        let path = entry.path();
+        lock(&path).is_ok_and(|held| is_at(&held, &path) && fs::remove_dir_all(&path).is_ok())
+    })
+    .count()
+}
+
+fn lock(directory: &Path) -> io::Result<File> {
+    let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::NOFOLLOW;
+    let opened = File::options().read(true).custom_flags(flags.bits() as i32).open(directory)?;
+    flock(&opened, FlockOperation::NonBlockingLockExclusive)?;
+    Ok(opened)
+}
+
+/// Whether the locked directory is the one at this path.
+fn is_at(lock: &File, directory: &Path) -> bool {
+    let there = fs::symlink_metadata(directory).map(|there| (there.dev(), there.ino()));
+    lock.metadata().is_ok_and(|locked| there.is_ok_and(|there| there == (locked.dev(), locked.ino())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_private_and_goes_when_it_is_dropped_or_left() {
+        let held = directory("test").unwrap();
+        let inner = held.subdirectory("inner").unwrap();
+        for path in [held.path(), &inner] {
+            assert_eq!(fs::metadata(path).unwrap().mode() & 0o777, 0o700);
+        }
+        let path = held.path().to_owned();
+        let base = path.parent().unwrap();
+        // What a killed process leaves: the same name, nobody's lock.
+        let left = base.join(format!("{PREFIX}left-{}", std::process::id()));
+        DirBuilder::new().mode(0o700).create(&left).unwrap();
+        fs::write(left.join("key"), "secret").unwrap();
+        // What is not ours to remove: a link of that name.
+        let link = base.join(format!("{PREFIX}link-{}", std::process::id()));
+        let target = tempfile::tempdir().unwrap();
+        fs::write(target.path().join("file"), "").unwrap();
+        std::os::unix::fs::symlink(target.path(), &link).unwrap();
+        sweep();
+        assert!(!left.exists());
+        assert!(path.exists(), "a directory in use stays");
+        assert!(link.exists() && target.path().join("file").exists());
+        fs::remove_file(link).unwrap();
+        drop(held);
+        assert!(!path.exists());
+    }
+}

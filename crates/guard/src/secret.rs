@@ -1,0 +1,228 @@
+//! A shared secret: where it comes from, how it is compared. It never stands in an argument, since those can be read by every user of a machine.
+//!
+//! It comes from a file (or a descriptor: `/dev/fd/3`, `<(command)`), else from the environment, which programs of the same user can read
+//! and children inherit, else from a file at the usual place, which `serve` makes where there is none.
+
+use crate::files;
+use rustix::process::geteuid;
+use stackline_core::error::{Error, Result};
+use std::fmt;
+use std::fs::{DirBuilder, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use subtle::ConstantTimeEq;
+use zeroize::Zeroizing;
+
+/// The longest secret, in bytes.
+pub const LONGEST: usize = 1024;
+/// The shortest secret, in bytes: 8 random letters and digits are 47 bits, tried at most a few times a second.
+pub const SHORTEST: usize = 8;
+
+/// A secret: compared in constant time, never printed, wiped when it is dropped.
+#[derive(Clone)]
+pub struct Secret(Zeroizing<Vec<u8>>);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+impl Secret {
+    /// Of these bytes.
+    ///
+    /// # Errors
+    /// Where it is too short, too long, or holds a control character, which could not be typed or sent on a line.
+    pub fn new(bytes: Vec<u8>) -> Result<Self> {
+        let bytes = Zeroizing::new(bytes);
+        let wrong = |what: &str| {
+            Error::input(format!("the secret {what}"))
+                .hint(format!("write {SHORTEST} to {LONGEST} printable characters on one line; `head -c 24 /dev/urandom | base64` makes one"))
+        };
+        match bytes.len() {
+            0 => Err(wrong("is empty")),
+            length if length < SHORTEST => Err(wrong(&format!("has only {length} characters"))),
+            length if length > LONGEST => Err(wrong("is too long")),
+            _ if bytes.iter().any(|byte| byte.is_ascii_control()) => Err(wrong("holds a control character")),
+            _ => Ok(Self(bytes)),
+        }
+    }
+
+    /// A new one: 32 hexadecimal digits that nobody can guess.
+    ///
+    /// # Errors
+    /// Where the kernel has no random bytes.
+    pub fn random() -> io::Result<Self> {
+        let mut random = [0; 16];
+        getrandom::fill(&mut random).map_err(io::Error::other)?;
+        Ok(Self(Zeroizing::new(format!("{:032x}", u128::from_be_bytes(random)).into_bytes())))
+    }
+
+    /// The secret of a file: its first line. A pipe or descriptor will do.
+    ///
+    /// # Errors
+    /// Where it cannot be read, or holds none.
+    pub fn of_file(path: &Path) -> Result<Self> {
+        let bytes = files::read(path, 2 * LONGEST as u64)
+            .map_err(|cause| Error::input(format!("the secret in {} cannot be read: {cause}", path.display())))?;
+        let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        Self::new(line.strip_suffix(b"\r").unwrap_or(line).to_vec())
+            .map_err(|error| Error { message: format!("{}: {}", path.display(), error.message), ..error })
+    }
+
+    /// Its bytes, for sending it or for a proof made with it.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Whether somebody else knows it, compared in a time that does not depend on where they differ.
+    #[must_use]
+    pub fn is(&self, claimed: &[u8]) -> bool {
+        self.0.ct_eq(claimed).into()
+    }
+}
+
+/// Where the secret of a service comes from.
+#[derive(Clone, Debug)]
+pub struct Source<'s> {
+    /// The file that the user named.
+    pub file: Option<&'s Path>,
+    /// The variable of the environment.
+    pub variable: &'s str,
+    /// The name of the file at the usual place: `$XDG_CONFIG_HOME/stackline/NAME`, else `~/.config/stackline/NAME`.
+    pub usual: &'s str,
+}
+
+/// A secret, and what its user should know of how it came.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The secret.
+    pub secret: Secret,
+    /// A sentence that should be shown: others may read it, or a new file was made.
+    pub note: Option<String>,
+}
+
+impl Source<'_> {
+    /// The secret, where there is one.
+    ///
+    /// # Errors
+    /// Where a file or a variable is there that holds none.
+    pub fn find(&self) -> Result<Option<Found>> {
+        if let Some(file) = self.file {
+            return Secret::of_file(file).map(|secret| Some(Found { secret, note: readable_by_others(file) }));
+        }
+        if let Some(value) = std::env::var_os(self.variable).filter(|value| !value.is_empty()) {
+            let secret = Secret::new(value.into_encoded_bytes())
+                .map_err(|error| Error { message: format!("{}: {}", self.variable, error.message), ..error })?;
+            let note = format!(
+                "the secret comes from {}: programs that are started from here inherit it; a file (--secret-file) is safer",
+                self.variable
+            );
+            return Ok(Some(Found { secret, note: Some(note) }));
+        }
+        match self.usual_place().filter(|path| path.exists()) {
+            Some(path) => Secret::of_file(&path).map(|secret| Some(Found { secret, note: readable_by_others(&path) })),
+            None => Ok(None),
+        }
+    }
+
+    /// The secret; where there is none, a new one in a file at the usual place.
+    ///
+    /// # Errors
+    /// As for [`Self::find`], or where the file cannot be written.
+    pub fn find_or_make(&self) -> Result<Found> {
+        if let Some(found) = self.find()? {
+            return Ok(found);
+        }
+        let path = self.usual_place().ok_or_else(|| {
+            Error::input("there is no secret, and no home directory for a new one")
+                .hint(format!("name a file with --secret-file, or set {}", self.variable))
+        })?;
+        let failed = |cause: io::Error| {
+            Error::environment(format!("no secret can be written to {}: {cause}", path.display()))
+                .hint("name another file with --secret-file")
+        };
+        let secret = Secret::random().map_err(failed)?;
+        match write(&path, &secret) {
+            // Another program was faster: its secret is the one.
+            Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {
+                self.find()?.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))
+            }
+            Err(cause) => Err(failed(cause)),
+            Ok(()) => {
+                let note = format!(
+                    "a new secret was made: {}; programs of this user find it there, other machines need a copy",
+                    path.display()
+                );
+                Ok(Found { secret, note: Some(note) })
+            }
+        }
+    }
+
+    fn usual_place(&self) -> Option<PathBuf> {
+        let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".config"));
+        let configuration = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).or_else(home)?;
+        Some(configuration.join("stackline").join(self.usual))
+    }
+}
+
+/// Writes a secret to a new file that only this user may read; it is there whole or not at all.
+fn write(path: &Path, secret: &Secret) -> io::Result<()> {
+    let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    let mut file = tempfile::Builder::new().prefix(".secret-").tempfile_in(directory)?;
+    file.write_all(secret.bytes())?;
+    file.write_all(b"\n")?;
+    file.as_file().sync_all()?;
+    file.persist_noclobber(path).map(drop).map_err(|error| error.error)
+}
+
+/// A sentence where other users may read a file of secrets.
+fn readable_by_others(path: &Path) -> Option<String> {
+    let file = File::options().read(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32).open(path).ok()?;
+    let about = file.metadata().ok()?;
+    let is_open = about.is_file() && about.mode() & 0o044 != 0 && about.uid() == geteuid().as_raw();
+    is_open.then(|| format!("other users may read the secret in {0}: `chmod 600 {0}` keeps it", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_compared_whole_and_printed_never() {
+        let secret = Secret::new(b"correct horse".to_vec()).unwrap();
+        assert!(secret.is(b"correct horse"));
+        for other in [&b"correct hors"[..], b"correct horse ", b"", b"Correct horse"] {
+            assert!(!secret.is(other));
+        }
+        assert_eq!(format!("{secret:?}"), "Secret");
+    }
+
+    #[test]
+    fn a_secret_has_a_least_length_and_no_control_characters() {
+        for wrong in [&b""[..], b"short", b"with\0zero bytes", &[b'x'; LONGEST + 1]] {
+            assert!(Secret::new(wrong.to_vec()).unwrap_err().hint.is_some());
+        }
+        assert_ne!(Secret::random().unwrap().bytes(), Secret::random().unwrap().bytes());
+    }
+
+    #[test]
+    fn a_file_s_first_line_is_the_secret() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("directory/secret");
+        let secret = Secret::random().unwrap();
+        write(&path, &secret).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        assert!(Secret::of_file(&path).unwrap().is(secret.bytes()));
+        assert!(readable_by_others(&path).is_none());
+        assert_eq!(write(&path, &secret).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        let open = place.path().join("open");
+        std::fs::write(&open, "first line\r\nsecond\n").unwrap();
+        assert!(Secret::of_file(&open).unwrap().is(b"first line"));
+        assert!(readable_by_others(&open).is_some());
+        assert!(Secret::of_file(Path::new("/dev/zero")).is_err());
+    }
+}
