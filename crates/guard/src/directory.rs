@@ -3,7 +3,7 @@
 //! Each step of a path is opened below the one before with `O_NOFOLLOW`, so no link and no `..` leads out, also where the directory is changed
 //! meanwhile.
 
-use crate::files::{bytes, kind_of, refused, text};
+use crate::files::{bytes, kind_of, refused, text, too_large};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::ffi::OsString;
@@ -54,7 +54,10 @@ impl Directory {
     /// # Errors
     /// As for [`Self::open_file`]; `FileTooLarge` where it is longer.
     pub fn read(&self, name: &Path, most: u64) -> io::Result<Vec<u8>> {
-        bytes(self.open_file(name)?, most)
+        let file = self.open_file(name)?;
+        // Not after `most` bytes of a file without an end.
+        too_large(file.metadata()?.len(), most)?;
+        bytes(file, most)
     }
 
     /// Reads a text in it: at most `most` bytes of UTF-8.
@@ -63,6 +66,22 @@ impl Directory {
     /// As for [`Self::read`]; `InvalidData` where it is no UTF-8.
     pub fn read_text(&self, name: &Path, most: u64) -> io::Result<String> {
         text(self.read(name, most)?)
+    }
+
+    /// Opens a regular file in it for adding to its end; one that is not there is made, for this user alone.
+    ///
+    /// # Errors
+    /// As for [`Self::open_file`].
+    pub fn append(&self, name: &Path) -> io::Result<File> {
+        let (below, last) = self.parent_of(name)?;
+        let flags =
+            OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let directory = below.as_ref().unwrap_or(&self.descriptor);
+        let file = File::from(rustix::fs::openat(directory, &last, flags, Mode::RUSR | Mode::WUSR).map_err(explained)?);
+        match kind_of(&file)? {
+            FileType::RegularFile => Ok(file),
+            other => Err(refused(other)),
+        }
     }
 
     /// The names in a directory below it (in itself, with an empty name): at most `most`, in no order.

@@ -5,30 +5,69 @@
 
 use rustix::fs::{FileType, OFlags};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, IsTerminal, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Opens a regular file, or a pipe that the user named as such.
+/// Opens a regular file, or a pipe that the user named as such; `-` is standard input as it stands.
 ///
 /// # Errors
 /// The kernel's; `InvalidInput` with the reason where it is neither.
 pub fn open(path: &Path) -> io::Result<File> {
-    // A FIFO blocks here until somebody writes, as its user expects. What else is no regular file is not opened: to open some devices does
-    // something already.
-    match kind(&rustix::fs::stat(path)?) {
-        FileType::RegularFile | FileType::Fifo => {}
-        // Standard input of a terminal, or of a program that was started with a socket there.
-        FileType::CharacterDevice | FileType::Socket if is_standard_input(path) => {}
-        other => return Err(refused(other)),
+    if path == Path::new("-") {
+        return readable(File::from(io::stdin().as_fd().try_clone_to_owned()?));
     }
-    let file = File::options().read(true).custom_flags(OFlags::NOCTTY.bits() as i32).open(path)?;
+    // A FIFO blocks here until somebody writes, as its user expects. To open some devices does something already, so they are not opened.
+    match kind(&rustix::fs::stat(path)?) {
+        FileType::Socket => return Err(refused(FileType::Socket)),
+        device @ (FileType::CharacterDevice | FileType::BlockDevice) if !is_terminal(path) => {
+            return Err(refused(device));
+        }
+        _ => {}
+    }
+    readable(File::options().read(true).custom_flags(OFlags::NOCTTY.bits() as i32).open(path)?)
+}
+
+/// What can be read to an end: a regular file, a pipe, a connection as standard input, a terminal, whose user ends it.
+fn readable(file: File) -> io::Result<File> {
     match kind_of(&file)? {
-        FileType::RegularFile | FileType::Fifo => Ok(file),
-        FileType::CharacterDevice | FileType::Socket if is_standard_input(path) => Ok(file),
+        FileType::RegularFile | FileType::Fifo | FileType::Socket => Ok(file),
+        FileType::CharacterDevice if file.is_terminal() => Ok(file),
         other => Err(refused(other)),
     }
+}
+
+/// Whether that is the terminal that standard input is, by one of its names.
+fn is_terminal(path: &Path) -> bool {
+    ["/dev/stdin", "/dev/tty", "/dev/fd/0", "/proc/self/fd/0"].iter().any(|name| path == Path::new(name))
+        && io::stdin().is_terminal()
+}
+
+/// Opens a regular file that a file of the user named; a pipe, to which nobody may ever write, is refused.
+///
+/// # Errors
+/// As for [`open`].
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    match kind(&rustix::fs::stat(path)?) {
+        FileType::RegularFile => {}
+        other => return Err(refused(other)),
+    }
+    // It may have become something else meanwhile.
+    let flags = OFlags::NOCTTY | OFlags::NONBLOCK;
+    let file = File::options().read(true).custom_flags(flags.bits() as i32).open(path)?;
+    match kind_of(&file)? {
+        FileType::RegularFile => Ok(file),
+        other => Err(refused(other)),
+    }
+}
+
+/// All text of an open file: at most `most` bytes of UTF-8.
+///
+/// # Errors
+/// As for [`read_text`].
+pub fn read_text_of(file: File, most: u64) -> io::Result<String> {
+    text(bytes(file, most)?)
 }
 
 /// Reads a file that the user named: at most `most` bytes.
@@ -51,18 +90,19 @@ pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
 pub(crate) fn bytes(file: impl Read, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > most {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is larger than {most} bytes")));
-    }
+    too_large(bytes.len() as u64, most)?;
     Ok(bytes)
+}
+
+pub(crate) fn too_large(size: u64, most: u64) -> io::Result<()> {
+    match size > most {
+        true => Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is larger than {most} bytes"))),
+        false => Ok(()),
+    }
 }
 
 pub(crate) fn text(bytes: Vec<u8>) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
-}
-
-fn is_standard_input(path: &Path) -> bool {
-    ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"].iter().any(|name| path == Path::new(name))
 }
 
 /// What an open file is.

@@ -68,6 +68,16 @@ pub fn file() -> io::Result<File> {
     tempfile::tempfile()
 }
 
+/// The same, written at its end wherever it is read.
+///
+/// # Errors
+/// The kernel's.
+pub fn log() -> io::Result<File> {
+    let file = file()?;
+    rustix::fs::fcntl_setfl(&file, rustix::fs::fcntl_getfl(&file)? | rustix::fs::OFlags::APPEND)?;
+    Ok(file)
+}
+
 /// Removes the directories of this user that killed processes left: how many.
 pub fn sweep() -> usize {
     let entries = fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();

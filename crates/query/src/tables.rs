@@ -32,17 +32,34 @@ impl Run {
         };
         let absolute = fs::canonicalize(&found).unwrap_or(found);
         let name = absolute.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let results = Some(absolute.join("results.parquet")).filter(|path| path.is_file());
-        Ok(Self { name, results: results.into_iter().collect(), events: parquet_files(&absolute.join("events")) })
+        let results = is_there(&absolute.join("results.parquet"), fs::FileType::is_file)?;
+        Ok(Self { name, results: results.into_iter().collect(), events: event_files(&absolute.join("events"))? })
     }
 }
 
-fn parquet_files(directory: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+/// What has that name in a run, which somebody else may have made: of another kind, a link or a pipe, it is refused.
+fn is_there(path: &Path, is_right: impl Fn(&fs::FileType) -> bool) -> Result<Option<PathBuf>, Error> {
+    match fs::symlink_metadata(path) {
+        Ok(about) if is_right(&about.file_type()) => Ok(Some(path.to_owned())),
+        Ok(_) => Err(Error::input(
+            format!(
+                "{} cannot be read: it is a link, a pipe or the like, where a regular file is expected",
+                path.display()
+            ),
+            "copy the run with its files in place of what links to them",
+        )),
+        Err(_) => Ok(None),
+    }
+}
+
+fn event_files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    let directory = is_there(directory, fs::FileType::is_dir)?;
+    let entries = directory.into_iter().flat_map(fs::read_dir).flatten().flatten();
     let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     found.retain(|path| path.extension().is_some_and(|extension| extension == "parquet"));
     found.sort_unstable();
-    found
+    found.iter().try_for_each(|path| is_there(path, fs::FileType::is_file).map(drop))?;
+    Ok(found)
 }
 
 /// Gives a session the tables of runs. A table that no run has files of is not there.

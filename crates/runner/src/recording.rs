@@ -57,10 +57,7 @@ impl Recording {
         }
         if !self.capture.is_empty() {
             let cannot = |e: std::io::Error| Error::environment(format!("captured packets cannot be written: {e}"));
-            let made = |(path, site): &(PathBuf, Site)| {
-                path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
-                Ok((site.clone(), std::fs::File::create(path)?))
-            };
+            let made = |(path, site): &(PathBuf, Site)| Ok((site.clone(), stackline_runs::create_within(path)?));
             let sites: std::io::Result<Vec<(Site, std::fs::File)>> = self.capture.iter().map(made).collect();
             recorder = recorder.capture(network, sites.map_err(cannot)?).map_err(cannot)?;
         }

@@ -3,6 +3,7 @@
 //!
 //! A file that says it has none is not checked; it is of another program or an earlier version.
 
+use crate::files;
 use bytes::Bytes;
 use crc32fast::Hasher;
 use parquet::errors::{ParquetError, Result as Parquet};
@@ -26,7 +27,7 @@ pub(crate) struct Shared(Arc<File>);
 
 impl Shared {
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        File::open(path).map(|file| Self(Arc::new(file)))
+        files::open(path).map(|file| Self(Arc::new(file)))
     }
 }
 

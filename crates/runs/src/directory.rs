@@ -4,11 +4,13 @@
 //! [`RunDirectory::finish`] writes `results.parquet` and marks the run complete. The journal is locked as long as its process
 //! lives: that is how a run that goes on is told from one that was killed.
 
-use crate::{Error, Status, files, replace_with, results, utc};
+use crate::files::Access;
+use crate::replace::replace_inside_with;
+use crate::{Error, Status, files, results, utc};
 use serde::Serialize;
 use stackline_core::plan::Plan;
 use stackline_core::record::RunRecord;
-use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
+use std::fs::{self, File, Metadata, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -32,11 +34,11 @@ impl RunDirectory {
     ///
     /// # Errors
     /// When it cannot be made or written.
-    pub fn create(root: &Path, name: &str, started: SystemTime) -> Result<Self, Error> {
-        let path = unused(root, &format!("{}-{}", utc::stamp(started), sanitised(name)))?;
+    pub fn create(root: &Path, name: &str, started: SystemTime, access: Access) -> Result<Self, Error> {
+        let path = new_directory(root, name, started, access)?;
         let status = Status::started(utc::iso(started));
         status.write(&path)?;
-        let journal = OpenOptions::new().create_new(true).append(true).open(path.join(files::JOURNAL));
+        let journal = files::append_new(&path.join(files::JOURNAL));
         let journal = journal.map_err(|cause| Error::writing(&path.join(files::JOURNAL), &cause))?;
         // On a file system without locks a run that goes on cannot be told from a killed one, and is kept all the same.
         let _ = journal.try_lock();
@@ -54,7 +56,7 @@ impl RunDirectory {
     /// # Errors
     /// When it cannot be written.
     pub fn write_specification(&self, text: &str) -> Result<(), Error> {
-        replace_with(&self.path.join(files::SPECIFICATION), text.as_bytes())
+        replace_inside_with(&self.path.join(files::SPECIFICATION), text.as_bytes())
     }
 
     /// Keeps the plan; its texts go into the rows of `results.parquet`.
@@ -130,7 +132,7 @@ impl RunDirectory {
     fn gone(&self) -> Option<Error> {
         let path = self.path.join(files::JOURNAL);
         let same = |one: &Metadata, other: &Metadata| (one.dev(), one.ino()) == (other.dev(), other.ino());
-        let kept = match (self.journal.metadata(), fs::metadata(&path)) {
+        let kept = match (self.journal.metadata(), fs::symlink_metadata(&path)) {
             (Ok(ours), Ok(there)) => same(&ours, &there),
             _ => false,
         };
@@ -144,13 +146,13 @@ impl RunDirectory {
     fn write_json<T: Serialize>(&self, name: &str, value: &T) -> Result<(), Error> {
         let path = self.path.join(name);
         let text = serde_json::to_string_pretty(value).map_err(|cause| Error::writing(&path, &cause))?;
-        replace_with(&path, format!("{text}\n").as_bytes())
+        replace_inside_with(&path, format!("{text}\n").as_bytes())
     }
 }
 
 /// Whether the process that writes that run directory lives.
 pub(crate) fn is_being_written(run: &Path) -> bool {
-    let journal = File::open(run.join(files::JOURNAL));
+    let journal = files::open(&run.join(files::JOURNAL));
     journal.is_ok_and(|journal| matches!(journal.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
@@ -159,16 +161,16 @@ pub(crate) fn is_being_written(run: &Path) -> bool {
 ///
 /// # Errors
 /// It cannot be made.
-pub fn new_directory(root: &Path, name: &str, started: SystemTime) -> Result<PathBuf, Error> {
-    unused(root, &format!("{}-{}", utc::stamp(started), sanitised(name)))
+pub fn new_directory(root: &Path, name: &str, started: SystemTime, access: Access) -> Result<PathBuf, Error> {
+    unused(root, &format!("{}-{}", utc::stamp(started), sanitised(name)), access)
 }
 
-fn unused(root: &Path, name: &str) -> Result<PathBuf, Error> {
+fn unused(root: &Path, name: &str, access: Access) -> Result<PathBuf, Error> {
     fs::create_dir_all(root).map_err(|cause| Error::writing(root, &cause))?;
     let mut path = root.join(name);
     let mut next = 2_u32;
     loop {
-        match fs::create_dir(&path) {
+        match files::make_directory(&path, access) {
             Ok(()) => return Ok(path),
             Err(cause) if cause.kind() == ErrorKind::AlreadyExists => path = root.join(format!("{name}-{next}")),
             Err(cause) => return Err(Error::writing(&path, &cause)),
@@ -193,7 +195,8 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let plan = Plan { seed: 0, hosts: Default::default(), networks: Vec::new(), measurements: Vec::new() };
         for removed in ["", files::JOURNAL, files::PLAN] {
-            let mut directory = RunDirectory::create(root.path(), "rr", std::time::UNIX_EPOCH).unwrap();
+            let mut directory =
+                RunDirectory::create(root.path(), "rr", std::time::UNIX_EPOCH, Access::Private).unwrap();
             directory.write_plan(&plan).unwrap();
             let path = directory.path().to_owned();
             match removed {

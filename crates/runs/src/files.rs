@@ -1,8 +1,21 @@
-//! The names in a run directory, and its small texts.
+//! The names in a run directory, and how its files are opened.
+//!
+//! A run may have been made by somebody else, who wishes its reader ill: only regular files inside of it are opened, no link is followed, and
+//! nothing that blocks or never ends is read. What is written there is for its user alone until the run is shared.
 
 use crate::Error;
-use std::fs::{self, File};
+use stackline_guard::directory::Directory;
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+/// The largest text of a run that is read: specification, plan, environment, status, index, findings; bytes.
+const LARGEST_TEXT: u64 = 256 << 20;
+/// The largest journal or table of results that is read, bytes.
+const LARGEST_RECORDS: u64 = 4 << 30;
+/// Files of events of one run, at most.
+const MOST_FILES: usize = 100_000;
 
 /// The specification as it was given.
 pub(crate) const SPECIFICATION: &str = "specification.stackline";
@@ -20,6 +33,9 @@ pub(crate) const RESULTS: &str = "results.parquet";
 /// What limits it, as JSON.
 pub(crate) const FINDINGS: &str = "findings.json";
 
+/// Its page.
+pub(crate) const PAGE: &str = "report.html";
+
 /// What is known about the events, as JSON.
 pub(crate) const INDEX: &str = "events/index.json";
 
@@ -29,22 +45,185 @@ pub(crate) const SORTED: &str = "parquet";
 /// The directory of events.
 pub(crate) const EVENTS: &str = "events";
 
-/// The files in a run's directory of events whose names end so, by name.
-pub(crate) fn of_events(run: &Path, extension: &str) -> Vec<PathBuf> {
-    let entries = fs::read_dir(run.join(EVENTS)).into_iter().flatten().flatten();
-    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+/// The run of a file, and the file's name in it: `RUN/NAME` or `RUN/events/NAME`.
+fn within(path: &Path) -> Option<(&Path, &Path)> {
+    let directory = path.parent()?;
+    let run = if directory.file_name().is_some_and(|name| name == EVENTS) { directory.parent()? } else { directory };
+    Some((if run.as_os_str().is_empty() { Path::new(".") } else { run }, path.strip_prefix(run).ok()?))
+}
+
+/// Opens a regular file of a run.
+///
+/// # Errors
+/// The kernel's; `InvalidInput` with the reason where it is a link, a pipe or the like.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    let (run, name) = within(path).ok_or(ErrorKind::NotFound)?;
+    Directory::open(run)?.open_file(name)
+}
+
+/// Opens the journal or the results of a run, which have a bound of size.
+///
+/// # Errors
+/// As for [`open`]; `FileTooLarge`.
+pub(crate) fn open_records(path: &Path) -> io::Result<File> {
+    let file = open(path)?;
+    match file.metadata()?.len() {
+        size if size > LARGEST_RECORDS => Err(io::Error::new(
+            ErrorKind::FileTooLarge,
+            format!("it has {size} bytes, more than the {LARGEST_RECORDS} that are read"),
+        )),
+        _ => Ok(file),
+    }
+}
+
+/// Whether something has that name, whatever it is: what is no regular file is refused when it is opened, and not overlooked.
+pub(crate) fn is_there(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok()
+}
+
+/// Whether a run belongs to this user, so that something may be written into it.
+pub(crate) fn is_own(run: &Path) -> bool {
+    Directory::open(run).is_ok_and(|run| run.is_own())
+}
+
+/// Who may read a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Access {
+    /// Its user alone: modes 0700 and 0600.
+    #[default]
+    Private,
+    /// All users of this machine: modes 0755 and 0644.
+    Shared,
+}
+
+impl Access {
+    /// What is made in a directory may be read by whoever may read the directory.
+    #[must_use]
+    pub fn of(directory: &Path) -> Self {
+        let mode = fs::metadata(directory).map_or(0, |about| about.permissions().mode());
+        if mode & 0o004 == 0 { Self::Private } else { Self::Shared }
+    }
+
+    fn within(path: &Path) -> Self {
+        path.parent().filter(|parent| !parent.as_os_str().is_empty()).map_or(Self::Private, Self::of)
+    }
+
+    const fn file_mode(self) -> u32 {
+        match self {
+            Self::Private => 0o600,
+            Self::Shared => 0o644,
+        }
+    }
+
+    const fn directory_mode(self) -> u32 {
+        match self {
+            Self::Private => 0o700,
+            Self::Shared => 0o755,
+        }
+    }
+}
+
+/// The permissions of a new file of a run.
+pub(crate) fn permissions(path: &Path) -> Permissions {
+    Permissions::from_mode(Access::within(path).file_mode())
+}
+
+fn options(path: &Path) -> OpenOptions {
+    let mut options = File::options();
+    options.mode(permissions(path).mode()).custom_flags(no_links());
+    options
+}
+
+/// Makes a file in a directory of a run, and that directory where there is none. A link there is not followed.
+///
+/// # Errors
+/// The kernel's.
+pub fn create_within(path: &Path) -> io::Result<File> {
+    if let Some(directory) = path.parent()
+        && !is_there(directory)
+    {
+        make_directory(directory, Access::within(directory))?;
+    }
+    create(path)
+}
+
+/// Makes a file of a run, or empties it. A link there is not followed.
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn create(path: &Path) -> io::Result<File> {
+    options(path).write(true).create(true).truncate(true).open(path)
+}
+
+/// Opens a file of a run for adding to its end, and makes it where there is none. A link there is not followed.
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn append(path: &Path) -> io::Result<File> {
+    options(path).create(true).append(true).open(path)
+}
+
+/// Makes a new file of a run that is added to at its end.
+///
+/// # Errors
+/// The kernel's, `AlreadyExists` too.
+pub(crate) fn append_new(path: &Path) -> io::Result<File> {
+    options(path).create_new(true).append(true).open(path)
+}
+
+pub(crate) const fn no_links() -> i32 {
+    nix::fcntl::OFlag::O_NOFOLLOW.bits()
+}
+
+/// Makes a directory for those who may read it.
+///
+/// # Errors
+/// The kernel's, `AlreadyExists` too.
+pub(crate) fn make_directory(path: &Path, access: Access) -> io::Result<()> {
+    DirBuilder::new().mode(access.directory_mode()).create(path)
+}
+
+/// Makes the directory of a run's events where there is none. One that is a link is refused.
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn make_events(run: &Path) -> io::Result<()> {
+    let events = run.join(EVENTS);
+    match make_directory(&events, Access::of(run)) {
+        Err(cause) if cause.kind() == ErrorKind::AlreadyExists => match fs::symlink_metadata(&events)?.is_dir() {
+            true => Ok(()),
+            false => Err(io::Error::new(ErrorKind::NotADirectory, "it is not a directory")),
+        },
+        made => made,
+    }
+}
+
+/// The files in a run's directory of events whose names end so, by name; none where there is no such directory.
+///
+/// # Errors
+/// When that directory is a link or cannot be read.
+pub(crate) fn of_events(run: &Path, extension: &str) -> Result<Vec<PathBuf>, Error> {
+    let events = run.join(EVENTS);
+    let names = Directory::open(run).and_then(|run| run.names(Path::new(EVENTS), MOST_FILES));
+    let names = match names {
+        Err(cause) if cause.kind() == ErrorKind::NotFound => Vec::new(),
+        names => names.map_err(|cause| Error::reading(&events, &cause))?,
+    };
+    let mut found: Vec<PathBuf> = names.into_iter().map(|name| events.join(name)).collect();
     found.retain(|path| path.extension().is_some_and(|end| end == extension));
     found.sort_unstable();
-    found
+    Ok(found)
 }
 
 /// Waits until a file that was written is on the disk.
 pub(crate) fn settle(path: &Path) -> Result<(), Error> {
-    let file = File::open(path).and_then(|file| file.sync_all());
-    file.map_err(|cause| Error::writing(path, &cause))
+    open(path).and_then(|file| file.sync_all()).map_err(|cause| Error::writing(path, &cause))
 }
 
 /// Reads a whole text.
 pub(crate) fn read(path: &Path) -> Result<String, Error> {
-    fs::read_to_string(path).map_err(|cause| Error::reading(path, &cause))
+    let text = within(path)
+        .ok_or_else(|| ErrorKind::NotFound.into())
+        .and_then(|(run, name)| Directory::open(run)?.read_text(name, LARGEST_TEXT));
+    text.map_err(|cause| Error::reading(path, &cause))
 }

@@ -29,6 +29,7 @@ mod utc;
 pub use directory::{RunDirectory, new_directory};
 pub use error::Error;
 pub use events::events_path;
+pub use files::{Access, create_within};
 pub use replace::{replace, replace_with};
 pub use run::{Run, directory_of, names, runs_root};
 pub use status::Status;

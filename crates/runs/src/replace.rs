@@ -1,7 +1,7 @@
 //! Writing a file whole or not at all, wherever a path leads. It replaces nothing that its caller may not write, and nothing that
 //! is no plain file.
 
-use crate::Error;
+use crate::{Error, files};
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, posix_fallocate};
 use nix::unistd::linkat;
 use std::ffi::{OsStr, OsString};
@@ -42,6 +42,42 @@ pub fn replace<T, E: From<Error>>(path: &Path, write: impl FnOnce(&mut File) -> 
 /// When it cannot be written.
 pub fn replace_with(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     replace(path, |file| file.write_all(bytes).map_err(|cause| Error::writing(path, &cause)))
+}
+
+/// Writes a file inside a run whole or not at all. What has its name gives way to it, whatever that is: a link is not followed, and a file with
+/// other names or another owner is not written into. A new file is for those who may read its directory;
+/// one that replaces another keeps its permissions.
+///
+/// # Errors
+/// When it cannot be written, or `write` fails; what was there before is there then.
+pub(crate) fn replace_inside<T, E: From<Error>>(
+    path: &Path,
+    write: impl FnOnce(&mut File) -> Result<T, E>,
+) -> Result<T, E> {
+    let failed = |cause: io::Error| E::from(Error::writing(path, &cause));
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let opened =
+        File::options().read(true).custom_flags((OFlag::O_NOFOLLOW | OFlag::O_DIRECTORY).bits()).open(directory);
+    // The run itself may be named by a link, its directory of events may not be one.
+    let directory_file =
+        if directory.ends_with(files::EVENTS) { opened } else { File::open(directory) }.map_err(failed)?;
+    let old = fs::symlink_metadata(path).ok().filter(Metadata::is_file);
+    let permissions = old.map_or_else(|| files::permissions(path), |old| old.permissions());
+    let mut new = match unnamed(directory, &permissions) {
+        Some(file) => New::Unnamed(file),
+        None => New::Named(named(&prefix(path)).permissions(permissions).tempfile_in(directory).map_err(failed)?),
+    };
+    let written = write(new.file())?;
+    new.take_place(path, None).and_then(|()| directory_file.sync_all()).map_err(failed)?;
+    Ok(written)
+}
+
+/// The same with bytes at hand.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn replace_inside_with(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    replace_inside(path, |file| file.write_all(bytes).map_err(|cause| Error::writing(path, &cause)))
 }
 
 /// Where a path leads in the end, also where nothing is there yet. What lies below `/proc`, where `/dev/stdout` leads, stands for
@@ -128,7 +164,8 @@ impl New {
     fn beside(target: &Path, old: Option<&Old>) -> io::Result<Self> {
         let directory = target.parent().unwrap_or(Path::new("/"));
         let permissions = old.map_or_else(|| Permissions::from_mode(0o666), |old| old.about.permissions());
-        let aside = || unnamed(directory, &Permissions::from_mode(0o600)).map_or_else(tempfile::tempfile, Ok);
+        let aside =
+            || unnamed(directory, &Permissions::from_mode(0o600)).map_or_else(stackline_guard::scratch::file, Ok);
         if old.is_some_and(|old| old.about.nlink() > 1) {
             return aside().map(Self::Aside);
         }
@@ -158,7 +195,8 @@ impl New {
         self.file().sync_all()?;
         match self {
             Self::Unnamed(file) | Self::Aside(file) => {
-                let directory = target.parent().unwrap_or(Path::new("/"));
+                let parent = target.parent().unwrap_or(Path::new("/"));
+                let directory = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
                 let named = named(&prefix(target)).make_in(directory, |path| give_name(&file, path))?;
                 named.persist(target).map_err(|cause| cause.error)
             }

@@ -2,9 +2,10 @@
 //!
 //! It handles types and levels, never what a column means.
 
+use crate::Error;
 use crate::checksums::{CREATED_BY, Kept, Shared, Summed, Sums};
 use crate::columns::{COLUMNS, Column, Get, RECORD, Row};
-use crate::{Error, replace};
+use crate::replace::replace_inside;
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
 use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
@@ -26,7 +27,7 @@ use std::sync::Arc;
 pub fn write(path: &Path, plan: Option<&Plan>, records: &[RunRecord]) -> Result<(), Error> {
     records.iter().try_for_each(readable)?;
     let rows: Vec<Row<'_>> = records.iter().map(|record| Row::new(plan, record)).collect();
-    replace(path, |file| write_rows(file, COLUMNS, &rows).map_err(|cause| Error::writing(path, &cause)))
+    replace_inside(path, |file| write_rows(file, COLUMNS, &rows).map_err(|cause| Error::writing(path, &cause)))
 }
 
 /// Reads all records back, exactly as they were written.

@@ -2,12 +2,14 @@
 
 use crate::directory::is_being_written;
 use crate::events::event_files;
-use crate::{Error, Status, files, replace_with, results};
+use crate::replace::replace_inside_with;
+use crate::{Error, Status, files, results};
 use stackline_core::plan::Plan;
 use stackline_core::record::RunRecord;
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::fs;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 /// What a run directory holds.
@@ -53,12 +55,45 @@ impl Run {
         with_events_under(&runs_root(), path)
     }
 
-    /// Keeps what was found out about it, in place of what was kept before.
+    /// Keeps what was found out about it, in place of what was kept before. A run of another user is only read, and nothing is kept.
     ///
     /// # Errors
     /// When the directory cannot be written.
     pub fn keep_findings(&self, findings: &serde_json::Value) -> Result<(), Error> {
-        replace_with(&self.path.join(files::FINDINGS), format!("{findings:#}\n").as_bytes())
+        if !files::is_own(&self.path) {
+            return Ok(());
+        }
+        replace_inside_with(&self.path.join(files::FINDINGS), format!("{findings:#}\n").as_bytes())
+    }
+
+    /// Writes the run's page into its directory; where. What has that name gives way to it, and links are not followed.
+    ///
+    /// # Errors
+    /// When the run is another user's, or its directory cannot be written.
+    pub fn keep_page(&self, page: &str) -> Result<PathBuf, Error> {
+        let path = self.page();
+        if !files::is_own(&self.path) {
+            let message = format!("{} is a run of another user, in which nothing is written", self.path.display());
+            return Err(Error::new(message, "`stackline report RUN -o FILE` writes the page elsewhere"));
+        }
+        replace_inside_with(&path, page.as_bytes()).map(|()| path)
+    }
+
+    /// Where its page is, if it has been written.
+    #[must_use]
+    pub fn page(&self) -> PathBuf {
+        self.path.join(files::PAGE)
+    }
+
+    /// Files of events that the run had at its end and that are missing now, by name.
+    #[must_use]
+    pub fn missing_events(&self) -> Vec<String> {
+        let path = &self.path;
+        if !files::is_there(&path.join(files::STATUS)) {
+            return Vec::new();
+        }
+        let had = Status::read(path).map(|status| status.events).unwrap_or_default();
+        had.into_keys().filter(|name| !files::is_there(&path.join(files::EVENTS).join(name))).collect()
     }
 }
 
@@ -75,7 +110,7 @@ const STAMP: usize = 16;
 #[must_use]
 pub fn names(root: &Path) -> Vec<String> {
     let entries = fs::read_dir(root).into_iter().flatten().flatten();
-    let runs = entries.filter(|entry| entry.path().join(files::STATUS).is_file());
+    let runs = entries.filter(|entry| files::is_there(&entry.path().join(files::STATUS)));
     let mut names: Vec<String> = runs.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort_by(|a, b| order(a).cmp(&order(b)));
     names
@@ -114,11 +149,12 @@ fn how_far(plan: &Plan, records: &[RunRecord]) -> String {
 }
 
 fn with_events_under(root: &Path, path: &Path) -> Result<Run, Error> {
-    let imported = candidates(root, path)
-        .find(|candidate| candidate.join(files::EVENTS).is_dir() && !candidate.join(files::PLAN).is_file());
+    let imported = candidates(root, path).find(|candidate| {
+        files::is_there(&candidate.join(files::EVENTS)) && !files::is_there(&candidate.join(files::PLAN))
+    });
     let Some(path) = imported else { return open_under(root, path) };
     let running = is_being_written(&path);
-    let status = path.join(files::STATUS).is_file().then(|| Status::read(&path)).transpose()?;
+    let status = files::is_there(&path.join(files::STATUS)).then(|| Status::read(&path)).transpose()?;
     status.iter().try_for_each(|status| status.check(&path))?;
     if status.as_ref().is_some_and(|status| !status.complete) && event_files(&path).is_err() {
         return Err(without_anything(&path));
@@ -165,7 +201,7 @@ pub fn directory_of(path: &Path) -> Option<PathBuf> {
 }
 
 fn find(root: &Path, path: &Path) -> Result<PathBuf, Error> {
-    let found = candidates(root, path).find(|candidate| candidate.join(files::STATUS).is_file());
+    let found = candidates(root, path).find(|candidate| files::is_there(&candidate.join(files::STATUS)));
     found.ok_or_else(|| missing(root, path))
 }
 
@@ -205,7 +241,7 @@ fn plan(run: &Path) -> Result<Plan, Error> {
             let message = format!("the run at {} has events and no measurements", run.display());
             return Error::new(message, "`stackline lifelines`, `report` and `query` read events");
         }
-        if run.join(files::EVENTS).is_dir() {
+        if files::is_there(&run.join(files::EVENTS)) {
             return without_anything(run);
         }
         if is_being_written(run) {
@@ -234,12 +270,17 @@ fn environment(run: &Path) -> Result<serde_json::Value, Error> {
 
 fn records(run: &Path) -> Result<Vec<RunRecord>, Error> {
     let path = run.join(files::RESULTS);
-    if path.is_file() { results::read(&path) } else { journal(&run.join(files::JOURNAL)) }
+    if files::is_there(&path) { results::read(&path) } else { journal(&run.join(files::JOURNAL)) }
 }
 
 /// The records of the journal. A last line without an end was torn when the run was killed, and is left out.
 fn journal(path: &Path) -> Result<Vec<RunRecord>, Error> {
-    let Ok(bytes) = fs::read(path) else { return Ok(Vec::new()) };
+    let mut bytes = Vec::new();
+    match files::open_records(path).and_then(|mut file| file.read_to_end(&mut bytes)) {
+        Ok(_) => {}
+        Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(cause) => return Err(Error::reading(path, &cause)),
+    }
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
     let lines = bytes[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     lines.map(|line| serde_json::from_slice(line).map_err(|cause| Error::reading(path, &cause))).collect()
@@ -247,14 +288,14 @@ fn journal(path: &Path) -> Result<Vec<RunRecord>, Error> {
 
 /// A text that may not be there yet.
 fn optional(path: &Path) -> Result<Option<String>, Error> {
-    if path.is_file() { files::read(path).map(Some) } else { Ok(None) }
+    if files::is_there(path) { files::read(path).map(Some) } else { Ok(None) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::RunDirectory;
     use crate::events::{Intake, read_run, write_index};
+    use crate::{Access, RunDirectory};
     use stackline_core::trace::Index;
     use stackline_events::Table;
     use std::io::Write;
@@ -269,7 +310,7 @@ mod tests {
     }
 
     fn begun(root: &Path) -> RunDirectory {
-        let mut directory = RunDirectory::create(root, "rr", UNIX_EPOCH).unwrap();
+        let mut directory = RunDirectory::create(root, "rr", UNIX_EPOCH, Access::Private).unwrap();
         directory.write_specification("10 rr 32;").unwrap();
         directory.write_plan(&plan()).unwrap();
         directory
@@ -434,7 +475,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let make = |name: &str, second: u64| {
             let started = UNIX_EPOCH + Duration::from_secs(second);
-            RunDirectory::create(root.path(), name, started).unwrap().path().to_owned()
+            RunDirectory::create(root.path(), name, started, Access::Private).unwrap().path().to_owned()
         };
         let (old, base) = (make("base", 1), make("base", 7));
         let newest = make("base-line", 9);
@@ -462,7 +503,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let hint = |word: &str| open_under(root.path(), Path::new(word)).unwrap_err().hint;
         for (name, second) in [("baseline", 1), ("other", 2), ("rr", 3)] {
-            RunDirectory::create(root.path(), name, UNIX_EPOCH + Duration::from_secs(second)).unwrap();
+            RunDirectory::create(root.path(), name, UNIX_EPOCH + Duration::from_secs(second), Access::Private).unwrap();
         }
         for word in ["base", "line", "basline", "baselines", "baesline", "bazeline"] {
             assert_eq!(hint(word), "did you mean 19700101-000001-baseline?", "{word}");
@@ -487,7 +528,7 @@ mod tests {
     #[test]
     fn an_import_says_that_nothing_is_in_it_yet_and_when_killed_that_nothing_is() {
         let root = tempfile::tempdir().unwrap();
-        let directory = RunDirectory::create(root.path(), "x", UNIX_EPOCH).unwrap();
+        let directory = RunDirectory::create(root.path(), "x", UNIX_EPOCH, Access::Private).unwrap();
         let path = directory.path().to_owned();
         fs::create_dir_all(path.join("events/.unfinished-import-1")).unwrap();
         let opened = || [Run::open(&path), Run::open_events(&path)].map(|opened| opened.unwrap_err().message);
@@ -500,7 +541,7 @@ mod tests {
     #[test]
     fn a_run_without_a_plan_says_so() {
         let root = tempfile::tempdir().unwrap();
-        let directory = RunDirectory::create(root.path(), "x", UNIX_EPOCH).unwrap();
+        let directory = RunDirectory::create(root.path(), "x", UNIX_EPOCH, Access::Private).unwrap();
         let path = directory.path().to_owned();
         assert!(Run::open(&path).unwrap_err().message.contains("is still being written"));
         drop(directory);

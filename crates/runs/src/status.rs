@@ -1,10 +1,10 @@
 //! `status.json`: whether a run is complete, and if not why.
 
-use crate::{Error, files, replace_with};
+use crate::replace::replace_inside_with;
+use crate::{Error, files};
 use crc32fast::Hasher;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ impl Status {
     pub(crate) fn write(&self, directory: &Path) -> Result<(), Error> {
         let path = directory.join(files::STATUS);
         let text = serde_json::to_string_pretty(self).map_err(|cause| Error::writing(&path, &cause))?;
-        replace_with(&path, format!("{text}\n").as_bytes())
+        replace_inside_with(&path, format!("{text}\n").as_bytes())
     }
 
     /// Sums up the files as they are.
@@ -53,13 +53,13 @@ impl Status {
         self.sums.clear();
         for name in SUMMED {
             let path = directory.join(name);
-            if path.is_file() {
+            if files::is_there(&path) {
                 let sum = sum(&path).map_err(|cause| Error::reading(&path, &cause))?;
                 self.sums.insert(name.to_owned(), sum);
             }
         }
         self.events.clear();
-        for path in files::of_events(directory, files::SORTED) {
+        for path in files::of_events(directory, files::SORTED)? {
             let sum = footer(&path).map_err(|cause| Error::reading(&path, &cause))?;
             self.events.insert(name_of(&path), sum);
         }
@@ -68,7 +68,7 @@ impl Status {
 
     /// Records that a file of a finished run is another now.
     pub(crate) fn sum_again(directory: &Path) -> Result<(), Error> {
-        if !directory.join(files::STATUS).is_file() {
+        if !files::is_there(&directory.join(files::STATUS)) {
             return Ok(());
         }
         let mut status = Self::read(directory)?;
@@ -96,7 +96,7 @@ impl Status {
 
     /// Whether files of events are those that the run had when it ended. One without a footer is left to who reads it.
     pub(crate) fn check_events(directory: &Path, files: &[PathBuf]) -> Result<(), Error> {
-        if !directory.join(files::STATUS).is_file() {
+        if !files::is_there(&directory.join(files::STATUS)) {
             return Ok(());
         }
         let wanted = Self::read(directory)?.events;
@@ -123,7 +123,7 @@ fn name_of(events: &Path) -> String {
 /// The CRC-32 of the footer of a Parquet file: its length and four letters end the file.
 fn footer(path: &Path) -> io::Result<u32> {
     const END: u64 = 8;
-    let (mut file, mut end) = (File::open(path)?, [0; END as usize]);
+    let (mut file, mut end) = (files::open(path)?, [0; END as usize]);
     let length = file.metadata()?.len();
     file.read_exact_at(&mut end, length.checked_sub(END).ok_or(io::ErrorKind::UnexpectedEof)?)?;
     let footer = u64::from(u32::from_le_bytes([end[0], end[1], end[2], end[3]]));
@@ -134,7 +134,7 @@ fn footer(path: &Path) -> io::Result<u32> {
 
 /// The CRC-32 of a file.
 fn sum(path: &Path) -> io::Result<u32> {
-    sum_of(&mut File::open(path)?)
+    sum_of(&mut files::open_records(path)?)
 }
 
 fn sum_of(from: &mut impl Read) -> io::Result<u32> {

@@ -56,7 +56,7 @@ pub(crate) fn factors(flags: &Flags) -> Result {
     let mut notes = Vec::new();
     if let Some(number) = flags.combination {
         experiment.lay_out(&levels, wish)?;
-        return output::print(&experiment.text(number)?).map(|()| Exit::Done);
+        return output::print_for_programs(&experiment.text(number)?).map(|()| Exit::Done);
     }
     listen_for_ctrl_c([&stop.signalled])?;
     match flags.experiment.budget {
@@ -76,7 +76,7 @@ pub(crate) fn factors(flags: &Flags) -> Result {
         experiment.look_at_centre()?;
     }
     let order = Order::new(&experiment, replicates, flags.centre);
-    let mut kept = Kept::open(flags.resume.as_deref(), &experiment, &order)?;
+    let mut kept = Kept::open((flags.resume.as_deref(), flags.sharing.access()), &experiment, &order)?;
     carry_out::all(&experiment, &order, &mut kept, &stop)?;
     let took_s = begun.elapsed().as_secs_f64();
     if stop.is_asked() {

@@ -8,6 +8,7 @@ mod factors;
 mod lifelines;
 mod manual;
 mod net;
+mod sharing;
 mod shown;
 pub(crate) mod size;
 mod took;
@@ -37,6 +38,7 @@ pub(crate) use factors::{Factors, ResponseFlag};
 pub(crate) use lifelines::{By, Lifelines};
 pub(crate) use manual::{Completions, Man};
 pub(crate) use net::{Net, NetCommand, NetDown, NetExec, NetList, NetSet, NetShow, NetUp};
+pub(crate) use sharing::Sharing;
 pub(crate) use shown::{Notes, Show, Shown};
 pub(crate) use took::Took;
 pub(crate) use trace::{See, Trace};
@@ -250,7 +252,7 @@ pub(crate) struct Text {
     /// World instead of the one written
     #[arg(long = "in", value_name = "WORLD")]
     pub(crate) world: Option<World>,
-    /// How to reach a host of the specification: NAME=local or NAME=ssh:USER@ADDRESS; once for each host
+    /// How to reach a host: NAME=local or NAME=ssh:USER@ADDRESS; repeatable
     #[arg(long = "host", value_name = "NAME=WHERE")]
     pub(crate) hosts: Vec<String>,
     /// Root of all randomness instead of the one written
@@ -276,6 +278,8 @@ pub(crate) struct Run {
     /// Name of the run's directory instead of the specification's
     #[arg(long)]
     pub(crate) name: Option<String>,
+    #[command(flatten)]
+    pub(crate) sharing: Sharing,
     /// Simulated: every run under each of these seeds, as in 1..100
     #[arg(long, value_name = "FIRST..LAST", value_parser = seeds, conflicts_with_all = ["seed", "check_determinism", "capture"])]
     pub(crate) seeds: Option<Seeds>,
@@ -489,6 +493,8 @@ pub(crate) struct Generate {
     /// Keep the packets of every port as well, as pcapng
     #[arg(long)]
     pub(crate) capture: bool,
+    #[command(flatten)]
+    pub(crate) sharing: Sharing,
 }
 
 #[derive(Args, Debug)]

@@ -11,15 +11,14 @@ use crate::output;
 use ended::Ending;
 use stackline_core::trace::{Import, Index};
 use stackline_exchange::capture::Options;
+use stackline_guard::files as guard_files;
 use stackline_requests::Secrets;
 use stackline_runs::events::{Intake, Log, Taken, read_index, write_index};
 use stackline_runs::{Run, RunDirectory, runs_root};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::fs::{self, File};
-use std::io::{self, Cursor, IsTerminal, Read};
-use std::os::fd::AsFd;
-use std::os::unix::fs::FileTypeExt;
+use std::fs;
+use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -35,7 +34,7 @@ pub(crate) fn import(flags: &flags::Import) -> Result {
     let (run, made) = match &flags.into {
         Some(run) => (Run::open_events(run)?.path, None),
         None => {
-            let made = RunDirectory::create(&runs_root(), &name(flags), started)?;
+            let made = RunDirectory::create(&runs_root(), &name(flags), started, flags.sharing.access())?;
             (made.path().to_owned(), Some(made))
         }
     };
@@ -185,9 +184,12 @@ fn fill(
 
 const FORMS: &str = "docs/EVENTS.md has the forms that are read, `--as` chooses one";
 
+/// The largest file of secrets that is read, bytes.
+const LARGEST_SECRETS: u64 = 256 << 20;
+
 /// Secrets of TLS sessions from a file as programs write it (`SSLKEYLOGFILE`).
 fn secrets(path: &Path) -> Result<Secrets> {
-    let text = fs::read_to_string(path)
+    let text = guard_files::read_text(path, LARGEST_SECRETS)
         .map_err(|error| Error::input(format!("{} cannot be read: {error}", path.display())))?;
     let secrets = Secrets::default();
     if secrets.learn(&text) == 0 {
@@ -197,18 +199,12 @@ fn secrets(path: &Path) -> Result<Secrets> {
     Ok(secrets)
 }
 
-/// Whether it is a device, which may never end; a terminal ends when its user says so.
-fn is_endless(file: &File) -> io::Result<bool> {
-    let kind = file.metadata()?.file_type();
-    Ok((kind.is_char_device() || kind.is_block_device()) && !file.is_terminal())
-}
-
 /// That there was no event in any of the logs; a form that is known and not read is named.
 fn without_events(logs: &[Given<'_>]) -> Error {
     let names: Vec<&str> = logs.iter().map(|log| &log.name[..]).collect();
     let known = logs.iter().find_map(|log| {
         let mut first = Vec::new();
-        let file = log.file.as_ref().and_then(|file| File::open(file).ok())?;
+        let file = log.file.as_ref().and_then(|file| guard_files::open(file).ok())?;
         file.take(LOOKED_AT as u64).read_to_end(&mut first).ok()?;
         formats::foreign(&first)
     });
@@ -226,12 +222,7 @@ fn read(
         Error::input(format!("{} cannot be read: {cause}", log.name)).hint("check its name and permissions")
     };
     let stdin = log.path.as_os_str() == "-";
-    let mut file = if stdin { io::stdin().as_fd().try_clone_to_owned().map(File::from) } else { File::open(log.path) }
-        .map_err(unread)?;
-    if is_endless(&file).map_err(unread)? {
-        return Err(Error::input(format!("{} is a device, which has no log", log.name))
-            .hint("name a file or a pipe, or - for standard input"));
-    }
+    let mut file = guard_files::open(log.path).map_err(unread)?;
     let path = log.file.as_ref().map_or_else(String::new, |file| file.display().to_string());
     if !stdin {
         let length = fs::metadata(log.path).map_err(unread)?.len();
@@ -244,7 +235,7 @@ fn read(
     // Captures are read twice, where that goes.
     shared.file = None;
     if !stdin && file.metadata().is_ok_and(|about| about.is_file()) {
-        shared.file = File::open(log.path).ok();
+        shared.file = guard_files::open(log.path).ok();
     }
     let mut first = Vec::new();
     file.by_ref().take(LOOKED_AT as u64).read_to_end(&mut first).map_err(unread)?;

@@ -4,7 +4,7 @@ use crate::exit::Result;
 use stackline_core::trace::{HostTrace, Index};
 use stackline_events::{Emit, EventLog, Value, keyword};
 use stackline_runs::events::{Spooling, Stop, write_index};
-use stackline_runs::{RunDirectory, runs_root};
+use stackline_runs::{Access, RunDirectory, runs_root};
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
@@ -21,10 +21,14 @@ pub(crate) fn put(logs: &mut BTreeMap<String, EventLog>, host: &str, name: &str,
 }
 
 /// Keeps a run of what `tell` emits; where. `reference` is the host whose clock lifelines are drawn in.
-pub(crate) fn keep(name: &str, reference: &str, tell: impl FnOnce(&mut Emit<'_>)) -> Result<String> {
+pub(crate) fn keep(
+    (name, access): (&str, Access),
+    reference: &str,
+    tell: impl FnOnce(&mut Emit<'_>),
+) -> Result<String> {
     let mut logs: BTreeMap<String, EventLog> = BTreeMap::new();
     tell(&mut |host, name, at_ns, values| put(&mut logs, host, name, at_ns, values));
-    let directory = RunDirectory::create(&runs_root(), name, SystemTime::now())?;
+    let directory = RunDirectory::create(&runs_root(), name, SystemTime::now(), access)?;
     let spool = Spooling::of(directory.path())?;
     for (host, log) in &logs {
         spool.append(host, log)?;

@@ -4,7 +4,7 @@
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags::{self, By};
-use crate::loaded::{beyond, incomplete};
+use crate::loaded::{beyond, incomplete, missing};
 use crate::output;
 use stackline_analyze::assemble::{self, Assembler, Options};
 use stackline_analyze::captured::{self, CapturedConnection};
@@ -158,6 +158,7 @@ fn notes(run: &Run, index: Option<&Index>, made: &Lifelines) -> Vec<String> {
         let reason = run.reason.as_deref().unwrap_or("it was killed");
         notes.push(format!("The run is incomplete ({reason}); what it holds is shown."));
     }
+    notes.extend(missing(run).map(|what| format!("In this run {what}; the others are shown.")));
     let Some(index) = index else { return notes };
     if index.runs.is_empty() {
         // Of the clocks of imported logs, mostly.

@@ -112,11 +112,21 @@ impl Loaded {
     }
 }
 
-/// That a run is incomplete, and what is done with what it holds; nothing when it is complete.
-pub(crate) fn incomplete(run: &Run, done: &str) -> Option<String> {
+/// That a run is incomplete, or lacks files of events that it had, and what is done with what it holds; nothing when it is whole.
+pub(crate) fn incomplete(run: &Run, done: &str) -> Vec<String> {
     let reason = run.reason.as_deref().unwrap_or("it was killed");
     let path = run.path.display();
-    (!run.complete).then(|| format!("warning: {path} is incomplete ({reason}); what it holds is {done}"))
+    let ended = (!run.complete).then(|| format!("warning: {path} is incomplete ({reason}); what it holds is {done}"));
+    ended
+        .into_iter()
+        .chain(missing(run).map(|what| format!("warning: {path}: {what}; the others are {done}")))
+        .collect()
+}
+
+/// That files of events are missing that a run had at its end.
+pub(crate) fn missing(run: &Run) -> Option<String> {
+    let names = run.missing_events();
+    (!names.is_empty()).then(|| format!("files of events are missing: {}", names.join(", ")))
 }
 
 /// Bytes of memory that an event takes with all that is computed of it, about.

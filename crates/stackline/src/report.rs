@@ -15,9 +15,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What a page is called in its run directory.
-const PAGE: &str = "report.html";
-
 /// Writes the page.
 pub(crate) fn report(flags: &flags::Report) -> Result {
     if !flags.took.is_any() && ((flags.svg.is_none() && flags.png.is_none()) || flags.monitor.is_some()) {
@@ -31,11 +28,11 @@ pub(crate) fn report(flags: &flags::Report) -> Result {
         return pictures(flags, noted(Loaded::open(&flags.run, flags.most_events)?));
     }
     let loaded = noted(Loaded::whatever(&flags.run, flags.most_events)?);
-    let path = flags.output.clone().unwrap_or_else(|| loaded.run.path.join(PAGE));
-    let elsewhere =
-        |error: Error| if flags.output.is_none() { error.hint("-o FILE writes it elsewhere") } else { error };
     let page = page(&loaded, flags.most_events)?;
-    output::file(&path, page).map_err(elsewhere)?;
+    let path = match &flags.output {
+        Some(path) => output::file(path, page).map(|()| path.clone())?,
+        None => loaded.run.keep_page(&page).map_err(|error| Error::from(error).hint("-o FILE writes it elsewhere"))?,
+    };
     output::print(&format!("{}\n", path.display()))?;
     Ok(Exit::Done)
 }
@@ -112,10 +109,9 @@ pub(crate) fn open(flags: &flags::Open) -> Result {
     };
     let run = Run::open_events(&run)?;
     incomplete(&run, "shown").iter().for_each(output::say);
-    let run = run.path;
-    let path = run.join(PAGE);
-    if !path.is_file() || is_older(&path, &run) {
-        output::file(&path, page(&Loaded::whatever(&run, MOST_EVENTS)?, MOST_EVENTS)?)?;
+    let path = run.page();
+    if !is_fresh(&path, &run.path) {
+        run.keep_page(&page(&Loaded::whatever(&run.path, MOST_EVENTS)?, MOST_EVENTS)?)?;
     }
     output::print(&format!("{}\n", path.display()))?;
     // It is the desktop's to say which browser; what that says is not for this terminal.
@@ -166,12 +162,12 @@ fn page(loaded: &Loaded, most_events: usize) -> Result<String> {
     stackline_report::page(&content).map_err(Error::measurement)
 }
 
-/// Whether a page was written before what it is made of: events that were imported since, or findings.
-fn is_older(page: &Path, run: &Path) -> bool {
-    let changed = |path: &Path| fs::metadata(path).and_then(|about| about.modified()).ok();
+/// Whether a page is there, and was written after what it is made of: events that are imported later make it stale, and findings.
+fn is_fresh(page: &Path, run: &Path) -> bool {
+    let changed = |path: &Path| fs::symlink_metadata(path).and_then(|about| about.modified()).ok();
     let events = run.join("events");
     let within = fs::read_dir(&events).into_iter().flatten().flatten().map(|entry| entry.path());
     let made_of = within.chain([events.clone(), run.join("findings.json")]);
     let newest = made_of.filter_map(|path| changed(&path)).max();
-    changed(page) < newest
+    fs::symlink_metadata(page).is_ok_and(|there| there.is_file()) && changed(page) >= newest
 }

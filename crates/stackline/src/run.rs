@@ -175,7 +175,7 @@ fn only_simulated(flags: &flags::Run, plan: &Plan) -> Result<()> {
 fn open(flags: &flags::Run, source: &Source, plan: &Plan) -> Result<RunDirectory> {
     let stem = Path::new(&source.name).file_stem().map_or_else(|| "run".into(), |s| s.to_string_lossy().into_owned());
     let name = flags.name.clone().unwrap_or(stem);
-    let mut directory = RunDirectory::create(&runs_root(), &name, SystemTime::now())?;
+    let mut directory = RunDirectory::create(&runs_root(), &name, SystemTime::now(), flags.sharing.access())?;
     directory.write_specification(&source.text)?;
     directory.write_plan(plan)?;
     Ok(directory)

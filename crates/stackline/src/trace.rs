@@ -93,7 +93,7 @@ fn once(
     name: &str,
 ) -> Result<(Done, Option<ExitStatus>)> {
     let mut sources = Sources::open(&stage.doors, flags.see, &pids(flags))?;
-    let directory = RunDirectory::create(&runs_root(), name, SystemTime::now())?;
+    let directory = RunDirectory::create(&runs_root(), name, SystemTime::now(), flags.sharing.access())?;
     let path = directory.path().to_path_buf();
     let programs = sources.stopping(&path, programs)?;
     let traced = Traced::new(flags, stage, sources, &directory)?;
@@ -168,6 +168,7 @@ pub(crate) fn one(text: &flags::Text, host: &str, command: &[OsString]) -> Resul
         keep_contents: false,
         decipher: false,
         name: "trace".into(),
+        sharing: flags::Sharing::default(),
         json: false,
         tries: Vec::new(),
         words,

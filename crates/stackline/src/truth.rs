@@ -105,7 +105,12 @@ fn plan(scenario: &Scenario) -> Result<Plan> {
 /// The run itself, with its events, and its label beside them.
 fn keep(scenario: &Scenario, label: &Value, flags: &Generate, interrupted: &Arc<AtomicBool>) -> Result<()> {
     let plan = plan(scenario)?;
-    let directory = RunDirectory::create(&flags.directory, &format!("truth-{}", scenario.seed), SystemTime::now())?;
+    let directory = RunDirectory::create(
+        &flags.directory,
+        &format!("truth-{}", scenario.seed),
+        SystemTime::now(),
+        flags.sharing.access(),
+    )?;
     directory.write_specification(&scenario.to_string())?;
     write_label(directory.path(), label)?;
     let capture = if flags.capture { vec!["all".to_owned()] } else { Vec::new() };

@@ -115,7 +115,8 @@ enum Sink {
 impl Sink {
     fn open(flags: &flags::Watch, host: &str) -> Result<Self> {
         if let Some(name) = &flags.keep {
-            let directory = Box::new(RunDirectory::create(&runs_root(), name, SystemTime::now())?);
+            let directory =
+                Box::new(RunDirectory::create(&runs_root(), name, SystemTime::now(), flags.sharing.access())?);
             let spool = Spooling::of(directory.path())?;
             return Ok(Self::Directory { directory, spool, host: host.into() });
         }

@@ -15,7 +15,7 @@ use std::path::Path;
 /// When they cannot be read.
 pub fn read_tapes(directory: &Path, mut each: impl FnMut(&Table)) -> Result<u64, Error> {
     let mut damaged = 0;
-    for tape in tapes(directory) {
+    for tape in tapes(directory)? {
         let mut pieces = open(&tape)?;
         while let Some(piece) = next(&mut pieces, &tape)? {
             each(&piece);
@@ -31,7 +31,7 @@ impl Spooling {
     /// # Errors
     /// When they cannot be read or written; tapes that were not added are still there then.
     pub fn adopt(&self, directory: &Path, mut change: impl FnMut(&str, &mut [Value<'_>]) -> bool) -> Result<(), Error> {
-        for tape in tapes(directory) {
+        for tape in tapes(directory)? {
             let mut pieces = open(&tape)?;
             while let Some(piece) = next(&mut pieces, &tape)? {
                 self.adopt_piece(&piece, &mut change)?;
@@ -90,6 +90,6 @@ mod tests {
         let table = read_run(run.path()).unwrap();
         let lines: Vec<String> = (0..table.len()).map(|row| table.event(row).to_string()).collect();
         assert_eq!(lines, ["NET_SEEN; khons; 0; 5; ; 7; x", "NET_SEEN; udjat; 0; 3; ; 7; x"], "host by host");
-        assert!(tapes(elsewhere.path()).is_empty());
+        assert!(tapes(elsewhere.path()).unwrap().is_empty());
     }
 }

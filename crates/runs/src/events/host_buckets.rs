@@ -3,7 +3,7 @@
 use super::parquet::{Reader, Wanted, Writer};
 use super::sort::{Sorter, bytes_of};
 use super::stop::Stop;
-use crate::Error;
+use crate::{Error, files};
 use stackline_events::Table;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -132,7 +132,7 @@ impl HostBuckets {
 }
 
 fn begin(path: &Path) -> Result<Writer<BufWriter<File>>, Error> {
-    let file = File::create(path).map_err(|cause| Error::writing(path, &cause))?;
+    let file = files::create(path).map_err(|cause| Error::writing(path, &cause))?;
     Writer::new(BufWriter::new(file), path)
 }
 

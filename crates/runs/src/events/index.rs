@@ -1,8 +1,8 @@
 //! `RUN/events/index.json`: what is known about the events of a run.
 
-use crate::{Error, Status, files, replace_with};
+use crate::replace::replace_inside_with;
+use crate::{Error, Status, files};
 use stackline_core::trace::Index;
-use std::fs;
 use std::path::Path;
 
 /// Keeps the index.
@@ -11,9 +11,9 @@ use std::path::Path;
 /// When it cannot be written.
 pub fn write_index(run: &Path, index: &Index) -> Result<(), Error> {
     let path = run.join(files::INDEX);
-    fs::create_dir_all(run.join(files::EVENTS)).map_err(|cause| Error::writing(&path, &cause))?;
+    files::make_events(run).map_err(|cause| Error::writing(&path, &cause))?;
     let text = serde_json::to_string_pretty(index).map_err(|cause| Error::writing(&path, &cause))?;
-    replace_with(&path, format!("{text}\n").as_bytes())?;
+    replace_inside_with(&path, format!("{text}\n").as_bytes())?;
     Status::sum_again(run)
 }
 
@@ -23,7 +23,7 @@ pub fn write_index(run: &Path, index: &Index) -> Result<(), Error> {
 /// When it is damaged.
 pub fn read_index(run: &Path) -> Result<Option<Index>, Error> {
     let path = run.join(files::INDEX);
-    if !path.is_file() {
+    if !files::is_there(&path) {
         return Ok(None);
     }
     serde_json::from_str(&files::read(&path)?).map(Some).map_err(|cause| Error::reading(&path, &cause))

@@ -2,6 +2,7 @@
 
 use crate::{Error, files};
 use std::fs::{self, File, TryLockError};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// The beginning of the names of directories of unfinished files; their kind and the process id follow.
@@ -22,8 +23,8 @@ impl EventsLock {
     pub(super) fn of(run: &Path) -> Result<Self, Error> {
         let directory = run.join(files::EVENTS);
         let failed = |cause| Error::writing(&directory, &cause);
-        fs::create_dir_all(&directory).map_err(failed)?;
-        let lock = File::open(&directory).map_err(failed)?;
+        files::make_events(run).map_err(failed)?;
+        let lock = File::options().read(true).custom_flags(files::no_links()).open(&directory).map_err(failed)?;
         match lock.try_lock() {
             Err(TryLockError::WouldBlock) => {
                 let message = format!("the events of {} are being written by another process", run.display());
@@ -59,7 +60,8 @@ pub(super) struct Scratch(PathBuf);
 impl Scratch {
     /// Makes it; there must be none yet.
     pub(super) fn make(path: PathBuf) -> Result<Self, Error> {
-        fs::create_dir(&path).map_err(|cause| Error::writing(&path, &cause))?;
+        files::make_directory(&path, files::Access::of(path.parent().unwrap_or(&path)))
+            .map_err(|cause| Error::writing(&path, &cause))?;
         Ok(Self(path))
     }
 

@@ -2,10 +2,10 @@
 
 use super::parquet::{GROUP, Reader, Wanted, Writer};
 use super::stop::Stop;
-use crate::Error;
+use crate::{Error, files};
 use stackline_core::trace::Clock;
 use stackline_events::Table;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -92,7 +92,7 @@ pub(super) fn overlap(sources: &[Source]) -> usize {
 fn write(sources: Vec<Source>, to: &Path, stop: &Stop) -> Result<u64, Error> {
     let scratch: Vec<PathBuf> =
         sources.iter().filter(|source| source.scratch).map(|source| source.path.clone()).collect();
-    let file = File::create(to).map_err(|cause| Error::writing(to, &cause))?;
+    let file = files::create(to).map_err(|cause| Error::writing(to, &cause))?;
     let mut writer = Writer::new(BufWriter::new(file), to)?;
     let inputs = sources.into_iter().map(Input::file).collect();
     merge(inputs, &Wanted::all(), GROUP, |table, rows| {

@@ -1,7 +1,6 @@
 //! All events of a run in the order of time, however many, a portion at a time.
 
 use super::index::read_index;
-use super::lock::Scratch;
 use super::merge::{Input, Source, merge, overlap, reduce};
 use super::parquet::{Reader, Wanted};
 use super::stop::Stop;
@@ -9,8 +8,8 @@ use super::whole::{Whole, whole};
 use crate::Error;
 use stackline_core::trace::{Clock, Index};
 use stackline_events::Table;
+use stackline_guard::scratch;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Events that are given at a time, about.
 const PORTION: usize = 1 << 16;
@@ -69,10 +68,16 @@ impl Merged {
     /// When a file is damaged, hosts are too many to read them all at once and the directory for temporary files has no room, or
     /// `give` fails.
     pub fn each(mut self, mut give: impl FnMut(&Table, &[u32]) -> Result<(), Error>) -> Result<(), Error> {
-        let mut scratch = None;
+        let mut held = None;
         if overlap(&self.files) > self.open {
-            let scratch = scratch.insert(Scratch::make(temporary())?);
-            reduce(&mut self.files, self.open, &scratch.join("hosts"), &Stop::default())?;
+            let made = scratch::directory("events").map_err(|cause| {
+                Error::new(
+                    format!("no temporary directory can be made: {cause}"),
+                    "set TMPDIR to one that can be written",
+                )
+            })?;
+            let held = held.insert(made);
+            reduce(&mut self.files, self.open, &held.path().join("hosts"), &Stop::default())?;
         }
         let mut inputs: Vec<Input> = self.files.into_iter().map(Input::file).collect();
         inputs.append(&mut self.tapes);
@@ -85,13 +90,6 @@ impl Merged {
             }
         })
     }
-}
-
-/// A directory that is not there yet.
-fn temporary() -> PathBuf {
-    static MADE: AtomicU32 = AtomicU32::new(0);
-    let made = MADE.fetch_add(1, Ordering::Relaxed);
-    std::env::temp_dir().join(format!("stackline-events-{}-{made}", std::process::id()))
 }
 
 /// The clock of the host whose events a file has.

@@ -11,7 +11,8 @@ pub use reader::{Reader, Wanted};
 pub(super) use schema::GROUP;
 pub use writer::Writer;
 
-use crate::{Error, replace};
+use crate::Error;
+use crate::replace::replace_inside;
 use stackline_events::Table;
 use std::fs;
 use std::path::Path;
@@ -24,7 +25,7 @@ pub fn write_table(path: &Path, table: &Table) -> Result<u64, Error> {
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory).map_err(|cause| Error::writing(path, &cause))?;
     }
-    replace(path, |file| {
+    replace_inside(path, |file| {
         let mut writer = Writer::new(file, path)?;
         writer.push(table, &table.by_time())?;
         writer.finish().map(drop)

@@ -44,8 +44,8 @@ fn fnv(bytes: &[u8]) -> u64 {
 /// # Errors
 /// When the run has no events at all.
 pub fn event_files(run: &Path) -> Result<Vec<PathBuf>, Error> {
-    let found = files::of_events(run, files::SORTED);
-    if found.is_empty() && tapes(run).is_empty() {
+    let found = files::of_events(run, files::SORTED)?;
+    if found.is_empty() && tapes(run)?.is_empty() {
         let message = format!("the run at {} has no events", run.display());
         return Err(Error::new(message, "`stackline run SPEC --trace` keeps them"));
     }
@@ -53,7 +53,7 @@ pub fn event_files(run: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 /// Every file of tapes of a run.
-pub(super) fn tapes(run: &Path) -> Vec<PathBuf> {
+pub(super) fn tapes(run: &Path) -> Result<Vec<PathBuf>, Error> {
     files::of_events(run, TAPE)
 }
 

@@ -7,7 +7,7 @@
 use super::merge::{self, Source};
 use super::parquet::Writer;
 use super::stop::Stop;
-use crate::Error;
+use crate::{Error, files};
 use stackline_events::Table;
 use std::fs::{self, File};
 use std::io::BufWriter;
@@ -108,7 +108,7 @@ impl Sorter {
         }
         let path = self.scratch.with_extension(format!("{}.sorted", self.made));
         self.made += 1;
-        let file = File::create(&path).map_err(|cause| Error::writing(&path, &cause))?;
+        let file = files::create(&path).map_err(|cause| Error::writing(&path, &cause))?;
         let writer = Writer::new(BufWriter::new(file), &path)?;
         self.open.push(Run { path, writer, first_ns, last_ns: first_ns, portions: 0 });
         Ok(self.open.len() - 1)

@@ -11,7 +11,7 @@ use stackline_events::event_log::Pieces;
 use stackline_events::sinks::append;
 use stackline_events::{EventLog, Table};
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 /// Bytes of events that are held back while a tape is sorted.
@@ -43,8 +43,8 @@ impl Spool {
     /// When it cannot be written.
     pub fn append(&self, host: &str, tape: &EventLog) -> Result<(), Error> {
         let path = events_path(&self.run, host)?.with_extension(TAPE);
-        fs::create_dir_all(self.run.join(files::EVENTS)).map_err(|cause| Error::writing(&path, &cause))?;
-        let appended = OpenOptions::new().create(true).append(true).open(&path).and_then(|mut file| {
+        files::make_events(&self.run).map_err(|cause| Error::writing(&path, &cause))?;
+        let appended = files::append(&path).and_then(|mut file| {
             let length = file.metadata()?.len();
             append(&mut file, length, tape.bytes())
         });
@@ -76,7 +76,7 @@ impl Spooling {
     /// When one cannot be, or `stop` ends it; its tape is still there then.
     pub fn settle(&self, stop: &Stop) -> Result<BTreeMap<String, Settled>, Error> {
         let mut hosts = BTreeMap::new();
-        for tape in tapes(&self.spool.run) {
+        for tape in tapes(&self.spool.run)? {
             settle(&tape, &self.lock.scratch("tapes")?, stop, &mut hosts)?;
         }
         Ok(hosts)
@@ -86,7 +86,7 @@ impl Spooling {
 /// Turns the tapes that a killed run left into files.
 pub(super) fn settle_left(run: &Path, lock: &EventsLock, stop: &Stop) -> Result<BTreeMap<String, Settled>, Error> {
     let mut hosts = BTreeMap::new();
-    for tape in tapes(run) {
+    for tape in tapes(run)? {
         if tape.with_extension("parquet").is_file() {
             // It was killed between the two: the file has what is on the tape.
             fs::remove_file(&tape).map_err(|cause| Error::writing(&tape, &cause))?;
@@ -165,7 +165,7 @@ pub(super) fn read_tape(path: &Path) -> Result<Table, Error> {
 }
 
 pub(super) fn open(path: &Path) -> Result<Pieces<File>, Error> {
-    File::open(path).map(Pieces::of).map_err(|cause| Error::reading(path, &cause))
+    files::open(path).map(Pieces::of).map_err(|cause| Error::reading(path, &cause))
 }
 
 pub(super) fn next(pieces: &mut Pieces<File>, path: &Path) -> Result<Option<Table>, Error> {
@@ -196,7 +196,7 @@ mod tests {
         let table = read_run(run.path()).unwrap();
         let lines: Vec<String> = (0..2).map(|row| table.event(row).to_string()).collect();
         assert_eq!(lines, ["NET_DROP; khons; 0; 3; 3", "APP_SEND; khons; 0; 5; 5"]);
-        assert!(tapes(run.path()).is_empty());
+        assert!(tapes(run.path()).unwrap().is_empty());
         spool.append("khons", &of("khons", 4, "x")).unwrap();
         let settled = Settled { recorded: 3, damaged: 0 };
         assert_eq!(spool.settle(&Stop::default()).unwrap()["khons"], settled, "what was there stays");

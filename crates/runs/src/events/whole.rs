@@ -18,7 +18,7 @@ pub(super) struct Whole {
 /// one, the file beside it has the same events.
 pub(super) fn whole(run: &Path) -> Result<Whole, Error> {
     let (mut tapes, mut covered) = (Vec::new(), Vec::new());
-    for path in paths::tapes(run) {
+    for path in paths::tapes(run)? {
         match read_tape(&path) {
             Ok(tape) => {
                 tapes.push(tape);

@@ -151,7 +151,7 @@ fn against(flags: &Replay) -> Result {
     let record = outcome.record;
     let run = match flags.no_history {
         true => None,
-        false => Some(kept::keep(&flags.name, &names_of_hosts.client, |emit| {
+        false => Some(kept::keep((&flags.name, flags.sharing.access()), &names_of_hosts.client, |emit| {
             ways(&record, &names_of_hosts, 0, emit);
             if let Some(file) = &flags.watched {
                 watched::tell(file, emit);

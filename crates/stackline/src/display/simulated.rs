@@ -17,6 +17,7 @@ use crate::{kept, output};
 use stackline_displayserver::bench::{self, Measured};
 use stackline_displayserver::simulated::{Ways, measure, trace};
 use stackline_report::display::Row;
+use stackline_runs::Access;
 use stage::Stage;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -36,7 +37,7 @@ pub(super) fn bench(flags: &DisplayBench) -> Result {
     let place = format!("{}, simulated", stage.place());
     let rows: Vec<Row> = rows(&all).into_iter().map(|row| explained(row, &stage)).collect();
     let (Some(name), Some(ways)) = (&own.keep, ways) else { return show(&place, &rows, flags.json) };
-    let run = keep(name, &stage, &ways)?;
+    let run = keep((name, own.sharing.access()), &stage, &ways)?;
     if flags.json {
         let mut value = stackline_report::display::display_json(&place, &rows);
         value["run"] = run.into();
@@ -74,7 +75,7 @@ fn measured(flags: &DisplayBench, stage: &Stage, mut ways: Option<&mut Ways>) ->
 }
 
 /// Keeps the ways of requests as a run; where.
-fn keep(name: &str, stage: &Stage, ways: &Ways) -> Result<String> {
+fn keep(kept_as: (&str, Access), stage: &Stage, ways: &Ways) -> Result<String> {
     let zero = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
-    kept::keep(name, stage.client(), |emit| ways.tell(&stage.network, zero, emit))
+    kept::keep(kept_as, stage.client(), |emit| ways.tell(&stage.network, zero, emit))
 }

@@ -15,10 +15,12 @@ use stackline_core::plan::{Plan, Warmup, World};
 use stackline_core::random::Seed;
 use stackline_core::record::RunRecord;
 use stackline_factors::Observation;
+use stackline_guard::directory::Directory;
+use stackline_guard::scratch;
 use stackline_runner::simulate;
-use stackline_runs::{RunDirectory, new_directory, runs_root};
+use stackline_runs::{Access, RunDirectory, new_directory, runs_root};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -123,20 +125,26 @@ pub(super) struct Kept {
 
 impl Kept {
     /// A new directory, or one whose experiment goes on.
-    pub(super) fn open(resume: Option<&Path>, experiment: &Experiment, order: &Order) -> Result<Self> {
+    pub(super) fn open(
+        (resume, access): (Option<&Path>, Access),
+        experiment: &Experiment,
+        order: &Order,
+    ) -> Result<Self> {
         let identity = format!("{} runs\n{}", order.runs.len(), experiment.identity()?);
         let (directory, done) = match resume {
             Some(directory) => (directory.to_path_buf(), read(directory, &identity)?),
             None => {
                 let root = runs_root().join(EXPERIMENTS);
-                let directory = new_directory(&root, experiment.name(), SystemTime::now())?;
+                let directory = new_directory(&root, experiment.name(), SystemTime::now(), access)?;
                 let path = directory.join(EXPERIMENT);
-                std::fs::write(&path, identity).map_err(|error| output::unwritten(path.display(), &error))?;
+                let written = Directory::open(&directory)
+                    .and_then(|kept| kept.replace(Path::new(EXPERIMENT), identity.as_bytes()));
+                written.map_err(|error| output::unwritten(path.display(), &error))?;
                 (directory, Vec::new())
             }
         };
         let path = directory.join(RUNS);
-        let file = OpenOptions::new().create(true).append(true).open(&path);
+        let file = Directory::open(&directory).and_then(|kept| kept.append(Path::new(RUNS)));
         let file = file.map_err(|error| output::unwritten(path.display(), &error))?;
         Ok(Self { directory, file, done })
     }
@@ -161,7 +169,9 @@ impl Kept {
     /// Keeps a document beside the runs.
     pub(super) fn keep(&self, name: &str, value: &Value) -> Result<()> {
         let path = self.directory.join(name);
-        std::fs::write(&path, format!("{value:#}\n")).map_err(|error| output::unwritten(path.display(), &error))
+        let text = format!("{value:#}\n");
+        let written = Directory::open(&self.directory).and_then(|kept| kept.replace(Path::new(name), text.as_bytes()));
+        written.map_err(|error| output::unwritten(path.display(), &error))
     }
 
     /// What all runs have that did not fail.
@@ -215,6 +225,9 @@ impl Kept {
     }
 }
 
+/// The largest file of an experiment that is read, bytes.
+const LARGEST: u64 = 1 << 30;
+
 /// What an earlier attempt made.
 fn read(directory: &Path, identity: &str) -> Result<Vec<Done>> {
     let hint = "name the directory that the interrupted experiment printed, with the same specification and flags";
@@ -222,12 +235,13 @@ fn read(directory: &Path, identity: &str) -> Result<Vec<Done>> {
         Error::input(format!("{} cannot be read: {error}", path.display())).hint(hint)
     };
     let path = directory.join(EXPERIMENT);
-    let before = std::fs::read_to_string(&path).map_err(|error| unread(&path, &error))?;
+    let kept = Directory::open(directory).map_err(|error| unread(directory, &error))?;
+    let before = kept.read_text(Path::new(EXPERIMENT), LARGEST).map_err(|error| unread(&path, &error))?;
     if before != identity {
         return Err(Error::input(format!("{} is of another experiment", directory.display())).hint(hint));
     }
     let path = directory.join(RUNS);
-    let text = std::fs::read_to_string(&path).map_err(|error| unread(&path, &error))?;
+    let text = kept.read_text(Path::new(RUNS), LARGEST).map_err(|error| unread(&path, &error))?;
     // The last line may have been cut off.
     Ok(text.lines().filter_map(|line| made(&serde_json::from_str(line).ok()?)).collect())
 }
@@ -371,7 +385,7 @@ fn one_by_one(
             continue;
         }
         let plan = once(&experiment.plans[run.row], run.seed);
-        let made = in_real_time(&plan, &kept.directory.join("runs"), &name, stop);
+        let made = in_real_time(&plan, (&kept.directory.join("runs"), Access::of(&kept.directory)), &name, stop);
         if stop.is_asked() {
             return Ok(());
         }
@@ -386,19 +400,19 @@ fn one_by_one(
     Ok(())
 }
 
-fn in_real_time(plan: &Plan, root: &Path, name: &str, stop: &Stop) -> Result<Vec<RunRecord>> {
+fn in_real_time(plan: &Plan, root: (&Path, Access), name: &str, stop: &Stop) -> Result<Vec<RunRecord>> {
     carried_out(plan, root, name, stop, false).map(|(_, records)| records)
 }
 
 /// Makes the runs of a plan into a run directory; where that is, and their records.
 pub(super) fn carried_out(
     plan: &Plan,
-    root: &Path,
+    (root, access): (&Path, Access),
     name: &str,
     stop: &Stop,
     trace: bool,
 ) -> Result<(PathBuf, Vec<RunRecord>)> {
-    let directory = RunDirectory::create(root, name, SystemTime::now())?;
+    let directory = RunDirectory::create(root, name, SystemTime::now(), access)?;
     let path = directory.path().to_path_buf();
     let made =
         |ended: &Arc<AtomicBool>| unattended::make(plan, directory, (trace, Vec::new()), (ended, &stop.signalled));
@@ -409,8 +423,8 @@ pub(super) fn carried_out(
 pub(super) fn one_run(experiment: &Experiment, stop: &Stop) -> Result<Duration> {
     let begun = Instant::now();
     if !experiment.programs.is_empty() {
-        let scratch =
-            tempfile::tempdir().map_err(|error| Error::environment(format!("no directory can be made: {error}")))?;
+        let scratch = scratch::directory("factors")
+            .map_err(|error| Error::environment(format!("no directory can be made: {error}")))?;
         programs::run(experiment.source_text(), &experiment.programs, scratch.path(), "one")?;
         return Ok(begun.elapsed());
     }
@@ -418,9 +432,9 @@ pub(super) fn one_run(experiment: &Experiment, stop: &Stop) -> Result<Duration> 
     if experiment.world() == World::Simulated {
         simulated(&plan, stop)?;
     } else {
-        let scratch =
-            tempfile::tempdir().map_err(|error| Error::environment(format!("no directory can be made: {error}")))?;
-        in_real_time(&plan, scratch.path(), "one", stop)?;
+        let scratch = scratch::directory("factors")
+            .map_err(|error| Error::environment(format!("no directory can be made: {error}")))?;
+        in_real_time(&plan, (scratch.path(), Access::Private), "one", stop)?;
     }
     Ok(begun.elapsed())
 }

@@ -13,6 +13,7 @@ use stackline_core::plan::{Plan, Size, World};
 use stackline_core::program::{Call, Side};
 use stackline_factors::fit::ratio;
 use stackline_report::factors::{Limit, Response};
+use stackline_runs::Access;
 use stackline_spec::{Factor, Level};
 
 /// Runs, at least: more differ less on average.
@@ -162,8 +163,8 @@ impl Account {
 
 /// A traced run of a plan, read back.
 fn traced(plan: &Plan, stop: &Stop) -> Option<Loaded> {
-    let scratch = tempfile::tempdir().ok()?;
-    let (path, _) = carried_out(&once(plan, plan.seed), scratch.path(), "limit", stop, true).ok()?;
+    let scratch = stackline_guard::scratch::directory("factors").ok()?;
+    let (path, _) = carried_out(&once(plan, plan.seed), (scratch.path(), Access::Private), "limit", stop, true).ok()?;
     Loaded::whatever(&path, MOST_EVENTS).ok()
 }
 

@@ -230,6 +230,8 @@ pub(crate) struct DisplaySimulated {
     /// Keep the way of each request that is sent at a level as a run of this name, for `lifelines`
     #[arg(long, value_name = "NAME", requires = "across")]
     pub(crate) keep: Option<String>,
+    #[command(flatten)]
+    pub(crate) sharing: super::Sharing,
     /// A second client draws the same at the same time, and its stream ends at the internet server of this host; `--internet` says where the first one's ends
     #[arg(long, value_name = "HOST", requires = "across", conflicts_with = "keep")]
     pub(crate) beside: Option<String>,

@@ -10,6 +10,8 @@ pub(crate) struct Import {
     /// Logs of events, or captures, whose requests are told too: those of both ends together; - is standard input
     #[arg(value_name = "LOG", required = true)]
     pub(crate) logs: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) sharing: super::Sharing,
     /// Name of the run's directory instead of the first log's
     #[arg(long, value_name = "NAME", conflicts_with = "into")]
     pub(crate) name: Option<String>,

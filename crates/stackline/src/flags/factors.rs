@@ -41,6 +41,8 @@ pub(crate) struct Factors {
     /// Run programs as they are on hosts of this network, emulated, and look at the times of their requests
     #[arg(long, value_name = "NETWORK", conflicts_with = "expression")]
     pub(crate) on: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) sharing: super::Sharing,
     /// With --on: the rest of HOST -- COMMAND..., as in `trace`
     #[arg(value_name = "HOST -- COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) words: Vec<OsString>,

@@ -44,6 +44,8 @@ pub(crate) struct Trace {
     /// The name of the run that is kept
     #[arg(long, value_name = "NAME", default_value = "trace")]
     pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) sharing: super::Sharing,
     /// Print the findings as JSON
     #[arg(long)]
     pub(crate) json: bool,

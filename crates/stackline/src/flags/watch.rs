@@ -63,6 +63,8 @@ pub(crate) struct Watch {
     /// Keep events as a run of this name, and print none
     #[arg(long, value_name = "NAME")]
     pub(crate) keep: Option<String>,
+    #[command(flatten)]
+    pub(crate) sharing: super::Sharing,
 }
 
 /// Hashes of SNMP v3.

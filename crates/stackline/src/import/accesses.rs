@@ -8,10 +8,9 @@ use stackline_core::units;
 use stackline_events::{Table, Value};
 use stackline_exchange::access::{self, Entry};
 use stackline_exchange::capture::Asked;
+use stackline_guard::files as guard_files;
 use stackline_requests::names::masked;
 use stackline_runs::events::Intake;
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 
 /// The longest log that is read.
@@ -51,8 +50,7 @@ fn one(path: &Path, server: Option<&str>, asked: &[Asked], contents: bool, into:
     let unread = |cause: std::io::Error| {
         Error::input(format!("{source} cannot be read: {cause}")).hint("check its name and permissions")
     };
-    let mut bytes = Vec::new();
-    File::open(path).and_then(|file| file.take(LARGEST).read_to_end(&mut bytes)).map_err(unread)?;
+    let bytes = guard_files::read(path, LARGEST).map_err(unread)?;
     let read = access::read(&bytes);
     if read.entries.is_empty() {
         return Err(Error::input(format!("{source} is no access log: no line tells of a request"))

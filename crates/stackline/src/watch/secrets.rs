@@ -3,8 +3,6 @@
 use crate::exit::{Error, Result};
 use crate::flags;
 use stackline_monitor::snmp::{Access, Authentication, Privacy, SHORTEST_PASSWORD, Secret};
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 
 /// The name of each secret in the file and in the environment.
@@ -26,14 +24,9 @@ pub(super) fn access(flags: &flags::Watch) -> Result<Access> {
 
 /// Reads a file of secrets: a regular one or a pipe, of bounded size.
 fn read(path: &Path) -> Result<String> {
-    let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(LONGEST).read_to_string(&mut text));
-    let cause = match read {
-        Ok(length) if (length as u64) < LONGEST => return Ok(text),
-        Ok(_) => "it is longer than 64 KiB".to_owned(),
-        Err(cause) => cause.to_string(),
-    };
-    Err(Error::input(format!("{} cannot be read: {cause}", path.display())).hint("name a file of lines `name = value`"))
+    stackline_guard::files::read_text(path, LONGEST).map_err(|cause| {
+        Error::input(format!("{} cannot be read: {cause}", path.display())).hint("name a file of lines `name = value`")
+    })
 }
 
 fn access_with(flags: &flags::Watch, file: &str, environment: impl Fn(&str) -> Option<String>) -> Result<Access> {

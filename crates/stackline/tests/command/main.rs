@@ -25,6 +25,7 @@ mod files;
 mod foreign;
 mod gateway;
 mod hostile;
+mod hostile_runs;
 mod input;
 mod json;
 mod kept;

@@ -160,5 +160,5 @@ pub(super) fn replay(flags: &Replay) -> Result {
 /// Keeps the ways of blocks, what was sent again, and what ports and connections did.
 fn keep(flags: &Replay, scene: &Scene<'_>, outcome: &Outcome) -> Result<String> {
     let zero = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
-    kept::keep(&flags.name, &scene.client, |emit| tell(scene, outcome, zero, emit))
+    kept::keep((&flags.name, flags.sharing.access()), &scene.client, |emit| tell(scene, outcome, zero, emit))
 }

@@ -157,6 +157,8 @@ pub(crate) struct Replay {
     /// How long lists are sent
     #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = duration)]
     pub(crate) duration: Duration,
+    #[command(flatten)]
+    pub(crate) sharing: crate::flags::Sharing,
     /// Blocks that the viewer keeps and does not ask for again
     #[arg(long, value_name = "N")]
     pub(crate) keep: Option<usize>,
