@@ -7,10 +7,11 @@ use crate::control::{MOST_TAPES, Recorded};
 use stackline_events::event_log::Names;
 use stackline_events::sinks::append;
 use stackline_events::{EventLog, Keyword, Memory, Recorder, Sink, Value, recorder};
+use stackline_guard::scratch;
 use stackline_monitor::clock::{synchronisation, thread_cpu_s};
 use stackline_monitor::{Config, Observed, Ports, Watch};
 use std::collections::{BTreeSet, VecDeque};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -143,7 +144,7 @@ impl Kept {
         } else {
             let file = match &mut self.file {
                 Some(file) => file,
-                none => none.insert(nameless()?),
+                none => none.insert(scratch::log()?),
             };
             append(file, self.bytes - self.memory.len() as u64, bytes)?;
         }
@@ -152,15 +153,6 @@ impl Kept {
         self.bytes += length;
         Ok(())
     }
-}
-
-/// A file that goes with its last descriptor.
-fn nameless() -> io::Result<File> {
-    let name = format!("stackline-events-{}-{:08x}", std::process::id(), getrandom::u32().unwrap_or(0));
-    let path = std::env::temp_dir().join(name);
-    let file = OpenOptions::new().read(true).append(true).create_new(true).open(&path)?;
-    std::fs::remove_file(&path)?;
-    Ok(file)
 }
 
 /// What was recorded, piece by piece. Each defines its names itself: other tapes may come between two of them.

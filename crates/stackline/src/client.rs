@@ -7,7 +7,7 @@ use crate::output;
 
 /// Prints a client, or its example.
 pub(crate) fn client(flags: &Client) -> Result {
-    output::print(match (flags.language, flags.example) {
+    output::print_for_programs(match (flags.language, flags.example) {
         (Language::C, false) => include_str!("../../../clients/c/stackline_events.h"),
         (Language::C, true) => include_str!("../../../clients/c/example.c"),
         (Language::Python, false) => include_str!("../../../python/stackline_events.py"),

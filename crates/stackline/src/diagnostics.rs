@@ -1,7 +1,7 @@
 //! Mistakes of a specification as a person reads them: the line, the place underlined, what was expected, a hint.
 
 use crate::flags::Text;
-use crate::output::{self, steers};
+use crate::output::{self, harmless, steers};
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteDiagnostic, NamedSource, Report, Severity};
 use serde_json::Value;
 use stackline_spec::{Checked, Diagnostic, Origin, Severity as How};
@@ -12,7 +12,7 @@ use std::ops::Range;
 /// Prints all of them to stderr, for a text and its name; true when one of them is an error.
 pub(crate) fn print(diagnostics: &[Diagnostic], (name, text): (&str, &str), flags: Option<&Text>) -> bool {
     for diagnostic in diagnostics {
-        output::say(&draw(diagnostic, (name, text), flags).trim_end());
+        output::say_drawn(draw(diagnostic, (name, text), flags).trim_end());
     }
     diagnostics.iter().any(|d| d.severity == How::Error)
 }
@@ -95,22 +95,27 @@ fn shortened(text: &str) -> Cow<'_, str> {
     words.concat().into()
 }
 
+/// What a person reads of a text that others may have written.
+fn shown(text: &str) -> String {
+    harmless(&shortened(text)).into_owned()
+}
+
 fn draw(diagnostic: &Diagnostic, (name, text): (&str, &str), flags: Option<&Text>) -> String {
     let (name, text) = named(diagnostic.origin, (name, text), flags);
     let Excerpt { name, text, span } = excerpt(&name, &text, diagnostic.span.clone());
-    let mut drawn = MietteDiagnostic::new(shortened(&diagnostic.message))
+    let mut drawn = MietteDiagnostic::new(shown(&diagnostic.message))
         .with_severity(if diagnostic.severity == How::Error { Severity::Error } else { Severity::Warning })
-        .with_label(LabeledSpan::at(span, shortened(&diagnostic.label)));
+        .with_label(LabeledSpan::at(span, shown(&diagnostic.label)));
     if let Some(hint) = &diagnostic.hint {
-        drawn = drawn.with_help(shortened(hint));
+        drawn = drawn.with_help(shown(hint));
     }
-    let source = NamedSource::new(name, text);
+    let source = NamedSource::new(harmless(&name), text);
     let theme = if stderr().is_terminal() { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
     let handler = GraphicalReportHandler::new_themed(theme).with_width(100);
     let mut out = String::new();
     let report = Report::new(drawn).with_source_code(source);
     if handler.render_report(&mut out, report.as_ref()).is_err() {
-        out = shortened(&diagnostic.message).into_owned();
+        out = shown(&diagnostic.message);
     }
     out.replacen("help:", "hint:", 1)
 }

@@ -12,14 +12,14 @@ const NAME: &str = "stackline";
 pub(crate) fn completions(flags: &Completions) -> Result {
     let mut script = Vec::new();
     clap_complete::generate(flags.shell, &mut Flags::command(), NAME, &mut script);
-    output::print(&String::from_utf8_lossy(&script))?;
+    output::print_for_programs(&String::from_utf8_lossy(&script))?;
     Ok(Exit::Done)
 }
 
 /// Writes a manual page for the program and for each command, or prints the one of the program.
 pub(crate) fn man(flags: &Man) -> Result {
     let Some(directory) = &flags.directory else {
-        output::print(&String::from_utf8_lossy(&page(Flags::command())?))?;
+        output::print_for_programs(&String::from_utf8_lossy(&page(Flags::command())?))?;
         return Ok(Exit::Done);
     };
     std::fs::create_dir_all(directory).map_err(|cause| output::unwritten(directory.display(), &cause))?;

@@ -15,25 +15,9 @@ pub(crate) fn has_printed() -> bool {
     PRINTED.load(Ordering::Relaxed)
 }
 
-/// Text without what steers a terminal, which may come from others: names of hosts in a log, words of a peer. Colours stay.
+/// Text without what steers a terminal, colours included: it may come from others, as names of hosts in a log and words of a peer do.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
-    if !text.contains(steers) {
-        return text.into();
-    }
-    let colour = |rest: &str| {
-        let end = rest.strip_prefix("\u{1b}[")?.find(|c: char| !c.is_ascii_digit() && c != ';')?;
-        rest[2 + end..].starts_with('m').then_some(end + 3)
-    };
-    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
-    while let Some(at) = rest.find(steers) {
-        out.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let length = rest.chars().next().map_or(0, char::len_utf8);
-        let kept = colour(rest);
-        out.push_str(kept.map_or("\u{fffd}", |length| &rest[..length]));
-        rest = &rest[kept.unwrap_or(length)..];
-    }
-    (out + rest).into()
+    if text.contains(steers) { text.replace(steers, "\u{fffd}").into() } else { text.into() }
 }
 
 /// Whether a terminal would do something else than show it.
@@ -41,11 +25,37 @@ pub(crate) fn steers(c: char) -> bool {
     c.is_control() && !matches!(c, '\n' | '\t')
 }
 
-/// Prints text that ends its own lines; to a file or a pipe as it is.
+/// A line that is coloured as a whole keeps its colour; all else is made harmless.
+fn coloured(line: &str) -> String {
+    let painted = line.strip_prefix("\u{1b}[").and_then(|rest| {
+        let (code, rest) = rest.split_once('m')?;
+        let is_code = code.bytes().all(|byte| byte.is_ascii_digit() || byte == b';');
+        Some((code, rest.strip_suffix("\u{1b}[0m")?)).filter(|_| is_code)
+    });
+    match painted {
+        Some((code, text)) => format!("\u{1b}[{code}m{}\u{1b}[0m", harmless(text)),
+        None => harmless(line).into_owned(),
+    }
+}
+
+/// Prints text for people, which ends its own lines.
 pub(crate) fn print(text: &str) -> Result<()> {
+    exact(&harmless(text))
+}
+
+/// Prints text for people whose lines may be coloured as a whole.
+pub(crate) fn print_coloured(text: &str) -> Result<()> {
+    exact(&text.split('\n').map(coloured).collect::<Vec<_>>().join("\n"))
+}
+
+/// Prints text for programs, byte by byte as it is, except to a terminal.
+pub(crate) fn print_for_programs(text: &str) -> Result<()> {
+    if stdout().is_terminal() { print(text) } else { exact(text) }
+}
+
+fn exact(text: &str) -> Result<()> {
     PRINTED.store(true, Ordering::Relaxed);
     let mut out = stdout().lock();
-    let text = if out.is_terminal() { harmless(text) } else { text.into() };
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(unwritten("stdout", &error)),
         _ => Ok(()),
@@ -89,13 +99,17 @@ impl From<stackline_runs::Error> for Unwritten {
 pub(crate) fn json(value: &impl serde::Serialize, pretty: bool) -> Result<()> {
     let text = if pretty { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) };
     let text = text.map_err(|e| Error::measurement(format!("the result cannot be written as JSON: {e}")))?;
-    print(&(text + "\n"))
+    print_for_programs(&(text + "\n"))
 }
 
-/// Prints a line to stderr. A stderr that is closed is no error.
+/// Prints a line to stderr. It is not an error when stderr is closed.
 pub(crate) fn say(words: &impl Display) {
-    let text = format!("{words}\n");
-    let _ = stderr().lock().write_all(harmless(&text).as_bytes());
+    say_drawn(&harmless(&words.to_string()));
+}
+
+/// Prints a line to stderr whose foreign parts are harmless already, with the colours it was drawn in.
+pub(crate) fn say_drawn(text: &str) {
+    let _ = stderr().lock().write_all(format!("{text}\n").as_bytes());
 }
 
 #[cfg(test)]
@@ -106,6 +120,14 @@ mod tests {
     fn what_steers_a_terminal_is_replaced() {
         assert_eq!(harmless("a\n\tb ü"), "a\n\tb ü");
         assert_eq!(harmless("\u{1b}[2Jx\u{7}\u{9b}y\r"), "\u{fffd}[2Jx\u{fffd}\u{fffd}y\u{fffd}");
-        assert_eq!(harmless("\u{1b}[1;33mx\u{1b}[0m\u{1b}["), "\u{1b}[1;33mx\u{1b}[0m\u{fffd}[");
+        assert_eq!(harmless("\u{1b}[31mred"), "\u{fffd}[31mred");
+    }
+
+    #[test]
+    fn only_a_whole_line_is_coloured() {
+        let (red, ends) = ("\u{1b}[1;31m", "\u{1b}[0m");
+        assert_eq!(coloured(&format!("{red}name {red}x{ends}")), format!("{red}name \u{fffd}[1;31mx{ends}"));
+        assert_eq!(coloured(&format!("{red}name")), "\u{fffd}[1;31mname");
+        assert_eq!(coloured("\u{1b}]0;title\u{7}"), "\u{fffd}]0;title\u{fffd}");
     }
 }

@@ -16,7 +16,7 @@ pub(crate) fn reproduce(flags: &flags::Reproduce) -> Result {
     let Some(name) = &flags.paper else { return list(flags) };
     let paper = find(name)?;
     if flags.profile {
-        output::print(paper.profile)?;
+        output::print_for_programs(paper.profile)?;
         return Ok(Exit::Done);
     }
     again(paper, flags)

@@ -61,7 +61,7 @@ pub(crate) fn present(
     notes: impl FnOnce() -> Vec<Note>,
 ) -> Result<()> {
     if flags.csv {
-        output::print(&stackline_report::csv(summaries, &flags.percentiles))?;
+        output::print_for_programs(&stackline_report::csv(summaries, &flags.percentiles))?;
         notes();
         return Ok(());
     }
@@ -72,11 +72,11 @@ pub(crate) fn present(
         percentiles: flags.percentiles.clone(),
     };
     let rows = stackline_report::table_rows(summaries, &options);
-    output::print(&rows)?;
+    output::print_coloured(&rows)?;
     options.notes = notes();
     options.notes.extend(header.wake_up.and_then(wake_up_note));
     options.notes.push(Note::new(Weight::Always, format!("kept in {}", header.run)));
-    output::print(&stackline_report::table(summaries, &options)[rows.len()..])
+    output::print_coloured(&stackline_report::table(summaries, &options)[rows.len()..])
 }
 
 fn wake_up_note(wake_up: WakeUp) -> Option<Note> {

@@ -6,8 +6,9 @@ use crate::flags::Text;
 use crate::output;
 use stackline_core::catalogue::{Capabilities, StackTable};
 use stackline_core::plan::{Plan, World};
+use stackline_guard::files as guard_files;
 use stackline_spec::{Available, Checked, Context, Overrides, Severity};
-use std::io::Read;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -48,18 +49,12 @@ impl Source {
     /// Reads a file, or standard input for `-`.
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let name = if path == Path::new("-") { "standard input".to_string() } else { path.display().to_string() };
-        let mut text = String::new();
-        let read = if path == Path::new("-") {
-            std::io::stdin().take(LONGEST).read_to_string(&mut text)
-        } else {
-            std::fs::File::open(path).and_then(|file| file.take(LONGEST).read_to_string(&mut text))
-        };
-        match read {
-            Ok(n) if n as u64 == LONGEST => {
+        match guard_files::read_text(path, LONGEST) {
+            Err(error) if error.kind() == ErrorKind::FileTooLarge => {
                 let hint = "no specification is so long; name the file of one, or - for standard input";
                 Err(Error::input(format!("{name} is longer than 16 MiB")).hint(hint))
             }
-            Ok(_) => Ok(Self { name, text, directory: path.parent().map(Path::to_owned) }),
+            Ok(text) => Ok(Self { name, text, directory: path.parent().map(Path::to_owned) }),
             Err(error) => {
                 let unread = Error::input(format!("{name} cannot be read: {error}"));
                 // Nobody's file has a star or a semicolon in its name, and a specification begins with a number.
@@ -218,18 +213,12 @@ pub(crate) fn available(worlds: &[(Capabilities, Vec<StackTable>)]) -> Vec<Avail
 
 /// Reads a file that a specification names: a regular one of bounded size, since a device or a pipe may never end.
 fn read_named(name: &Path) -> std::result::Result<String, String> {
-    let cause = |error: std::io::Error| error.to_string();
-    // Opening a pipe would wait for a writer.
-    let kind = std::fs::metadata(name).map_err(cause)?;
-    if !kind.is_file() {
-        return Err("it is not a regular file".into());
-    }
-    let mut text = String::new();
-    let file = std::fs::File::open(name).map_err(cause)?;
-    match file.take(LONGEST).read_to_string(&mut text).map_err(cause)? {
-        n if n as u64 == LONGEST => Err("it is longer than 16 MiB".into()),
-        _ => Ok(text),
-    }
+    let cause = |error: std::io::Error| match error.kind() {
+        ErrorKind::FileTooLarge => "it is longer than 16 MiB".to_owned(),
+        _ => error.to_string(),
+    };
+    // Not of a pipe: nobody may ever write to it.
+    guard_files::open_regular(name).and_then(|file| guard_files::read_text_of(file, LONGEST)).map_err(cause)
 }
 
 fn overrides(flags: &Text) -> Result<Overrides> {

@@ -49,7 +49,7 @@ pub(crate) fn fmt(flags: &flags::Fmt) -> Result {
         return Ok(if formatted == source.text { Exit::Done } else { Exit::Failed });
     }
     let Some(file) = flags.spec.as_ref().filter(|_| flags.write) else {
-        output::print(&formatted)?;
+        output::print_for_programs(&formatted)?;
         return Ok(Exit::Done);
     };
     if formatted != source.text {

@@ -40,7 +40,8 @@ pub(crate) struct Capture {
 fn import(log: Log<'_>, _: &mut Intake, shared: &mut Shared) -> Result<Import> {
     let again = shared.file.take();
     // What cannot be read again is copied.
-    let mut copy = again.is_none().then(tempfile::tempfile).transpose().map_err(|cause| uncopied(&log, &cause))?;
+    let mut copy =
+        again.is_none().then(stackline_guard::scratch::file).transpose().map_err(|cause| uncopied(&log, &cause))?;
     let (mut count, mut failed) = (0, None);
     let Log { bytes, name, host, present_ns } = log;
     let seen = Seen { from: bytes, copy: copy.as_mut(), count: &mut count, failed: &mut failed };

@@ -251,9 +251,9 @@ fn files_that_are_named_are_regular_and_bounded() {
     nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
     std::fs::File::create(place.path("large")).unwrap().set_len(17 << 20).unwrap();
     for (name, words) in [
-        ("/dev/zero", "it is not a regular file"),
-        ("pipe", "it is not a regular file"),
-        (".", "it is not a regular file"),
+        ("/dev/zero", "it is a device, where a regular file is expected"),
+        ("pipe", "it is a pipe, where a regular file is expected"),
+        (".", "it is a directory, where a regular file is expected"),
         ("large", "it is longer than 16 MiB"),
         ("absent", "No such file"),
     ] {
