@@ -6,7 +6,7 @@ use crate::formats::{Chosen, Exporter, TO};
 use crate::loaded::incomplete;
 use crate::output;
 use stackline_runs::Run;
-use std::io::{BufWriter, ErrorKind, Write, stdout};
+use std::io::{BufWriter, ErrorKind, IsTerminal, Write, stdout};
 use std::path::Path;
 
 /// Writes a run's events.
@@ -30,6 +30,11 @@ pub(crate) fn export(flags: &flags::Export) -> Result {
 
 /// A reader that has seen enough is no error.
 fn to_stdout(format: &Exporter, run: &Path, chosen: &Chosen) -> Result<()> {
+    if stdout().is_terminal() {
+        let mut text = Vec::new();
+        (format.export)(run, chosen, &mut text)?;
+        return output::print(&String::from_utf8_lossy(&text));
+    }
     let mut out = Watched { to: stdout().lock(), closed: false };
     match (format.export)(run, chosen, &mut out) {
         Err(error) if !out.closed => Err(error),

@@ -178,6 +178,9 @@ impl Sink {
 
 /// Writes to stdout; false when its reader is gone.
 fn write_out(bytes: &[u8]) -> Result<bool> {
+    if stdout().is_terminal() {
+        return output::print(&String::from_utf8_lossy(bytes)).map(|()| true);
+    }
     let mut out = stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
