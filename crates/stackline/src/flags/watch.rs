@@ -36,9 +36,6 @@ pub(crate) struct Watch {
     /// A switch whose port counters are read, as HOST or HOST:PORT; once for each
     #[arg(long, value_name = "HOST[:PORT]")]
     pub(crate) snmp: Vec<String>,
-    /// The community of SNMP v2c; visible in the process list, so a file or the environment is better
-    #[arg(long, value_name = "WORD", requires = "snmp", conflicts_with = "snmp_user")]
-    pub(crate) community: Option<String>,
     /// The user of SNMP v3
     #[arg(long, value_name = "NAME", requires = "snmp")]
     pub(crate) snmp_user: Option<String>,

@@ -38,8 +38,7 @@ fn access_with(flags: &flags::Watch, file: &str, environment: impl Fn(&str) -> O
         })
     };
     let Some(name) = &flags.snmp_user else {
-        let given = flags.community.clone().map(Secret);
-        return Ok(Access::Community(given.map_or_else(|| secret(COMMUNITY), Ok)?));
+        return Ok(Access::Community(secret(COMMUNITY)?));
     };
     let password = |which| match secret(which)? {
         short if short.0.len() < SHORTEST_PASSWORD => {
@@ -113,7 +112,6 @@ mod tests {
         };
         assert_eq!(community(&flags(&[]), ""), "from the environment");
         assert_eq!(community(&flags(&[]), "# comment\n community = from = file \n"), "from = file");
-        assert_eq!(community(&flags(&["--community", "flag"]), "community = x"), "flag");
         let error = access_with(&flags(&[]), "", |_| None).unwrap_err();
         assert!(error.hint.as_ref().is_some_and(|hint| hint.contains("STACKLINE_SNMP_COMMUNITY")), "{error:?}");
     }
