@@ -1,0 +1,137 @@
+//! A name in two forms: what is kept of it by default, and the whole of it, which only `--keep-contents` asks for.
+
+use crate::{LEFT_OUT, LONGEST_NAME, word};
+use std::fmt;
+use std::sync::Arc;
+
+/// What something is called that a program said. It is made by the functions of this crate alone, so no text reaches a run around
+/// them. Copies share their texts.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Name {
+    kept: Arc<str>,
+    whole: Arc<str>,
+}
+
+impl Name {
+    /// A text of our own.
+    #[must_use]
+    pub fn fixed(text: &'static str) -> Self {
+        Self::harmless(text)
+    }
+
+    /// A number behind words of our own, such as `command 7`.
+    #[must_use]
+    pub fn number(words: &'static str, number: u64) -> Self {
+        Self::harmless(&format!("{words}{number}"))
+    }
+
+    /// A number between words of our own.
+    #[must_use]
+    pub fn count(number: u64, words: &'static str) -> Self {
+        Self::harmless(&format!("{number}{words}"))
+    }
+
+    /// The name of a host between words of our own, as DNS and TLS say it. It is kept, for without it nothing can be found.
+    #[must_use]
+    pub fn host(before: &str, host: &[u8], behind: &'static str) -> Self {
+        Self::harmless(&printable(&[before.as_bytes(), host, behind.as_bytes()].concat()))
+    }
+
+    /// An identifier behind words of our own: of a database, a prepared statement, a channel.
+    #[must_use]
+    pub fn identifier(words: &'static str, identifier: &[u8]) -> Self {
+        let kept = format!("{words}{}", word::identifier(identifier));
+        Self::of(&kept, &printable(&[words.as_bytes(), identifier].concat()))
+    }
+
+    /// A login: the user is left out.
+    #[must_use]
+    pub fn login(user: &[u8], database: &[u8]) -> Self {
+        let (at, kept) = match database {
+            [] => (&b""[..], String::new()),
+            _ => (&b"@"[..], format!(" {LEFT_OUT}@{}", word::identifier(database))),
+        };
+        Self::of(&format!("login{kept}"), &printable(&[b"login ", user, at, database].concat()))
+    }
+
+    /// A code of an error behind a word of our own: ASCII letters and digits, at most eight; another one is left out.
+    #[must_use]
+    pub fn code(words: &str, code: &[u8]) -> Self {
+        let is_code = code.len() <= 8 && code.iter().all(u8::is_ascii_alphanumeric);
+        let whole = printable(&[words.as_bytes(), code].concat());
+        if is_code { Self::harmless(&whole) } else { Self::of(&format!("{words}{LEFT_OUT}"), &whole) }
+    }
+
+    /// What a server of SQL says when it is done: `INSERT 0 1`, words in capital letters and numbers.
+    #[must_use]
+    pub fn tag(tag: &[u8]) -> Self {
+        let fits = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b' ';
+        let whole = printable(tag);
+        if tag.len() <= 64 && tag.iter().all(fits) { Self::harmless(&whole) } else { Self::of("OK", &whole) }
+    }
+
+    /// The same name behind words of our own.
+    #[must_use]
+    pub fn behind(&self, words: &'static str) -> Self {
+        Self::of(&format!("{words}{}", self.kept), &format!("{words}{}", self.whole))
+    }
+
+    /// Both forms; each is cut at [`LONGEST_NAME`].
+    pub(crate) fn of(kept: &str, whole: &str) -> Self {
+        if kept == whole { Self::harmless(kept) } else { Self { kept: cut(kept).into(), whole: cut(whole).into() } }
+    }
+
+    fn harmless(text: &str) -> Self {
+        let kept: Arc<str> = cut(text).into();
+        Self { whole: Arc::clone(&kept), kept }
+    }
+
+    /// What a run keeps of it.
+    #[must_use]
+    pub fn kept(&self) -> &str {
+        &self.kept
+    }
+
+    /// All of it, as far as a name goes: with values. It is for runs whose user asked for contents (`--keep-contents`), and to
+    /// compare with what a server's log says.
+    #[must_use]
+    pub fn whole(&self) -> &str {
+        &self.whole
+    }
+
+    /// [`Self::whole`] where contents are asked for, else [`Self::kept`].
+    #[must_use]
+    pub fn text(&self, contents: bool) -> &str {
+        if contents { &self.whole } else { &self.kept }
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.whole.is_empty()
+    }
+}
+
+impl Default for Name {
+    fn default() -> Self {
+        Self::harmless("")
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.kept, f)
+    }
+}
+
+/// The text of bytes, with what steers a terminal left out, cut at [`LONGEST_NAME`].
+#[must_use]
+pub fn printable(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(LONGEST_NAME)]);
+    let name: String = text.chars().filter(|letter| !letter.is_control()).collect();
+    cut(&name).to_owned()
+}
+
+fn cut(text: &str) -> &str {
+    &text[..text.floor_char_boundary(LONGEST_NAME)]
+}
