@@ -116,7 +116,7 @@ pub fn dialect(system: &str) -> Dialect {
 #[must_use]
 pub fn text<'v>(key: &str, value: &'v str, system: &str) -> Cow<'v, str> {
     let key = key.to_ascii_lowercase();
-    let is_size = [".size", ".length", "_size", "_length", ".count"].iter().any(|end| key.ends_with(end));
+    let is_size = [".size", ".length", "_size", "_length", ".count", "_count"].iter().any(|end| key.ends_with(end));
     if is_size && value.bytes().all(|byte| byte.is_ascii_digit()) {
         return value.into();
     }

@@ -13,10 +13,12 @@
 //! | [`sql`] | statements of PostgreSQL, MySQL and unknown servers |
 //! | [`redis`] | commands, their keys and what answers them |
 //! | [`attribute`] | attributes of spans, by their keys |
+//! | [`qlog`] | fields of what QUIC stacks log of themselves |
 
 pub mod attribute;
 pub mod http;
 pub mod name;
+pub mod qlog;
 pub mod redis;
 pub mod sql;
 pub mod word;

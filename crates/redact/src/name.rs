@@ -1,6 +1,6 @@
 //! A name in two forms: what is kept of it by default, and the whole of it, which only `--keep-contents` asks for.
 
-use crate::{LEFT_OUT, LONGEST_NAME, word};
+use crate::{LONGEST_NAME, word};
 use std::fmt;
 use std::sync::Arc;
 
@@ -31,10 +31,17 @@ impl Name {
         Self::harmless(&format!("{number}{words}"))
     }
 
-    /// The name of a host between words of our own, as DNS and TLS say it. It is kept, for without it nothing can be found.
+    /// The name of a host between words of our own, as DNS and TLS say it. It is kept if it may be one: without it nothing can be
+    /// found.
     #[must_use]
-    pub fn host(before: &str, host: &[u8], behind: &'static str) -> Self {
-        Self::harmless(&printable(&[before.as_bytes(), host, behind.as_bytes()].concat()))
+    pub fn host(before: &str, host: &str, behind: &'static str) -> Self {
+        let fits = |letter: char| letter.is_alphanumeric() || matches!(letter, '.' | '-' | '_' | '*' | ':');
+        let is_host = host.chars().all(fits);
+        let kept = if is_host { host } else { "…" };
+        let room = LONGEST_NAME.saturating_sub(before.len() + behind.len());
+        let [kept, whole] = [kept, host]
+            .map(|host| printable(format!("{before}{}{behind}", &host[..host.floor_char_boundary(room)]).as_bytes()));
+        Self::of(&kept, &whole)
     }
 
     /// An identifier behind words of our own: of a database, a prepared statement, a channel.
@@ -42,32 +49,6 @@ impl Name {
     pub fn identifier(words: &'static str, identifier: &[u8]) -> Self {
         let kept = format!("{words}{}", word::identifier(identifier));
         Self::of(&kept, &printable(&[words.as_bytes(), identifier].concat()))
-    }
-
-    /// A login: the user is left out.
-    #[must_use]
-    pub fn login(user: &[u8], database: &[u8]) -> Self {
-        let (at, kept) = match database {
-            [] => (&b""[..], String::new()),
-            _ => (&b"@"[..], format!(" {LEFT_OUT}@{}", word::identifier(database))),
-        };
-        Self::of(&format!("login{kept}"), &printable(&[b"login ", user, at, database].concat()))
-    }
-
-    /// A code of an error behind a word of our own: ASCII letters and digits, at most eight; another one is left out.
-    #[must_use]
-    pub fn code(words: &str, code: &[u8]) -> Self {
-        let is_code = code.len() <= 8 && code.iter().all(u8::is_ascii_alphanumeric);
-        let whole = printable(&[words.as_bytes(), code].concat());
-        if is_code { Self::harmless(&whole) } else { Self::of(&format!("{words}{LEFT_OUT}"), &whole) }
-    }
-
-    /// What a server of SQL says when it is done: `INSERT 0 1`, words in capital letters and numbers.
-    #[must_use]
-    pub fn tag(tag: &[u8]) -> Self {
-        let fits = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b' ';
-        let whole = printable(tag);
-        if tag.len() <= 64 && tag.iter().all(fits) { Self::harmless(&whole) } else { Self::of("OK", &whole) }
     }
 
     /// The same name behind words of our own.

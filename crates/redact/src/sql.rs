@@ -4,6 +4,7 @@
 //! The lexer follows the server's own rules of quoting. Where it does not know them (an unknown server, what a back-slash means) and
 //! they matter, and at anything else that it does not understand, it gives up to `…`: nothing behind that is kept.
 
+pub mod answer;
 mod lexer;
 mod words;
 

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
 
 use proptest::prelude::*;
-use stackline_redact::sql::{self, Backslash, Dialect};
+use stackline_redact::sql::{self, Backslash, Dialect, answer};
 use stackline_redact::{LONGEST_NAME, LONGEST_TEXT, Name, attribute, http, redis};
 
 const FORMS: &str = include_str!("forms.tsv");
@@ -57,11 +57,16 @@ fn kept(kind: &str, input: &[u8]) -> String {
         "redis-error" => redis::error(input),
         "login" => {
             let (user, database) = both(b'@');
-            Name::login(user, database)
+            answer::login(user, database, true)
         }
         "identifier" => Name::identifier("USE ", input),
-        "code" => Name::code("ERROR ", input),
-        "tag" => Name::tag(input),
+        "postgres-error" => {
+            let (severity, state) = both(b' ');
+            answer::postgres_error(severity, state)
+        }
+        "mysql-error" => answer::mysql_error(Some(1146), Some(input)),
+        "tag" => answer::tag(input),
+        "host" => Name::host("A ", &text(), ""),
         "url" => return http::url(&text()),
         "span" => return attribute::name(&text()).into_owned(),
         "attribute" => {
@@ -211,7 +216,10 @@ proptest! {
             redis::command(&words(&bytes)),
             redis::message(&words(&bytes)),
             redis::status(&bytes),
-            Name::login(&bytes, &bytes),
+            answer::login(&bytes, b"x", true),
+            answer::tag(&bytes),
+            answer::postgres_error(&bytes, &bytes),
+            answer::mysql_error(None, Some(&bytes)),
             Name::identifier("x ", &bytes),
         ] {
             prop_assert!(name.kept().len() <= LONGEST_NAME && name.whole().len() <= LONGEST_NAME);

@@ -134,7 +134,7 @@ fn fill(
     let mut intake = Intake::until(run, &ending.stop())?;
     let mut index = read_index(run)?.unwrap_or_default();
     let present = started.duration_since(UNIX_EPOCH).unwrap_or_default() + AHEAD;
-    let (mut imports, mut shared) = (Vec::new(), Shared::default());
+    let (mut imports, mut shared) = (Vec::new(), Shared { contents: flags.keep_contents, ..Shared::default() });
     for (place, log) in logs.iter().enumerate() {
         shared.place = place;
         let (before, refused) = (intake.hosts().clone(), intake.refused().clone());
