@@ -4,6 +4,7 @@ mod accesses;
 mod clocks;
 mod ended;
 
+use crate::contents;
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::formats::{self, FROM, LOOKED_AT, Shared};
@@ -176,6 +177,9 @@ fn fill(
         index.reference = taken.hosts.keys().next().cloned().unwrap_or_default();
     }
     index.imports.extend(imports.iter().cloned());
+    if flags.keep_contents {
+        clocks::note(index.hosts.entry(index.reference.clone()).or_default(), contents::OF_LOGS.to_owned());
+    }
     if !is_measured {
         clocks::find(run, &mut index)?;
     }
