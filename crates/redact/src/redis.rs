@@ -3,6 +3,8 @@
 
 use crate::name::{Name, printable};
 use crate::{LEFT_OUT, LONGEST_NAME, word};
+use std::collections::HashMap;
+use std::sync::LazyLock;
 
 /// Commands whose first key is the second word.
 const KEYED: &str = " APPEND BITCOUNT BITFIELD BITFIELD_RO BITPOS BLMOVE BLPOP BRPOP BRPOPLPUSH BZPOPMAX BZPOPMIN COPY DECR DECRBY \
@@ -57,24 +59,31 @@ const ERRORS: &str = " ASK BUSY BUSYGROUP BUSYKEY CLUSTERDOWN CROSSSLOT DENIED E
 pub fn command(words: &[Vec<u8>]) -> Name {
     let Some(first) = words.first() else { return Name::default() };
     let command = String::from_utf8_lossy(first).to_uppercase();
+    let known = COMMANDS.get(command.as_str()).copied();
     let is = |word: &Vec<u8>, what: &str| word.eq_ignore_ascii_case(what.as_bytes());
-    let streams = words.iter().position(|word| is(word, "STREAMS")).filter(|_| command.starts_with("XREAD"));
+    let reads = command.starts_with("XREAD");
+    let streams = words.iter().position(|word| reads && is(word, "STREAMS"));
     let block = words.iter().take(streams.unwrap_or(0)).any(|word| is(word, "BLOCK"));
     let waits = if block || is_one_of(&command, BLOCKING) { BLOCKS } else { "" };
-    let two = is_one_of(&command, IN_TWO_WORDS) || is_one_of(&command, IN_TWO_WORDS_AND_KEY);
+    let two = matches!(known, Some(Place::TwoWords | Place::BehindTwoWords));
     let second = words.get(1).filter(|_| two).map(|word| String::from_utf8_lossy(word).to_uppercase());
-    let key = |at: Option<usize>| at.and_then(|at| words.get(at)).map(Vec::as_slice);
-    let place = |known: Option<usize>| if command.starts_with("XREAD") { streams.map(|at| at + 1) } else { known };
+    let (kept_at, whole_at) = match known {
+        _ if reads => (streams.map(|at| at + 1), streams.map(|at| at + 1)),
+        Some(place) if is_one_of(&command, KEY_BEHIND_COUNT) => (place.word(), Some(3)),
+        Some(place) => (place.word(), place.word()),
+        None => (None, Some(1)),
+    };
+    let word = |at: Option<usize>| at.and_then(|at| words.get(at)).map(Vec::as_slice);
     let kept = Parts {
-        command: if is_known(&command) { &command } else { "command" },
+        command: if known.is_some() || is_of_module(&command) { &command } else { "command" },
         second: second.as_deref().map(|second| if is_one_of(second, SECOND) { second } else { "…" }),
-        key: key(place(place_of_key(&command))).map(self::key),
+        key: word(kept_at).map(key),
         waits,
     };
     let whole = Parts {
         command: &command,
         second: second.as_deref(),
-        key: key(place(place_of_word(&command))).map(|key| String::from_utf8_lossy(key).into_owned()),
+        key: word(whole_at).map(|key| String::from_utf8_lossy(key).into_owned()),
         waits,
     };
     Name::of(&kept.text(), &printable(whole.text().as_bytes()))
@@ -149,35 +158,49 @@ impl Parts<'_> {
     }
 }
 
-fn is_known(command: &str) -> bool {
-    [KEYED, KEY_BEHIND_ONE, KEY_BEHIND_TWO, ALONE, IN_TWO_WORDS, IN_TWO_WORDS_AND_KEY]
-        .iter()
-        .any(|known| is_one_of(command, known))
-        || OF_MODULES.iter().any(|module| {
-            command.strip_prefix(module).is_some_and(|name| {
-                name.len() <= 20 && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
-            })
-        })
+/// Where the key of a command stands that is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// It is the word of that number.
+    Word(usize),
+    /// There is none, or it is left out.
+    Nowhere,
+    /// There is none, but the second word is a part of the command.
+    TwoWords,
+    /// It is behind such a one.
+    BehindTwoWords,
 }
 
-/// Where a key that is kept stands.
-fn place_of_key(command: &str) -> Option<usize> {
-    match () {
-        () if is_one_of(command, KEYED) => Some(1),
-        () if is_one_of(command, IN_TWO_WORDS_AND_KEY) || is_one_of(command, KEY_BEHIND_ONE) => Some(2),
-        () if is_one_of(command, KEY_BEHIND_TWO) => Some(3),
-        () => None,
+impl Place {
+    const fn word(self) -> Option<usize> {
+        match self {
+            Self::Word(at) => Some(at),
+            Self::BehindTwoWords => Some(2),
+            Self::Nowhere | Self::TwoWords => None,
+        }
     }
 }
 
-/// Where a key stands, as far as it can be told, or what else follows a command.
-fn place_of_word(command: &str) -> Option<usize> {
-    match place_of_key(command) {
-        None if is_one_of(command, KEY_BEHIND_COUNT) => Some(3),
-        None if is_one_of(command, ALONE) || is_one_of(command, IN_TWO_WORDS) => None,
-        None => Some(1),
-        known => known,
-    }
+/// Every command that is known.
+static COMMANDS: LazyLock<HashMap<&'static str, Place>> = LazyLock::new(|| {
+    let places = [
+        (KEYED, Place::Word(1)),
+        (KEY_BEHIND_ONE, Place::Word(2)),
+        (KEY_BEHIND_TWO, Place::Word(3)),
+        (ALONE, Place::Nowhere),
+        (IN_TWO_WORDS, Place::TwoWords),
+        (IN_TWO_WORDS_AND_KEY, Place::BehindTwoWords),
+    ];
+    places
+        .into_iter()
+        .flat_map(|(names, place)| names.split_ascii_whitespace().map(move |name| (name, place)))
+        .collect()
+});
+
+/// Whether it is a command of one of the usual modules.
+fn is_of_module(command: &str) -> bool {
+    let fits = |name: &str| name.len() <= 20 && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+    OF_MODULES.iter().any(|module| command.strip_prefix(module).is_some_and(fits))
 }
 
 fn is_one_of(word: &str, words: &str) -> bool {

@@ -154,7 +154,7 @@ fn inner() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.max(2000)))]
 
     #[test]
     fn no_literal_shows(which in 0..DIALECTS.len(), first in inner(), second in inner(), choice: (u8, u8)) {
