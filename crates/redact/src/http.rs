@@ -149,7 +149,8 @@ fn segment(part: &[u8], out: &mut String) -> bool {
     }
     let text = String::from_utf8_lossy(&part[..end]);
     // What a cut-off address of somebody begins with is as much of them.
-    let is_address = part.contains(&b'@') || part.windows(3).any(|three| three == b"%40");
+    let has = |what: &[u8]| part.windows(what.len()).any(|some| some == what);
+    let is_address = has(b"@") || has(b"%40") || has(b"%2540");
     if word::is_opaque(&decoded(&text)) || is_address {
         out.push(LEFT_OUT);
     } else {

@@ -5,9 +5,9 @@ use crate::LEFT_OUT;
 
 /// Digits in a row that are no number of a thing any more, but an id, a telephone number, a card.
 const LONG_NUMBER: usize = 10;
-/// Letters and digits in a row from which on they may be a token, and are one in any case.
+/// Letters and digits in a row from which on they may be a token; twice as many are one, and so many of letters alone.
 const LONG: usize = 16;
-const VERY_LONG: usize = 40;
+const VERY_LONG: usize = 64;
 /// Hexadecimal digits at the end of a UUID.
 const UUID_END: usize = 12;
 /// Bytes of an identifier: PostgreSQL has 63, MySQL 64.

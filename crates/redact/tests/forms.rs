@@ -66,6 +66,7 @@ fn kept(kind: &str, input: &[u8]) -> String {
         }
         "mysql-error" => answer::mysql_error(Some(1146), Some(input)),
         "tag" => answer::tag(input),
+        "greeting" => answer::greeting(input),
         "host" => Name::host("A ", &text(), ""),
         "url" => return http::url(&text()),
         "span" => return attribute::name(&text()).into_owned(),

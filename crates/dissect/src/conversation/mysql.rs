@@ -300,7 +300,7 @@ impl Mysql {
             Some(0xff) => return self.one_way(Direction::Back, answer::error(&held[HEAD..]), at, end, found),
             _ => return self.lose("it is not MySQL", found),
         };
-        self.one_way(Direction::Back, Name::identifier("greeting ", version), at, end, found);
+        self.one_way(Direction::Back, answers::greeting(version), at, end, found);
         let (bits, flags) = greeting_bits(fields).unwrap_or((u64::MAX, None));
         (self.bits, self.backslash) = (bits, flags.map(answer::backslash).unwrap_or_default());
         self.phase = Phase::Login;

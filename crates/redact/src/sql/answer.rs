@@ -20,6 +20,15 @@ pub fn login(user: &[u8], database: &[u8], named: bool) -> Name {
     Name::of(&format!("login{kept}"), &printable(&[b"login ", user, at, database].concat()))
 }
 
+/// What MySQL greets with: its version, up to what a distribution adds.
+#[must_use]
+pub fn greeting(version: &[u8]) -> Name {
+    let fits = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
+    let end = version.iter().take_while(fits).count();
+    let kept = format!("greeting {}", word::identifier(&version[..end]));
+    Name::of(&kept, &printable(&[b"greeting ", version].concat()))
+}
+
 /// An error of PostgreSQL: `ERROR 42P01`. Its text is never looked at: it quotes values.
 #[must_use]
 pub fn postgres_error(severity: &[u8], state: &[u8]) -> Name {

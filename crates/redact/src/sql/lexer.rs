@@ -182,7 +182,11 @@ impl<'t> Lexer<'t> {
 
     /// A string whose quote is behind so many bytes.
     fn string(&mut self, before: usize, backslash: Backslash) -> Token<'t> {
-        match end_of_string(&self.text.as_bytes()[before..], backslash) {
+        let bytes = &self.text.as_bytes()[before..];
+        // Three quotes may begin a string that three end.
+        let is_triple = self.dialect == Dialect::Unknown && (bytes.starts_with(b"'''") || bytes.starts_with(b"\"\"\""));
+        match end_of_string(bytes, backslash) {
+            _ if is_triple => (self.text, self.cut) = ("", true),
             End::At(end) => {
                 self.advance(before + end);
                 self.goes_on = self.is_postgres() && backslash == Backslash::Escapes;
@@ -242,7 +246,10 @@ impl<'t> Lexer<'t> {
         let quoted = behind.starts_with('\'') || self.is_mysql() && behind.starts_with('"');
         match self.dialect {
             Dialect::Postgres(_) if quoted && is(&["e"]) => return self.string(end, Backslash::Escapes),
-            Dialect::Postgres(_) if quoted && is(&["b", "x", "n"]) => return self.string(end, self.plain()),
+            Dialect::Postgres(_) if quoted && is(&["b", "x", "n"]) => {
+                // CockroachDB knows escapes in these.
+                return self.string(end, Backslash::Unknown);
+            }
             Dialect::Postgres(_) if is(&["u"]) && behind.starts_with("&'") => {
                 return self.string(end + 1, Backslash::Plain);
             }
@@ -293,6 +300,11 @@ impl<'t> Iterator for Lexer<'t> {
     }
 }
 
+/// Whether a back-slash may be a part of the letter before it, where that tells where the text ends.
+fn may_be_letter(bytes: &[u8], at: usize, quote: u8) -> bool {
+    bytes[at - 1] >= 0x80 && bytes.get(at + 1).is_none_or(|next| *next == quote || *next == b'\\')
+}
+
 /// Where a text ends that begins with a quote; two quotes in a row stand for one within.
 fn end_of_string(bytes: &[u8], backslash: Backslash) -> End {
     let Some(quote) = bytes.first() else { return End::Unknown };
@@ -300,6 +312,8 @@ fn end_of_string(bytes: &[u8], backslash: Backslash) -> End {
     while let Some(byte) = bytes.get(at) {
         let next = bytes.get(at + 1);
         match byte {
+            // In some encodings (GBK, Shift JIS) a back-slash may be the second byte of a letter.
+            b'\\' if backslash != Backslash::Plain && may_be_letter(bytes, at, *quote) => return End::Unknown,
             b'\\' if backslash == Backslash::Escapes => at += 1,
             // Both meanings end at the same quote, or it is not known which.
             b'\\' if backslash == Backslash::Unknown && next == Some(&b'\\') => at += 1,
