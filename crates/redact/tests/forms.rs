@@ -166,7 +166,7 @@ proptest! {
         for text in [
             format!("SELECT a FROM t WHERE b = {first} AND c = {second} AND d = 7"),
             format!("INSERT INTO t (a, b) VALUES ({first},{second}), ({second} , {first})"),
-            format!("UPDATE t SET a={first}{second}"),
+            format!("UPDATE t SET a={first}||{second}"),
             format!("SELECT 1; SELECT {first} -- \n, {second}"),
         ] {
             let kept = sql::masked(dialect, text.as_bytes());
