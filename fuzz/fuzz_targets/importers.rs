@@ -18,9 +18,12 @@ fn whole(table: &Table) {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    for read in [otlp::read(bytes), jaeger::read(bytes), qlog::read(bytes, None)].into_iter().flatten() {
-        whole(&read.table);
-        assert!(read.mistakes.1.len() as u64 <= read.mistakes.0);
+    for contents in [false, true] {
+        let all = [otlp::read(bytes, contents), jaeger::read(bytes, contents), qlog::read(bytes, None, contents)];
+        for read in all.into_iter().flatten() {
+            whole(&read.table);
+            assert!(read.mistakes.1.len() as u64 <= read.mistakes.0);
+        }
     }
     for form in [netlogger::Form::Ulm, netlogger::Form::Bp] {
         whole(&netlogger::read(bytes, form).table);

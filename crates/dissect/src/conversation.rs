@@ -1,7 +1,8 @@
 //! What the two sides of a connection say to each other: requests and what answers them, by byte ranges of both streams.
 //!
 //! A dissector is a machine: bytes of both sides in, [`Found`] out. It knows no time and no packet, keeps nothing of contents
-//! but a head of bounded length, and never guesses: an exchange of which bytes were not seen is void.
+//! but a head of bounded length, and never guesses: an exchange of which bytes were not seen is void. What it calls an exchange is made
+//! by `stackline-redact`, which decides what of that is kept.
 //!
 //! | module | one idea |
 //! | --- | --- |
@@ -41,12 +42,11 @@ pub mod turns;
 pub(crate) mod testing;
 
 use stackline_events::unit::Direction;
+pub use stackline_redact::{LONGEST_NAME, Name};
 use std::fmt;
 
 /// Bytes of a message's head that are held until it is whole; of a longer one nothing is known.
 pub const LONGEST_HEAD: usize = 16 << 10;
-/// Bytes of a name; a longer one is cut.
-pub const LONGEST_NAME: usize = 256;
 /// Exchanges of one connection that wait for their answers; of further ones nothing is known.
 pub const MOST_WAITING: usize = 4096;
 
@@ -106,8 +106,8 @@ pub enum Found {
         exchange: u64,
         /// Which message of it.
         role: Role,
-        /// At most [`LONGEST_NAME`] bytes.
-        name: String,
+        /// What of it is kept, and the whole; at most [`LONGEST_NAME`] bytes each.
+        name: Name,
     },
     /// A part of a message that goes on is whole: an event of a stream, a message of a call.
     Part {
@@ -192,21 +192,4 @@ fn renumber(found: &mut [Found], before: u64) {
         | Found::Void { exchange, .. }) = found;
         *exchange += before;
     }
-}
-
-/// The text of a name, with what steers a terminal left out, cut at its bound.
-#[must_use]
-pub fn name_of(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(LONGEST_NAME)]);
-    let mut name: String = text.chars().filter(|letter| !letter.is_control()).collect();
-    while name.len() > LONGEST_NAME {
-        name.pop();
-    }
-    name
-}
-
-/// The text of a query as a name: what separates words is one space.
-fn query_name(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * LONGEST_NAME)]);
-    name_of(text.split_whitespace().collect::<Vec<_>>().join(" ").as_bytes())
 }

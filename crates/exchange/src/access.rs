@@ -68,7 +68,7 @@ pub fn read(bytes: &[u8]) -> Entries {
             match data {
                 Ok(data) => take_spans(&data, &mut read.entries),
                 Err(cause) => {
-                    read.mistakes = (1, vec![format!("the rest is not OTLP/JSON: {cause}")]);
+                    read.mistakes = (1, vec![format!("the rest is not OTLP/JSON: {}", crate::json_mistake(&cause))]);
                     break;
                 }
             }
@@ -87,8 +87,8 @@ pub fn read(bytes: &[u8]) -> Entries {
             None => {
                 read.mistakes.0 += 1;
                 if read.mistakes.1.len() < REPORTED {
-                    let shown: String = text.chars().take(80).filter(|letter| !letter.is_control()).collect();
-                    read.mistakes.1.push(format!("line {} tells of no request: {shown}", read.lines));
+                    // The line may hold anything, and what is said of it is kept.
+                    read.mistakes.1.push(format!("line {} tells of no request ({} bytes)", read.lines, line.len()));
                 }
             }
         }

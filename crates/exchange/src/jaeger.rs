@@ -68,18 +68,20 @@ struct Log {
     fields: Vec<Tag>,
 }
 
-/// Reads a file: one answer, or answers one after the other.
+/// Reads a file: one answer, or answers one after the other; of names and tags what [`otlp::read`] keeps.
 ///
 /// # Errors
 /// When it is none.
-pub fn read(bytes: &[u8]) -> Result<Imported, Error> {
+pub fn read(bytes: &[u8], contents: bool) -> Result<Imported, Error> {
     let mut imported = Imported::default();
     for answer in serde_json::Deserializer::from_slice(bytes).into_iter::<Answer>() {
         match answer {
-            Ok(answer) => answer.data.into_iter().for_each(|trace| otlp::import(&spans(trace), &mut imported)),
+            Ok(answer) => {
+                answer.data.into_iter().for_each(|trace| otlp::import(&spans(trace, contents), contents, &mut imported))
+            }
             Err(cause) if imported.table.is_empty() => return Err(Error::new("this is no JSON of Jaeger", cause)),
             Err(cause) => {
-                imported.mistake(format!("the rest is no JSON of Jaeger: {cause}"));
+                imported.mistake(format!("the rest is no JSON of Jaeger: {}", crate::json_mistake(&cause)));
                 break;
             }
         }
@@ -88,10 +90,10 @@ pub fn read(bytes: &[u8]) -> Result<Imported, Error> {
 }
 
 /// A trace as OpenTelemetry has it: the spans of each process together.
-fn spans(trace: Trace) -> TracesData {
+fn spans(trace: Trace, contents: bool) -> TracesData {
     let mut by_process: BTreeMap<String, Vec<Span>> = BTreeMap::new();
     for span in trace.spans {
-        by_process.entry(span.process.clone()).or_default().push(otlp_span(span));
+        by_process.entry(span.process.clone()).or_default().push(otlp_span(span, contents));
     }
     let resource_spans = by_process.into_iter().map(|(process, spans)| ResourceSpans {
         resource: trace.processes.get(&process).map(resource),
@@ -108,7 +110,7 @@ fn resource(process: &Process) -> Resource {
     Resource { attributes }
 }
 
-fn otlp_span(span: JaegerSpan) -> Span {
+fn otlp_span(span: JaegerSpan, contents: bool) -> Span {
     let parent = span.references.iter().find(|reference| reference.ref_type == "CHILD_OF");
     Span {
         trace_id: id(&span.trace, 16),
@@ -118,14 +120,14 @@ fn otlp_span(span: JaegerSpan) -> Span {
         start_time_unix_nano: span.start_time.saturating_mul(1000),
         end_time_unix_nano: span.start_time.saturating_add(span.duration).saturating_mul(1000),
         attributes: span.tags.iter().map(|tag| attribute(&tag.key, &tag.value)).collect(),
-        events: span.logs.iter().flatten().map(event).collect(),
+        events: span.logs.iter().flatten().map(|log| event(log, contents)).collect(),
         ..Span::default()
     }
 }
 
-/// What happened in a span: its field `event` is its name.
-fn event(log: &Log) -> SpanEvent {
-    let named = log.fields.iter().find(|tag| matches!(&tag.key[..], "event" | "message"));
+/// What happened in a span: its field `event` is its name, or its `message`, if contents are asked for.
+fn event(log: &Log, contents: bool) -> SpanEvent {
+    let named = log.fields.iter().find(|tag| tag.key == "event" || contents && tag.key == "message");
     let name = named.and_then(|tag| tag.value.as_str()).unwrap_or("log");
     SpanEvent {
         time_unix_nano: log.timestamp.saturating_mul(1000),

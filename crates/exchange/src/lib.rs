@@ -69,6 +69,17 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+/// Where JSON could not be read, and of what kind the mistake is. What the library says quotes values.
+pub(crate) fn json_mistake(cause: &serde_json::Error) -> String {
+    let what = match cause.classify() {
+        serde_json::error::Category::Io => "it cannot be read",
+        serde_json::error::Category::Syntax => "it is no JSON",
+        serde_json::error::Category::Data => "a value is of another kind",
+        serde_json::error::Category::Eof => "it ends too early",
+    };
+    format!("{what} at line {}, column {}", cause.line(), cause.column())
+}
+
 /// The keyword of another program's event with that name, and its end (`_START`) where a span has two.
 ///
 /// It is never one of our own, with the fields these have: then, and where its other end is one, it begins with `OTHER_`. It is a

@@ -13,6 +13,7 @@ use prost::Message;
 use stackline_analyze::lifelines::{Lifelines, Line, Outcome, Passage};
 use stackline_events::table::FIELDS;
 use stackline_events::{Table, Value, catalogue};
+use stackline_redact::attribute;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -60,31 +61,32 @@ pub fn json(data: &TracesData) -> Result<String, Error> {
     serde_json::to_string(data).map_err(|cause| Error::new("the spans cannot be written", cause))
 }
 
-/// Reads either form: JSON begins with a brace, one object a line.
+/// Reads either form: JSON begins with a brace, one object a line. Of names and attributes `stackline-redact` says what is kept, or
+/// all of them where `contents` are asked for.
 ///
 /// # Errors
 /// When it is neither.
-pub fn read(bytes: &[u8]) -> Result<Imported, Error> {
+pub fn read(bytes: &[u8], contents: bool) -> Result<Imported, Error> {
     let begins = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
-    if begins == Some(&b'{') { read_json(bytes) } else { read_protobuf(bytes) }
+    if begins == Some(&b'{') { read_json(bytes, contents) } else { read_protobuf(bytes, contents) }
 }
 
-fn read_protobuf(bytes: &[u8]) -> Result<Imported, Error> {
+fn read_protobuf(bytes: &[u8], contents: bool) -> Result<Imported, Error> {
     let data = TracesData::decode(bytes).map_err(|cause| Error::new("this is no OTLP protobuf", cause))?;
     let mut imported = Imported::default();
-    import(&data, &mut imported);
+    import(&data, contents, &mut imported);
     Ok(imported)
 }
 
-fn read_json(bytes: &[u8]) -> Result<Imported, Error> {
+fn read_json(bytes: &[u8], contents: bool) -> Result<Imported, Error> {
     let mut imported = Imported::default();
     for data in serde_json::Deserializer::from_slice(bytes).into_iter::<TracesData>() {
         match data {
-            Ok(data) => import(&data, &mut imported),
+            Ok(data) => import(&data, contents, &mut imported),
             Err(cause) if imported.table.is_empty() => return Err(Error::new("this is no OTLP/JSON", cause)),
             // What cannot be read cannot be passed over: where it ends is not known.
             Err(cause) => {
-                imported.mistake(format!("the rest is not OTLP/JSON: {cause}"));
+                imported.mistake(format!("the rest is not OTLP/JSON: {}", crate::json_mistake(&cause)));
                 break;
             }
         }
@@ -193,7 +195,7 @@ fn segment(
 fn event(lifelines: &Lifelines, passage: &Passage, events: &Table) -> SpanEvent {
     let row = passage.row as usize;
     let fields = if row < events.len() { 0..events.data.len() } else { 0..0 };
-    let attribute = |field: usize| {
+    let numbered = |field: usize| {
         let name = format!("{DATA}{field}");
         match events.value(row, field) {
             Value::Absent => None,
@@ -201,7 +203,7 @@ fn event(lifelines: &Lifelines, passage: &Passage, events: &Table) -> SpanEvent 
             Value::Text(value) => Some(text(&name, value)),
         }
     };
-    let mut attributes: Vec<KeyValue> = fields.filter_map(attribute).collect();
+    let mut attributes: Vec<KeyValue> = fields.filter_map(numbered).collect();
     if let Some(entry) = catalogue::find(keyword(lifelines, passage)) {
         // Names for people; the data above are exact.
         let named = |(field, name): (usize, &&str)| match events.value(row, field) {
@@ -225,7 +227,7 @@ fn number(key: &str, value: i64) -> KeyValue {
 
 // --- in ---
 
-pub(crate) fn import(data: &TracesData, imported: &mut Imported) {
+pub(crate) fn import(data: &TracesData, contents: bool, imported: &mut Imported) {
     for resource in &data.resource_spans {
         let attributes = resource.resource.iter().flat_map(|resource| &resource.attributes);
         let named: BTreeMap<&str, String> = attributes.filter_map(|a| Some((a.key.as_str(), shown(a)?))).collect();
@@ -235,7 +237,10 @@ pub(crate) fn import(data: &TracesData, imported: &mut Imported) {
         for scope in &resource.scope_spans {
             let ours = scope.scope.as_ref().is_some_and(|scope| scope.name == SCOPE);
             for span in &scope.spans {
-                if ours { import_ours(span, host, imported) } else { import_span(span, host, service, imported) }
+                match ours {
+                    true => import_ours(span, host, imported),
+                    false => import_span(span, host, service, contents, imported),
+                }
             }
         }
     }
@@ -266,36 +271,50 @@ fn import_ours(span: &Span, host: &str, imported: &mut Imported) {
 }
 
 /// Data of foreign spans: unit (the trace), span, its parent, name, then attributes as `name=value`.
-fn import_span(span: &Span, host: &str, service: &str, imported: &mut Imported) {
+fn import_span(span: &Span, host: &str, service: &str, contents: bool, imported: &mut Imported) {
+    let name = |name: &str| if contents { name.to_owned() } else { attribute::name(name).into_owned() };
+    let span_name = name(&span.name);
     let times = [span.start_time_unix_nano, span.end_time_unix_nano];
     let late = times
         .into_iter()
         .chain(span.events.iter().map(|event| event.time_unix_nano))
         .any(|at| i64::try_from(at).is_err());
     if span.trace_id.len() != 16 || late || times[1] < times[0] {
-        imported.mistake(format!(
-            "the span {:?} has no trace, ends before it begins, or is beyond the year 2262",
-            span.name
-        ));
+        imported
+            .mistake(format!("the span {span_name:?} has no trace, ends before it begins, or is beyond the year 2262"));
         return;
     }
     let ids = [&span.trace_id, &span.span_id, &span.parent_span_id].map(|id| hex_of(id));
     let keyword = |name: &str, end: &str| crate::keyword_of_others(&[service, name], end);
+    let said = |key: &str| span.attributes.iter().find(|attribute| attribute.key == key).and_then(shown);
+    let system = said("db.system.name").or_else(|| said("db.system")).unwrap_or_default();
+    let kept = |KeyValue { key, value }: &KeyValue| {
+        let said = value.as_ref().and_then(shown_value)?;
+        let is_text = value.as_ref().is_some_and(|value| value.string_value.is_some());
+        let said = match contents || !is_text && !attribute::names_secret(key) {
+            true => said,
+            false => attribute::text(key, &said, &system).into_owned(),
+        };
+        Some(format!("{key}={said}"))
+    };
     let mut put = |keyword: &str, at_ns: u64, attributes: &[KeyValue]| {
-        let named = attributes.iter().filter_map(|a| Some(format!("{}={}", a.key, shown(a)?)));
-        let data: Vec<String> = ids.iter().cloned().chain([span.name.clone()]).chain(named).collect();
+        let named = attributes.iter().filter_map(kept);
+        let data: Vec<String> = ids.iter().cloned().chain([span_name.clone()]).chain(named).collect();
         let values: Vec<Value<'_>> = data.iter().map(|field| Value::of(field)).collect();
         imported.table.push(keyword, host, at_ns, &values);
     };
-    put(&keyword(&span.name, "_START"), span.start_time_unix_nano, &span.attributes);
+    put(&keyword(&span_name, "_START"), span.start_time_unix_nano, &span.attributes);
     for event in &span.events {
-        put(&keyword(&event.name, ""), event.time_unix_nano, &event.attributes);
+        put(&keyword(&name(&event.name), ""), event.time_unix_nano, &event.attributes);
     }
-    put(&keyword(&span.name, "_END"), span.end_time_unix_nano, &[]);
+    put(&keyword(&span_name, "_END"), span.end_time_unix_nano, &[]);
 }
 
 pub(crate) fn shown(attribute: &KeyValue) -> Option<String> {
-    let value = attribute.value.as_ref()?;
+    shown_value(attribute.value.as_ref()?)
+}
+
+fn shown_value(value: &AnyValue) -> Option<String> {
     let text = value.string_value.clone();
     text.or_else(|| value.int_value.map(|n| n.to_string()))
         .or_else(|| value.bool_value.map(|b| b.to_string()))

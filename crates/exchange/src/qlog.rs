@@ -4,28 +4,30 @@
 //! range; everything else becomes an event of its own name with its data as JSON. Times relative to a reference become ns
 //! since 1970; qlog has them as floating-point milliseconds, so they are exact to some hundred ns at best.
 
-use crate::{Error, Imported, keyword_of_others, moment};
+use crate::{Error, Imported, json_mistake, keyword_of_others, moment};
 use serde_json::Value as Json;
 use stackline_events::Value;
+use stackline_redact::{LEFT_OUT, qlog as kept};
 
 /// Begins a record of JSON-SEQ.
 const SEPARATOR: u8 = 0x1e;
 /// As many bytes of an event's data are kept as JSON.
 const LONGEST_DATA: usize = 4000;
 
-/// Reads a file. `host` is whose log it is; without one the vantage point's name.
+/// Reads a file. `host` is whose log it is; without one the vantage point's name. Of events' data `stackline-redact` says what is
+/// kept, or all where `contents` are asked for.
 ///
 /// # Errors
 /// When it is no qlog.
-pub fn read(bytes: &[u8], host: Option<&str>) -> Result<Imported, Error> {
+pub fn read(bytes: &[u8], host: Option<&str>, contents: bool) -> Result<Imported, Error> {
     let mut imported = Imported::default();
     if bytes.contains(&SEPARATOR) {
-        read_sequence(bytes, host, &mut imported)?;
+        read_sequence(bytes, host, contents, &mut imported)?;
     } else {
         let log: Json = serde_json::from_slice(bytes).map_err(|cause| Error::new("this is no qlog", cause))?;
         let traces = log["traces"].as_array().ok_or_else(|| Error::new("this is no qlog", "it has no traces"))?;
         for trace in traces {
-            let mut reader = Reader::of(trace, host);
+            let mut reader = Reader::of(trace, host, contents);
             for event in trace["events"].as_array().into_iter().flatten() {
                 reader.event(event, &mut imported);
             }
@@ -35,18 +37,18 @@ pub fn read(bytes: &[u8], host: Option<&str>) -> Result<Imported, Error> {
 }
 
 /// The first record says what the file is, each further one is an event. One that was cut off is a mistake and no more.
-fn read_sequence(bytes: &[u8], host: Option<&str>, imported: &mut Imported) -> Result<(), Error> {
+fn read_sequence(bytes: &[u8], host: Option<&str>, contents: bool, imported: &mut Imported) -> Result<(), Error> {
     let mut records = bytes.split(|byte| *byte == SEPARATOR).filter(|record| !record.trim_ascii().is_empty());
     let first = records.next().unwrap_or_default();
     let header: Json = serde_json::from_slice(first).map_err(|cause| Error::new("this is no qlog", cause))?;
     if header.get("qlog_version").is_none() && header.get("file_schema").is_none() {
         return Err(Error::new("this is no qlog", "its first record has neither qlog_version nor file_schema"));
     }
-    let mut reader = Reader::of(&header["trace"], host);
+    let mut reader = Reader::of(&header["trace"], host, contents);
     for record in records {
         match serde_json::from_slice(record) {
             Ok(event) => reader.event(&event, imported),
-            Err(cause) => imported.mistake(format!("a record is not JSON: {cause}")),
+            Err(cause) => imported.mistake(format!("a record: {}", json_mistake(&cause))),
         }
     }
     Ok(())
@@ -60,10 +62,11 @@ struct Reader {
     deltas: bool,
     latest_ms: f64,
     group: Option<String>,
+    contents: bool,
 }
 
 impl Reader {
-    fn of(trace: &Json, host: Option<&str>) -> Self {
+    fn of(trace: &Json, host: Option<&str>, contents: bool) -> Self {
         let point = &trace["vantage_point"];
         let named = host.or_else(|| point["name"].as_str()).or_else(|| point["type"].as_str());
         let common = &trace["common_fields"];
@@ -74,7 +77,7 @@ impl Reader {
         let deltas = matches!(format, "delta" | "relative_to_previous_event");
         let group = common["group_id"].as_str().or_else(|| common["ODCID"].as_str()).map(str::to_owned);
         let host = named.filter(|name| !name.is_empty()).unwrap_or("quic").to_owned();
-        Self { host, reference_ns, deltas, latest_ms: 0.0, group }
+        Self { host, reference_ns, deltas, latest_ms: 0.0, group, contents }
     }
 
     fn event(&mut self, event: &Json, imported: &mut Imported) {
@@ -123,7 +126,11 @@ impl Reader {
 
     fn other(&self, name: &str, at_ns: u64, data: &Json, imported: &mut Imported) {
         let keyword = keyword_of_others(&["QLOG", name], "");
-        let mut text = if data.is_null() { String::new() } else { data.to_string() };
+        let mut text = match data {
+            Json::Null => String::new(),
+            data if self.contents => data.to_string(),
+            data => harmless("", data, false).to_string(),
+        };
         while text.len() > LONGEST_DATA || !text.is_char_boundary(text.len()) {
             text.pop();
         }
@@ -136,6 +143,27 @@ impl Reader {
             Value::from(&text),
         ];
         imported.table.push(&keyword, &self.host, at_ns, &values);
+    }
+}
+
+/// Data without what may be a secret; `hidden`: what they are in is left out, but for numbers that say how long something is.
+fn harmless(field: &str, data: &Json, hidden: bool) -> Json {
+    match data {
+        Json::Object(object) => {
+            let text = |name: &str| object.get(name).and_then(Json::as_str);
+            if let (Some(name), Some(value)) = (text("name"), text("value")) {
+                return serde_json::json!({ "name": name, "value": kept::header(name, value) });
+            }
+            let fields = object.iter().map(|(name, value)| {
+                let hidden = (hidden || kept::is_hidden(name)) && name != "length";
+                (name.clone(), harmless(name, value, hidden))
+            });
+            Json::Object(fields.collect())
+        }
+        Json::Array(values) if !hidden => values.iter().map(|value| harmless(field, value, false)).collect(),
+        Json::String(text) if !hidden => kept::text(field, text).into(),
+        Json::Array(_) | Json::String(_) | Json::Number(_) if hidden => LEFT_OUT.to_string().into(),
+        other => other.clone(),
     }
 }
 

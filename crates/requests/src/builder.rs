@@ -9,6 +9,7 @@ use stackline_dissect::conversation::tls::secrets::Secrets;
 use stackline_dissect::conversation::{Kind, UNANSWERED, dns};
 use stackline_dissect::segment::{Carried, Datagram, Segment, of_ip};
 use stackline_events::unit::Direction;
+use stackline_redact::Name;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
@@ -386,7 +387,7 @@ impl Builder {
             protocol: "DNS",
             exact: true,
             name,
-            status: String::new(),
+            status: Name::default(),
             client: Place { host: client_host, address: from },
             server: Place { host: server_host, address: to },
             seen_at: None,

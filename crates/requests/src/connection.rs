@@ -11,6 +11,7 @@ use stackline_dissect::conversation::{Found, Kind, MOST_WAITING, RESET_BEFORE, R
 use stackline_dissect::position::Position;
 use stackline_dissect::segment::Segment;
 use stackline_events::unit::Direction;
+use stackline_redact::Name;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Repetitions and waits of one direction that are remembered.
@@ -103,8 +104,8 @@ struct Open {
     asks: Direction,
     begins: [Option<u64>; 2],
     ends: [Option<u64>; 2],
-    name: String,
-    status: String,
+    name: Name,
+    status: Name,
     parts: u64,
     void: Option<&'static str>,
     over_ns: u64,
@@ -361,8 +362,8 @@ impl Connection {
             asks,
             begins: [None; 2],
             ends: [None; 2],
-            name: String::new(),
-            status: String::new(),
+            name: Name::default(),
+            status: Name::default(),
             parts: 0,
             void: None,
             over_ns: self.last_ns,
@@ -523,8 +524,8 @@ impl Connection {
             kind: Kind::Call,
             protocol: "TCP",
             exact: true,
-            name: String::new(),
-            status: String::new(),
+            name: Name::default(),
+            status: Name::default(),
             client: self.ends[0].clone(),
             server: self.ends[1].clone(),
             seen_at: self.seen_at,

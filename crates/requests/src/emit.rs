@@ -4,7 +4,6 @@
 use crate::account::account;
 use crate::exchange::Kind;
 use crate::exchange::{Exchange, Message, Place};
-use crate::names::masked;
 use stackline_events::Value;
 use stackline_events::unit::{self, Direction};
 
@@ -49,7 +48,7 @@ pub struct Known<'k> {
     pub work: Option<Work>,
     /// What the thread that read the request did while that lay unread.
     pub wait: Option<Work>,
-    /// Whether names are kept with all their values.
+    /// Whether names and statuses are kept whole, with all that is in them.
     pub contents: bool,
     /// Whether segments are events too: then they say when a request whose bytes are told passed the doors.
     pub segments: bool,
@@ -163,7 +162,6 @@ impl Line<'_> {
             Kind::Handshake => "handshake",
             Kind::OneWay => "one way",
         };
-        let name = if known.contents { exchange.name.clone() } else { masked(exchange.protocol, &exchange.name) };
         emit(
             host,
             "REQUEST",
@@ -173,8 +171,8 @@ impl Line<'_> {
                 kind.into(),
                 exchange.protocol.into(),
                 i64::from(exchange.exact).into(),
-                name.as_str().into(),
-                exchange.status.as_str().into(),
+                exchange.name.text(known.contents).into(),
+                exchange.status.text(known.contents).into(),
                 self.names[0].as_str().into(),
                 self.names[1].as_str().into(),
                 known.programs.0.into(),

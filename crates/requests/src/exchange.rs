@@ -1,6 +1,7 @@
 //! One exchange that is over: what it was, between whom, and when it passed which point. Plain data; what is not known is absent.
 
 pub use stackline_dissect::conversation::Kind;
+use stackline_redact::Name;
 use std::net::SocketAddr;
 
 /// One of its two ends.
@@ -55,9 +56,9 @@ pub struct Exchange {
     /// Whether it is told by what the protocol says, and not by turns.
     pub exact: bool,
     /// What was asked.
-    pub name: String,
+    pub name: Name,
     /// What was answered.
-    pub status: String,
+    pub status: Name,
     /// Who asks.
     pub client: Place,
     /// Who answers.

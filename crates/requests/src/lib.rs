@@ -8,7 +8,6 @@
 //! | [`exchange`] | an exchange: what it was, between whom, when it passed which point |
 //! | [`account`] | where its time went, as parts that add up to it |
 //! | [`emit`] | an exchange as events |
-//! | [`names`] | names of requests without their values |
 //! | [`parents`] | which requests were made for which others |
 //! | [`progress`] | when bytes of a stream first passed a point |
 //! | `connection` | one connection: its two directions, and the exchanges on it |
@@ -18,7 +17,6 @@ pub mod builder;
 mod connection;
 pub mod emit;
 pub mod exchange;
-pub mod names;
 pub mod parents;
 pub mod progress;
 

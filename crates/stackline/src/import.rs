@@ -4,6 +4,7 @@ mod accesses;
 mod clocks;
 mod ended;
 
+use crate::contents;
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::formats::{self, FROM, LOOKED_AT, Shared};
@@ -133,7 +134,7 @@ fn fill(
     let mut intake = Intake::until(run, &ending.stop())?;
     let mut index = read_index(run)?.unwrap_or_default();
     let present = started.duration_since(UNIX_EPOCH).unwrap_or_default() + AHEAD;
-    let (mut imports, mut shared) = (Vec::new(), Shared::default());
+    let (mut imports, mut shared) = (Vec::new(), Shared { contents: flags.keep_contents, ..Shared::default() });
     for (place, log) in logs.iter().enumerate() {
         shared.place = place;
         let (before, refused) = (intake.hosts().clone(), intake.refused().clone());
@@ -175,6 +176,9 @@ fn fill(
         index.reference = taken.hosts.keys().next().cloned().unwrap_or_default();
     }
     index.imports.extend(imports.iter().cloned());
+    if flags.keep_contents {
+        clocks::note(index.hosts.entry(index.reference.clone()).or_default(), contents::OF_LOGS.to_owned());
+    }
     if !is_measured {
         clocks::find(run, &mut index)?;
     }

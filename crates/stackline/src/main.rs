@@ -8,6 +8,7 @@ mod agent;
 mod blocks;
 mod client;
 mod compare;
+mod contents;
 mod diagnose;
 mod diagnostics;
 mod display;

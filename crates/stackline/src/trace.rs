@@ -9,6 +9,7 @@ mod recorder;
 mod sources;
 mod who;
 
+use crate::contents;
 use crate::diagnose;
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
@@ -408,7 +409,11 @@ impl Traced {
         self.recorder.index(&mut index);
         let absent = self.sources.absent.clone();
         let own = BTreeMap::from([("trace".to_owned(), cost_s)]);
-        index.hosts.insert(reference, HostTrace { cost_s: own, absent: absent.clone(), ..HostTrace::default() });
+        let kept: Vec<String> =
+            self.recorder.keeps_contents().then(|| contents::OF_REQUESTS.to_owned()).into_iter().collect();
+        self.notes.extend(kept.iter().cloned());
+        let host = HostTrace { cost_s: own, absent: absent.clone(), notes: kept, ..HostTrace::default() };
+        index.hosts.insert(reference, host);
         for (host, settled) in self.spool.settle(&Stop::default())? {
             settled.record_in(index.hosts.entry(host).or_default());
         }

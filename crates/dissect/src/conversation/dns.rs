@@ -3,9 +3,10 @@
 //! which each is a part. Records are not looked at.
 
 use super::records::{Extent, Fields, Input, Records, Skipped, Taken};
-use super::{Dissector, Found, Kind, MOST_WAITING, Role, name_of};
+use super::{Dissector, Found, Kind, MOST_WAITING, Name, Role};
 use crate::conversation::opening::{Opening, Verdict};
 use stackline_events::unit::Direction;
+use stackline_redact::printable;
 
 /// Bytes of a message's head.
 const HEAD: usize = 12;
@@ -87,7 +88,7 @@ fn name(bytes: &[u8], at: usize) -> Option<(String, usize)> {
     if text.len() > 1 {
         text.pop();
     }
-    let text = if text.is_empty() { ".".into() } else { name_of(&text) };
+    let text = if text.is_empty() { ".".into() } else { printable(&text) };
     Some((text, behind.unwrap_or(at + 1)))
 }
 
@@ -115,7 +116,7 @@ fn name_of_kind(kind: u16) -> String {
     name.into()
 }
 
-fn name_of_code(code: u8) -> String {
+fn name_of_code(code: u8) -> Name {
     let name = match code {
         0 => "NOERROR",
         1 => "FORMERR",
@@ -124,18 +125,18 @@ fn name_of_code(code: u8) -> String {
         4 => "NOTIMP",
         5 => "REFUSED",
         9 => "NOTAUTH",
-        _ => return format!("RCODE{code}"),
+        _ => return Name::number("RCODE", code.into()),
     };
-    name.into()
+    Name::fixed(name)
 }
 
 impl Message {
     /// `A www.example.org` of a question, `NXDOMAIN` of a response.
     #[must_use]
-    pub fn name(&self) -> String {
+    pub fn name(&self) -> Name {
         match self.response {
             true => name_of_code(self.code),
-            false => name_of(format!("{} {}", name_of_kind(self.kind), self.question).as_bytes()),
+            false => Name::host(&format!("{} ", name_of_kind(self.kind)), &self.question, ""),
         }
     }
 }

@@ -128,7 +128,9 @@ impl Played {
             Found::Part { side, at, .. } => {
                 assert!(*at <= self.given[*side as usize], "{found:?} behind what was given")
             }
-            Found::Named { name, .. } => assert!(name.len() <= LONGEST_NAME, "{found:?} is too long"),
+            Found::Named { name, .. } => {
+                assert!(name.kept().len().max(name.whole().len()) <= LONGEST_NAME, "{found:?} is too long")
+            }
             Found::Void { exchange, .. } => assert!(self.void.insert(*exchange), "{found:?} twice"),
         }
     }

@@ -2,11 +2,12 @@
 //! they are pipelined; interim responses, HEAD, CONNECT and upgrades are told apart. What a body holds is not looked at, but for
 //! the events of an event stream.
 
-use super::{Dissector, Found, Kind, LONGEST_HEAD, MOST_WAITING, Role, name_of, renumber};
+use super::{Dissector, Found, Kind, LONGEST_HEAD, MOST_WAITING, Name, Role, renumber};
 use crate::conversation::http2::Http2;
 use crate::conversation::opening::{Opening, Verdict};
 use crate::conversation::turns::Turns;
 use stackline_events::unit::Direction;
+use stackline_redact::http;
 use std::collections::VecDeque;
 
 /// Header lines of a message, at most; of one with more nothing is known.
@@ -258,7 +259,7 @@ impl Http1 {
         found.push(Found::Named {
             exchange,
             role: Role::Request,
-            name: name_of(format!("{method} {target}").as_bytes()),
+            name: http::request(method.as_bytes(), target.as_bytes()),
         });
         let (is_head, is_connect) = (method == "HEAD", method == "CONNECT");
         let (upgrades, answered) = (framing.upgrades, false);
@@ -286,7 +287,11 @@ impl Http1 {
             self.tunnel = Some(Box::new(Http2::upgraded(waiting.exchange, self.next)));
             return;
         }
-        found.push(Found::Named { exchange: waiting.exchange, role: Role::Response, name: status.to_string() });
+        found.push(Found::Named {
+            exchange: waiting.exchange,
+            role: Role::Response,
+            name: Name::number("", status.into()),
+        });
         let becomes_tunnel =
             (waiting.is_connect && (200..300).contains(&status)) || (waiting.upgrades && status == 101);
         let is_empty = waiting.is_head || becomes_tunnel || matches!(status, 204 | 304);

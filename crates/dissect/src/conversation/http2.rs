@@ -8,13 +8,12 @@ mod frames;
 mod grpc;
 mod hpack;
 
-use super::{
-    Dissector, ENDED_BEFORE, Found, Kind, LONGEST_HEAD, LONGEST_NAME, MOST_WAITING, RESET_BEFORE, Role, name_of,
-};
+use super::{Dissector, ENDED_BEFORE, Found, Kind, LONGEST_HEAD, MOST_WAITING, Name, RESET_BEFORE, Role};
 use crate::conversation::opening::{Opening, Verdict};
 use frames::{Frame, Frames, Gap, PREFACE, Step, What};
 use grpc::Messages;
 use stackline_events::unit::Direction;
+use stackline_redact::{LONGEST_TEXT, http};
 use std::collections::BTreeMap;
 
 const MISSED: &str = "bytes of its connection's frames were not captured";
@@ -82,7 +81,7 @@ struct Head {
     path: Vec<u8>,
     authority: Vec<u8>,
     status: Option<u16>,
-    grpc_status: Option<Vec<u8>>,
+    grpc_status: Option<u16>,
     is_grpc: bool,
 }
 
@@ -375,12 +374,13 @@ impl Stream {
             self.messages = self.is_grpc.then(Messages::default);
         }
         // Of a call of gRPC, the trailers say how it went; where there are none, the status of HTTP does.
-        let of_grpc = head.grpc_status.filter(|_| self.is_grpc).map(|status| [b"grpc-status ", &*status].concat());
-        let of_http = self.status.filter(|_| last || !self.is_grpc).map(|status| status.to_string().into_bytes());
+        let of_grpc =
+            head.grpc_status.filter(|_| self.is_grpc).map(|status| Name::number("grpc-status ", status.into()));
+        let of_http = self.status.filter(|_| last || !self.is_grpc).map(|status| Name::number("", status.into()));
         if let Some(name) = of_grpc.or(of_http)
             && !std::mem::replace(&mut self.named, true)
         {
-            found.push(Found::Named { exchange: self.exchange, role: Role::Response, name: name_of(&name) });
+            found.push(Found::Named { exchange: self.exchange, role: Role::Response, name });
         }
     }
 
@@ -396,26 +396,27 @@ impl Stream {
 
 impl Head {
     fn field(&mut self, name: &[u8], value: &[u8]) {
-        let cut = &value[..value.len().min(LONGEST_NAME)];
+        let cut = &value[..value.len().min(LONGEST_TEXT)];
+        let number = || std::str::from_utf8(cut).ok().and_then(|number| number.parse().ok());
         match name {
             b":method" => self.method = cut.to_vec(),
             b":path" => self.path = cut.to_vec(),
             b":authority" => self.authority = cut.to_vec(),
-            b":status" => self.status = std::str::from_utf8(cut).ok().and_then(|status| status.parse().ok()),
-            b"grpc-status" => self.grpc_status = Some(cut.to_vec()),
+            b":status" => self.status = number(),
+            b"grpc-status" => self.grpc_status = number(),
             b"content-type" => self.is_grpc = grpc::is_type(cut),
             _ => {}
         }
     }
 
     /// The name of a request.
-    fn name(&self) -> Option<String> {
+    fn name(&self) -> Option<Name> {
         // A CONNECT has no path.
         let target = if self.path.is_empty() { &self.authority } else { &self.path };
         match (self.method.is_empty(), self.is_grpc) {
             (true, _) => None,
-            (false, true) => Some(name_of(target)),
-            (false, false) => Some(name_of(&[&*self.method, b" ", target].concat())),
+            (false, true) => Some(http::call(target)),
+            (false, false) => Some(http::request(&self.method, target)),
         }
     }
 }

@@ -10,10 +10,11 @@ use super::records::{Extent, Fields, Input, Records, Skipped, Taken};
 use super::texts::Texts;
 use super::tls::Tls;
 use super::turns::Turns;
-use super::{Dissector, Found, Kind, LONGEST_NAME, MOST_WAITING, Role, name_of, query_name, renumber};
+use super::{Dissector, Found, Kind, LONGEST_NAME, MOST_WAITING, Name, Role, renumber};
 use crate::conversation::opening::{Opening, Verdict};
 use answer::{Abilities, Expect, Means, number};
 use stackline_events::unit::Direction;
+use stackline_redact::sql::{self, Backslash, Dialect, answer as answers};
 use std::collections::VecDeque;
 
 /// A length and a number.
@@ -74,6 +75,8 @@ pub struct Mysql {
     /// The command that is not whole.
     command: Option<Command>,
     texts: Texts,
+    /// What a back-slash in a string is, as the server said it last.
+    backslash: Backslash,
     /// A command came before the one before it was answered.
     pipelined: bool,
     /// The client sends a file.
@@ -121,7 +124,7 @@ struct Waiting {
     expect: Expect,
     answered: bool,
     /// The text of a statement that is prepared.
-    text: Option<String>,
+    text: Option<Name>,
 }
 
 impl Dissector for Mysql {
@@ -256,7 +259,7 @@ impl Mysql {
     /// An answer of which the end cannot be known is whole.
     fn finish_unknown(&mut self, found: &mut Vec<Found>) {
         if self.waiting.front().is_some_and(|waiting| waiting.answered && waiting.expect == Expect::Unknown) {
-            self.whole("end not known".into(), self.server_end, found);
+            self.whole(Name::fixed("end not known"), self.server_end, found);
         }
     }
 
@@ -297,8 +300,9 @@ impl Mysql {
             Some(0xff) => return self.one_way(Direction::Back, answer::error(&held[HEAD..]), at, end, found),
             _ => return self.lose("it is not MySQL", found),
         };
-        self.one_way(Direction::Back, name_of(&[b"greeting ", version].concat()), at, end, found);
-        self.bits = greeting_bits(fields).unwrap_or(u64::MAX);
+        self.one_way(Direction::Back, answers::greeting(version), at, end, found);
+        let (bits, flags) = greeting_bits(fields).unwrap_or((u64::MAX, None));
+        (self.bits, self.backslash) = (bits, flags.map(answer::backslash).unwrap_or_default());
         self.phase = Phase::Login;
     }
 
@@ -308,7 +312,7 @@ impl Mysql {
         let Some(bits) = login_bits(&mut fields) else { return self.lose("its login was not captured", found) };
         if end - at == TLS_REQUEST && bits & TLS != 0 {
             self.bits &= bits;
-            self.one_way(Direction::There, "SSLRequest".into(), at, end, found);
+            self.one_way(Direction::There, Name::fixed("SSLRequest"), at, end, found);
             return self.goes_on_in(Box::<Tls>::default());
         }
         self.bits &= bits & !TLS;
@@ -344,16 +348,17 @@ impl Mysql {
         }
     }
 
-    fn name_command(&mut self) -> String {
+    fn name_command(&mut self) -> Name {
         let held = self.sides[0].records.held();
         let mut fields = Fields(held.get(HEAD + 1..).unwrap_or_default());
+        let dialect = Dialect::MySql(self.backslash);
         let statement = |fields: &mut Fields<'_>| fields.little(4).unwrap_or(0).to_string();
         match held.get(HEAD).copied().unwrap_or(0) {
-            QUERY => query_text(fields, self.abilities),
+            QUERY => query_text(fields, self.abilities, dialect),
             PREPARE => {
-                let text = query_name(fields.0);
+                let text = sql::statement(dialect, fields.0);
                 self.texts.learn(LAST_PREPARED, &text);
-                let name = name_of(format!("PREPARE {text}").as_bytes());
+                let name = text.behind("PREPARE ");
                 if let Some(waiting) = self.waiting.back_mut() {
                     waiting.text = Some(text);
                 }
@@ -362,9 +367,9 @@ impl Mysql {
             EXECUTE | BULK => self.texts.of(statement(&mut fields).as_bytes()),
             CLOSE => {
                 self.texts.forget(statement(&mut fields).as_bytes());
-                "CLOSE".into()
+                Name::fixed("CLOSE")
             }
-            0x02 => name_of(&[b"USE ", fields.0].concat()),
+            0x02 => Name::identifier("USE ", fields.0),
             command => name_of_command(command),
         }
     }
@@ -380,6 +385,11 @@ impl Mysql {
         };
         let (exchange, before) = (waiting.exchange, waiting.expect);
         let means = before.packet(bytes, length, self.abilities);
+        if self.bits & PROTOCOL_41 != 0
+            && let Some(backslash) = before.backslash(bytes, length, self.abilities)
+        {
+            self.backslash = backslash;
+        }
         if before == Expect::Prepared
             && let (Some(text), Some(statement)) =
                 (waiting.text.take(), Fields(bytes.get(1..5).unwrap_or_default()).little(4))
@@ -391,7 +401,7 @@ impl Mysql {
             Means::Event => found.push(Found::Part { exchange, side: Direction::Back, at: end }),
             Means::File => (self.file, waiting.expect) = (true, Expect::First),
             Means::Whole(status) => {
-                let succeeded = status == "OK";
+                let succeeded = status.kept() == "OK";
                 self.whole(status, end, found);
                 if before == Expect::Login && succeeded && self.bits & COMPRESSED != 0 {
                     self.goes_on_in(Box::new(Turns::new("by turns", Direction::There)));
@@ -401,7 +411,7 @@ impl Mysql {
     }
 
     /// The answer to what waits longest is whole.
-    fn whole(&mut self, name: String, at: u64, found: &mut Vec<Found>) {
+    fn whole(&mut self, name: Name, at: u64, found: &mut Vec<Found>) {
         let Some(Waiting { exchange, .. }) = self.waiting.pop_front() else { return };
         let (role, side) = (Role::Response, Direction::Back);
         found.push(Found::Named { exchange, role, name });
@@ -410,7 +420,7 @@ impl Mysql {
     }
 
     /// A packet that answers nothing and is not answered.
-    fn one_way(&mut self, side: Direction, name: String, at: u64, end: u64, found: &mut Vec<Found>) {
+    fn one_way(&mut self, side: Direction, name: Name, at: u64, end: u64, found: &mut Vec<Found>) {
         let role = if side == Direction::There { Role::Request } else { Role::Response };
         let (exchange, kind) = (self.next, Kind::OneWay);
         self.next += 1;
@@ -434,15 +444,16 @@ impl Mysql {
     }
 }
 
-/// What a server can do, behind its version.
-fn greeting_bits(mut fields: Fields<'_>) -> Option<u64> {
+/// What a server can do, behind its version, and its status flags.
+fn greeting_bits(mut fields: Fields<'_>) -> Option<(u64, Option<u64>)> {
     fields.take(4 + 8 + 1)?;
     let low = fields.little(2)?;
-    fields.take(1 + 2)?;
+    fields.take(1)?;
+    let flags = fields.little(2)?;
     let high = fields.little(2).unwrap_or(0);
     fields.take(1 + 6)?;
     let of_mariadb = fields.little(4).filter(|_| low & LONG_PASSWORD == 0).unwrap_or(0);
-    Some(low | high << 16 | of_mariadb << 32)
+    Some((low | high << 16 | of_mariadb << 32, Some(flags)))
 }
 
 /// What a client can do; what is left is its name and more.
@@ -459,27 +470,26 @@ fn login_bits(fields: &mut Fields<'_>) -> Option<u64> {
 }
 
 /// Who logs in, and to which database.
-fn login_name(mut fields: Fields<'_>, bits: u64) -> String {
+fn login_name(mut fields: Fields<'_>, bits: u64) -> Name {
     let user = fields.text();
     let secret = if bits & LONG_SECRET != 0 { number(&mut fields) } else { fields.little(1) };
     let behind = secret.and_then(|length| fields.take(usize::try_from(length).ok()?));
     let database = behind.filter(|_| bits & WITH_DATABASE != 0).map(|_| fields.text()).unwrap_or_default();
-    let at = if database.is_empty() { &b""[..] } else { b"@" };
-    name_of(&[b"login ", user, at, database].concat())
+    answers::login(user, database, true)
 }
 
 /// The text of a query, which may have attributes before it.
-fn query_text(mut fields: Fields<'_>, abilities: Abilities) -> String {
+fn query_text(mut fields: Fields<'_>, abilities: Abilities, dialect: Dialect) -> Name {
     if abilities.attributes {
         match (number(&mut fields), number(&mut fields)) {
             (Some(0), Some(_)) => {}
-            _ => return "query with attributes".into(),
+            _ => return Name::fixed("query with attributes"),
         }
     }
-    query_name(fields.0)
+    sql::statement(dialect, fields.0)
 }
 
-fn name_of_command(command: u8) -> String {
+fn name_of_command(command: u8) -> Name {
     let name = match command {
         QUIT => "QUIT",
         0x04 => "FIELD LIST",
@@ -499,9 +509,9 @@ fn name_of_command(command: u8) -> String {
         0x1b => "SET OPTION",
         0x1c => "FETCH",
         0x1f => "RESET CONNECTION",
-        _ => return format!("command {command}"),
+        _ => return Name::number("command ", command.into()),
     };
-    name.into()
+    Name::fixed(name)
 }
 
 fn extent(side: Direction, head: &[u8]) -> Extent {

@@ -6,9 +6,10 @@
 use super::records::{Extent, Fields, Input, Records, Skipped, Taken};
 use super::texts::Texts;
 use super::tls::Tls;
-use super::{Dissector, Found, Kind, LONGEST_NAME, MOST_WAITING, Role, name_of, query_name, renumber};
+use super::{Dissector, Found, Kind, LONGEST_NAME, MOST_WAITING, Name, Role, renumber};
 use crate::conversation::opening::{Opening, Verdict};
 use stackline_events::unit::Direction;
+use stackline_redact::sql::{self, Backslash, Dialect, answer};
 use std::collections::VecDeque;
 
 /// A type and a length.
@@ -57,6 +58,8 @@ pub struct Postgres {
     waiting: VecDeque<Waiting>,
     next: u64,
     texts: Texts,
+    /// What a back-slash in a string is (`standard_conforming_strings`), as the server said it last.
+    backslash: Backslash,
     /// A query came before the one before it was answered.
     pipelined: bool,
     /// Data are copied to the server: a Sync is nothing then.
@@ -97,7 +100,7 @@ struct Waiting {
     until: Until,
     named: bool,
     answered: bool,
-    status: Option<String>,
+    status: Option<Name>,
     failed: bool,
 }
 
@@ -226,7 +229,7 @@ impl Postgres {
     }
 
     /// The exchange that is not whole gets its name, if it has none.
-    fn name(&mut self, name: String, found: &mut Vec<Found>) {
+    fn name(&mut self, name: Name, found: &mut Vec<Found>) {
         if let Some(waiting) = self.waiting.back_mut().filter(|waiting| !waiting.named && !name.is_empty()) {
             waiting.named = true;
             found.push(Found::Named { exchange: waiting.exchange, role: Role::Request, name });
@@ -278,9 +281,9 @@ impl Postgres {
     fn first(&mut self, held: &[u8], at: u64, end: u64, found: &mut Vec<Found>) {
         let number = Fields(held.get(4..).unwrap_or_default()).number(4);
         let (name, phase, kind) = match number {
-            Some(TLS) => ("SSLRequest".into(), Phase::Asked, Kind::Handshake),
-            Some(GSSAPI) => ("GSSENCRequest".into(), Phase::Asked, Kind::Handshake),
-            Some(CANCEL) => return self.one_way(Direction::There, "CancelRequest".into(), at, end, found),
+            Some(TLS) => (Name::fixed("SSLRequest"), Phase::Asked, Kind::Handshake),
+            Some(GSSAPI) => (Name::fixed("GSSENCRequest"), Phase::Asked, Kind::Handshake),
+            Some(CANCEL) => return self.one_way(Direction::There, Name::fixed("CancelRequest"), at, end, found),
             Some(number) if number >> 16 == VERSION => (login(&held[8..]), Phase::Typed, Kind::Handshake),
             _ => return self.lose("it is not PostgreSQL", found),
         };
@@ -294,7 +297,16 @@ impl Postgres {
     /// The server says whether the connection becomes secure.
     fn security(&mut self, mark: u8, end: u64, found: &mut Vec<Found>) {
         self.phase = Phase::Startup;
-        self.status(char::from(mark).to_string(), false);
+        self.status(
+            Name::fixed(if mark == b'S' {
+                "S"
+            } else if mark == b'G' {
+                "G"
+            } else {
+                "N"
+            }),
+            false,
+        );
         self.whole(end, found);
         match mark {
             b'S' => (self.tls, self.before_tls) = (Some(Box::default()), self.next),
@@ -306,18 +318,19 @@ impl Postgres {
 
     fn of_client(&mut self, held: &[u8], at: u64, end: u64, found: &mut Vec<Found>) {
         let mut fields = Fields(&held[HEAD..]);
+        let dialect = Dialect::Postgres(self.backslash);
         match held[0] {
             b'Q' => {
-                self.name(query_name(fields.text()), found);
-                self.name("empty query".into(), found);
+                self.name(sql::statement(dialect, fields.text()), found);
+                self.name(Name::fixed("empty query"), found);
                 self.asked(Until::Ready, end, found);
             }
             b'F' => {
-                self.name("FunctionCall".into(), found);
+                self.name(Name::fixed("FunctionCall"), found);
                 self.asked(Until::Ready, end, found);
             }
             b'P' => {
-                let (statement, text) = (fields.text(), query_name(fields.text()));
+                let (statement, text) = (fields.text(), sql::statement(dialect, fields.text()));
                 self.texts.learn(statement, &text);
                 self.sends(text, found);
             }
@@ -330,22 +343,22 @@ impl Postgres {
                 if fields.number(1) == Some(usize::from(b'S')) {
                     self.texts.forget(fields.text());
                 }
-                self.sends(String::new(), found);
+                self.sends(Name::default(), found);
             }
-            b'D' | b'E' => self.sends(String::new(), found),
+            b'D' | b'E' => self.sends(Name::default(), found),
             b'S' if self.is_open() => {
                 let is_alone = self.waiting.back().is_some_and(|waiting| waiting.until == Until::Open(0));
-                self.name(if is_alone { "Sync" } else { "extended query" }.into(), found);
+                self.name(Name::fixed(if is_alone { "Sync" } else { "extended query" }), found);
                 self.asked(Until::Ready, end, found);
             }
             b'H' => self.flush(end, found),
-            b'X' => self.one_way(Direction::There, "Terminate".into(), at, end, found),
+            b'X' => self.one_way(Direction::There, Name::fixed("Terminate"), at, end, found),
             _ => {}
         }
     }
 
     /// A message of an extended query, which the server completes.
-    fn sends(&mut self, name: String, found: &mut Vec<Found>) {
+    fn sends(&mut self, name: Name, found: &mut Vec<Found>) {
         self.name(name, found);
         if let Some(Waiting { until: Until::Open(count), .. }) = self.waiting.back_mut() {
             *count += 1;
@@ -360,7 +373,7 @@ impl Postgres {
         if answered {
             return; // Its answer began before: it goes on to the Sync.
         }
-        self.name("extended query".into(), found);
+        self.name(Name::fixed("extended query"), found);
         if self.skips {
             self.waiting.pop_back();
             return found.push(Found::Void { exchange, why: "the server skipped it" });
@@ -373,13 +386,14 @@ impl Postgres {
         match held[0] {
             b'A' => {
                 let channel = Fields(body.get(4..).unwrap_or_default()).text();
-                let name = name_of(&[b"notification ", channel].concat());
+                let name = Name::identifier("notification ", channel);
                 return self.one_way(Direction::Back, name, at, end, found);
             }
             b'E' => return self.error(body, at, end, found),
+            b'S' => return self.parameter(body),
             b'Z' => return self.ready(end, found),
-            b'C' => self.status(name_of(Fields(body).text()), false),
-            b'I' => self.status("empty".into(), false),
+            b'C' => self.status(answer::tag(Fields(body).text()), false),
+            b'I' => self.status(Name::fixed("empty"), false),
             b'G' | b'W' => self.copies = true,
             _ => {}
         }
@@ -388,7 +402,15 @@ impl Postgres {
         }
     }
 
-    fn status(&mut self, status: String, failed: bool) {
+    /// The server says what it is set to.
+    fn parameter(&mut self, body: &[u8]) {
+        let mut fields = Fields(body);
+        if fields.text() == b"standard_conforming_strings" {
+            self.backslash = if fields.text() == b"on" { Backslash::Plain } else { Backslash::Escapes };
+        }
+    }
+
+    fn status(&mut self, status: Name, failed: bool) {
         if let Some(waiting) = self.waiting.front_mut().filter(|waiting| !waiting.failed) {
             (waiting.status, waiting.failed) = (Some(status), failed);
         }
@@ -439,13 +461,13 @@ impl Postgres {
     /// The answer to what waits longest is whole.
     fn whole(&mut self, at: u64, found: &mut Vec<Found>) {
         let Some(Waiting { exchange, status, .. }) = self.waiting.pop_front() else { return };
-        let (role, side, name) = (Role::Response, Direction::Back, status.unwrap_or_else(|| "OK".into()));
+        let (role, side, name) = (Role::Response, Direction::Back, status.unwrap_or_else(|| Name::fixed("OK")));
         found.push(Found::Named { exchange, role, name });
         found.push(Found::Ends { exchange, role, side, at });
     }
 
     /// A message that answers nothing and is not answered.
-    fn one_way(&mut self, side: Direction, name: String, at: u64, end: u64, found: &mut Vec<Found>) {
+    fn one_way(&mut self, side: Direction, name: Name, at: u64, end: u64, found: &mut Vec<Found>) {
         let role = if side == Direction::There { Role::Request } else { Role::Response };
         let (exchange, kind) = (self.next, Kind::OneWay);
         self.next += 1;
@@ -465,7 +487,7 @@ impl Postgres {
 }
 
 /// Who logs in to which database.
-fn login(parameters: &[u8]) -> String {
+fn login(parameters: &[u8]) -> Name {
     let mut fields = Fields(parameters);
     let (mut user, mut database) = (&[][..], None);
     while !fields.0.is_empty() {
@@ -475,11 +497,12 @@ fn login(parameters: &[u8]) -> String {
             _ => {}
         }
     }
-    name_of(&[b"login ", user, b"@", database.unwrap_or(user)].concat())
+    // Without a name the database is called as its user.
+    answer::login(user, database.unwrap_or(user), database.is_some())
 }
 
 /// `ERROR 42P01`: what an ErrorResponse says in its fields.
-fn error(body: &[u8]) -> String {
+fn error(body: &[u8]) -> Name {
     let mut fields = Fields(body);
     let (mut severity, mut code) = (&b"ERROR"[..], &[][..]);
     while let Some(field) = fields.number(1).filter(|field| *field != 0) {
@@ -489,7 +512,7 @@ fn error(body: &[u8]) -> String {
             _ => {}
         }
     }
-    name_of(&[severity, b" ", code].concat())
+    answer::postgres_error(severity, code)
 }
 
 fn extent(side: Direction, phase: Phase, head: &[u8]) -> Extent {
@@ -505,7 +528,7 @@ fn extent(side: Direction, phase: Phase, head: &[u8]) -> Extent {
     let Some(length) = Fields(&head[marks..]).number(4) else { return Extent::More };
     let most = if marks == 0 { LONGEST_FIRST } else { LONGEST };
     let keep = match (side, head[0]) {
-        (Direction::There, b'B' | b'C' | b'P' | b'Q') | (Direction::Back, b'A' | b'C' | b'E') => KEEP,
+        (Direction::There, b'B' | b'C' | b'P' | b'Q') | (Direction::Back, b'A' | b'C' | b'E' | b'S') => KEEP,
         _ if marks == 0 => KEEP,
         _ => HEAD,
     };

@@ -6,26 +6,15 @@
 mod value;
 
 use super::records::Input;
-use super::{Dissector, Found, Kind, LONGEST_NAME, MOST_WAITING, Role, name_of};
+use super::{Dissector, Found, Kind, MOST_WAITING, Name, Role};
 use crate::conversation::opening::{Opening, Verdict};
 use stackline_events::unit::Direction;
+use stackline_redact::redis;
 use std::collections::VecDeque;
 use value::{Token, Value};
 
 /// Commands that a connection is recognised by where they come as a line.
 const INLINE: [&str; 6] = ["PING", "INFO", "AUTH", "ECHO", "SELECT", "COMMAND"];
-/// Commands of which the second word is a part, and those of them that name a key behind it.
-const IN_TWO_WORDS: &str = " ACL CLIENT CLUSTER COMMAND CONFIG DEBUG FUNCTION LATENCY MODULE PUBSUB SCRIPT SLOWLOG ";
-const IN_TWO_WORDS_AND_KEY: &str = " MEMORY OBJECT XGROUP XINFO ";
-/// Commands without a key, or with a secret where it would stand.
-const WITHOUT_KEY: &str = " AUTH ASKING BGREWRITEAOF BGSAVE DBSIZE DISCARD ECHO EXEC FLUSHALL FLUSHDB HELLO INFO KEYS LASTSAVE MONITOR MULTI PING \
-                           PSYNC QUIT READONLY READWRITE REPLCONF RESET ROLE SAVE SCAN SELECT SYNC TIME UNWATCH WAIT WAITAOF ";
-/// Commands whose first key is the third word, and the fourth.
-const KEY_BEHIND_ONE: &str = " BITOP LMPOP SINTERCARD ZDIFF ZINTER ZINTERCARD ZMPOP ZUNION ";
-const KEY_BEHIND_TWO: &str = " BLMPOP BZMPOP EVAL EVALSHA EVALSHA_RO EVAL_RO FCALL FCALL_RO MIGRATE ";
-/// Commands that wait for something that others do.
-const BLOCKING: &str = " BLMOVE BLMPOP BLPOP BRPOP BRPOPLPUSH BZMPOP BZPOPMAX BZPOPMIN WAIT WAITAOF ";
-const BLOCKS: &[u8] = b", blocking";
 /// Commands that are answered once for each channel.
 const OF_CHANNELS: &str = " PSUBSCRIBE PUNSUBSCRIBE SSUBSCRIBE SUBSCRIBE SUNSUBSCRIBE UNSUBSCRIBE ";
 
@@ -207,7 +196,7 @@ impl Resp {
             None => self.asks(kind, found),
         };
         let (role, side) = (Role::Request, Direction::There);
-        found.push(Found::Named { exchange, role, name: name(&command, &words) });
+        found.push(Found::Named { exchange, role, name: redis::command(&words) });
         found.push(Found::Ends { exchange, role, side, at: end });
         self.sides[0].exchange = None;
         if answered {
@@ -300,7 +289,7 @@ impl Resp {
         self.sides[1].exchange = None;
     }
 
-    fn answered(&mut self, exchange: u64, name: String, at: u64, found: &mut Vec<Found>) {
+    fn answered(&mut self, exchange: u64, name: Name, at: u64, found: &mut Vec<Found>) {
         let (role, side) = (Role::Response, Direction::Back);
         found.push(Found::Named { exchange, role, name });
         found.push(Found::Ends { exchange, role, side, at });
@@ -317,7 +306,7 @@ impl Resp {
             *left
         });
         if left == 0 {
-            self.answered(exchange, "OK".into(), end, found);
+            self.answered(exchange, Name::fixed("OK"), end, found);
         }
     }
 
@@ -332,8 +321,8 @@ impl Resp {
     fn message(&mut self, end: u64, found: &mut Vec<Found>) {
         let value = &self.sides[1].value;
         let name = match value.kind() {
-            b'+' => "monitor".to_owned(),
-            _ => name_of(&value.words().iter().take(2).map(Vec::as_slice).collect::<Vec<_>>().join(&b' ')),
+            b'+' => Name::fixed("monitor"),
+            _ => redis::message(value.words()),
         };
         let (role, side, at) = (Role::Response, Direction::Back, value.at());
         let (exchange, kind) = (self.next, Kind::OneWay);
@@ -357,30 +346,6 @@ fn kind_of(command: &[u8]) -> Kind {
 
 fn is_one_of(command: &str, words: &str) -> bool {
     words.split_ascii_whitespace().any(|word| word == command)
-}
-
-/// The command, its first key, and whether it waits for others.
-fn name(command: &str, words: &[Vec<u8>]) -> String {
-    let is = |word: &&Vec<u8>, what: &str| word.eq_ignore_ascii_case(what.as_bytes());
-    let two = is_one_of(command, IN_TWO_WORDS) || is_one_of(command, IN_TWO_WORDS_AND_KEY);
-    let streams = words.iter().position(|word| is(&word, "STREAMS")).filter(|_| command.starts_with("XREAD"));
-    let key = match () {
-        () if command.starts_with("XREAD") => streams.map(|at| at + 1),
-        () if is_one_of(command, WITHOUT_KEY) || is_one_of(command, IN_TWO_WORDS) => None,
-        () if is_one_of(command, IN_TWO_WORDS_AND_KEY) || is_one_of(command, KEY_BEHIND_ONE) => Some(2),
-        () if is_one_of(command, KEY_BEHIND_TWO) => Some(3),
-        () => Some(1),
-    };
-    let block = words.iter().take(streams.unwrap_or(0)).any(|word| is(&word, "BLOCK"));
-    let second = words.get(1).filter(|_| two).map(|word| word.to_ascii_uppercase());
-    let key = key.and_then(|at| words.get(at)).map(Vec::as_slice);
-    let mut name =
-        [Some(command.as_bytes()), second.as_deref(), key].into_iter().flatten().collect::<Vec<_>>().join(&b' ');
-    name.truncate(LONGEST_NAME - BLOCKS.len());
-    if block || is_one_of(command, BLOCKING) {
-        name.extend_from_slice(BLOCKS);
-    }
-    name_of(&name)
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ pub(crate) fn line(found: &Found) -> String {
             };
             format!("{exchange} {} begins {} {at}{kind}", role(*which), side(*from))
         }
-        Found::Named { exchange, role: which, name } => format!("{exchange} {} is {name}", role(*which)),
+        Found::Named { exchange, role: which, name } => format!("{exchange} {} is {}", role(*which), name.whole()),
         Found::Part { exchange, side: from, at } => format!("{exchange} part {} {at}", side(*from)),
         Found::Ends { exchange, role: which, side: from, at } => {
             format!("{exchange} {} ends {} {at}", role(*which), side(*from))
@@ -96,7 +96,8 @@ fn in_order(found: &[Found]) -> Result<(), String> {
             Found::Begins { exchange, role, at, .. } => (*exchange, begun.insert((*exchange, *role), *at).is_none()),
             Found::Named { exchange, name, .. } => {
                 let known = [Role::Request, Role::Response].iter().any(|role| begun.contains_key(&(*exchange, *role)));
-                (*exchange, known && name.len() <= super::LONGEST_NAME)
+                let bounded = name.kept().len().max(name.whole().len()) <= super::LONGEST_NAME;
+                (*exchange, known && bounded)
             }
             Found::Part { exchange, .. } => (*exchange, true),
             Found::Ends { exchange, role, at, .. } => {

@@ -1,19 +1,19 @@
 //! Texts of the statements that a client prepared, by their names: at most so many of them.
 
-use super::{LONGEST_NAME, name_of};
+use super::{LONGEST_NAME, Name};
 use std::collections::BTreeMap;
 
 /// Statements of one connection of which the text is known.
 const MOST: usize = 512;
 
 #[derive(Debug, Default)]
-pub(super) struct Texts(BTreeMap<Vec<u8>, String>);
+pub(super) struct Texts(BTreeMap<Vec<u8>, Name>);
 
 impl Texts {
-    pub(super) fn learn(&mut self, statement: &[u8], text: &str) {
+    pub(super) fn learn(&mut self, statement: &[u8], text: &Name) {
         let statement = cut(statement);
         if self.0.len() < MOST || self.0.contains_key(statement) {
-            self.0.insert(statement.to_vec(), text.to_owned());
+            self.0.insert(statement.to_vec(), text.clone());
         }
     }
 
@@ -22,9 +22,9 @@ impl Texts {
     }
 
     /// The text of a statement; of one that is not known, its name.
-    pub(super) fn of(&self, statement: &[u8]) -> String {
+    pub(super) fn of(&self, statement: &[u8]) -> Name {
         let statement = cut(statement);
-        self.0.get(statement).cloned().unwrap_or_else(|| name_of(&[b"statement ", statement].concat()))
+        self.0.get(statement).cloned().unwrap_or_else(|| Name::identifier("statement ", statement))
     }
 
     #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use super::records::{Extent, Fields, Input, Records, Skipped, Taken};
 use super::turns::Turns;
-use super::{Dissector, Found, Kind, LONGEST_HEAD, Role, name_of, renumber};
+use super::{Dissector, Found, Kind, LONGEST_HEAD, Name, Role, renumber};
 use crate::conversation::opening::{Opening, Verdict};
 use stackline_events::unit::Direction;
 
@@ -278,9 +278,9 @@ impl Tls {
     }
 
     fn named(&self, resumed: bool, found: &mut Vec<Found>) {
-        let space = if self.offer.name.is_empty() { "" } else { " " };
+        let words = if self.offer.name.is_empty() { "TLS handshake" } else { "TLS handshake " };
         let resumed = if resumed { ", resumed" } else { "" };
-        let name = name_of(format!("TLS handshake{space}{}{resumed}", self.offer.name).as_bytes());
+        let name = Name::host(words, &self.offer.name, resumed);
         found.push(Found::Named { exchange: 0, role: Role::Request, name });
     }
 
@@ -298,7 +298,7 @@ impl Tls {
             0x303 => "TLS 1.2",
             _ => "TLS before 1.2",
         };
-        found.push(Found::Named { exchange: 0, role: Role::Response, name: name.into() });
+        found.push(Found::Named { exchange: 0, role: Role::Response, name: Name::fixed(name) });
         let same = !hello.session.is_empty() && hello.session == self.offer.session;
         let resumed = if newer { hello.key_known && self.offer.ticket } else { same };
         self.hides_alerts = newer;
@@ -346,7 +346,7 @@ impl Tls {
         let records = &self.sides[side as usize].records;
         let (held, end) = (records.held(), records.end());
         if let Some(what) = held.get(HEAD + 1) {
-            let name = format!("alert {what}");
+            let name = Name::number("alert ", (*what).into());
             found.push(Found::Named { exchange: 0, role: Role::Response, name });
         }
         let at = if side == Direction::Back { end } else { self.server_end };
@@ -514,7 +514,7 @@ impl Offer {
 /// The name in the extension `server_name` (RFC 6066, 3).
 fn server_name(value: &[u8]) -> Option<String> {
     let mut names = Fields(Fields(value).vector(2)?);
-    (names.number(1)? == 0).then(|| names.vector(2).map(name_of)).flatten()
+    (names.number(1)? == 0).then(|| names.vector(2).map(stackline_redact::printable)).flatten()
 }
 
 /// What a ServerHello chooses.

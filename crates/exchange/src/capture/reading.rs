@@ -458,8 +458,8 @@ impl Together<'_> {
                 unit: emit::unit_of(exchange),
                 answer: (stream, response.from, response.end - response.from),
                 server: emit::place_name(&exchange.server, &self.names),
-                name: exchange.name.clone(),
-                status: exchange.status.clone(),
+                name: exchange.name.whole().to_owned(),
+                status: exchange.status.kept().to_owned(),
                 at_ns: (own(from), own(to)),
             });
         }

@@ -17,7 +17,7 @@ const TRACE: &str = r#"{"data":[{"traceID":"e1f2","spans":[
 
 #[test]
 fn a_trace_of_two_services_is_one_lifeline() {
-    let read = read(TRACE.as_bytes()).unwrap();
+    let read = read(TRACE.as_bytes(), false).unwrap();
     let lines: Vec<String> = (0..read.table.len()).map(|row| read.table.event(row).to_string()).collect();
     let trace = format!("{:0>32}", "e1f2");
     let (web, db) = (format!("{trace}; {:0>16}; ", "a1"), format!("{trace}; {:0>16}; {:0>16}", "a2", "a1"));
@@ -39,10 +39,13 @@ fn a_trace_of_two_services_is_one_lifeline() {
 #[test]
 fn what_is_no_answer_of_jaeger_is_refused() {
     for text in ["{", "[]", r#"{"data":7}"#, r#"{"spans":[]}"#] {
-        assert!(read(text.as_bytes()).unwrap_err().to_string().starts_with("this is no JSON of Jaeger"), "{text}");
+        assert!(
+            read(text.as_bytes(), false).unwrap_err().to_string().starts_with("this is no JSON of Jaeger"),
+            "{text}"
+        );
     }
     let cut = format!("{TRACE}\n{{\"data\":[");
-    assert_eq!(read(cut.as_bytes()).unwrap().mistakes.0, 2, "what was read before is kept");
+    assert_eq!(read(cut.as_bytes(), false).unwrap().mistakes.0, 2, "what was read before is kept");
 }
 
 proptest! {
@@ -50,6 +53,6 @@ proptest! {
     fn damaged_bytes_are_harmless(at in 0..TRACE.len(), byte: u8) {
         let mut bytes = TRACE.as_bytes().to_vec();
         bytes[at] = byte;
-        let _ = read(&bytes);
+        let _ = read(&bytes, false);
     }
 }

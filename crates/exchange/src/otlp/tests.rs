@@ -43,7 +43,7 @@ fn what_goes_out_comes_back_in_both_forms() {
     let mut expected = sorted(&table);
     expected.retain(|event| event.keyword != "VMSTAT");
     for bytes in [protobuf(&data), json.into_bytes()] {
-        let read = read(&bytes).unwrap();
+        let read = read(&bytes, false).unwrap();
         assert_eq!((sorted(&read.table), read.mistakes.0), (expected.clone(), 0));
     }
 }
@@ -76,7 +76,7 @@ fn spans_of_others_become_lifelines() {
          "attributes":[{"key":"http.status","value":{"intValue":"200"}}],
          "events":[{"timeUnixNano":"2000","name":"cache miss"}]},
         {"traceId":"00","spanId":"01","name":"broken","startTimeUnixNano":"1","endTimeUnixNano":"2"}]}]}]}"#;
-    let read = read(text.as_bytes()).unwrap();
+    let read = read(text.as_bytes(), false).unwrap();
     let lines: Vec<String> = (0..read.table.len()).map(|row| read.table.event(row).to_string()).collect();
     let ids = "0af7651916cd43dd8448eb211c80319c; b7ad6b7169203331; ";
     assert_eq!(
@@ -94,18 +94,18 @@ fn spans_of_others_become_lifelines() {
 
 #[test]
 fn what_is_neither_form_is_refused() {
-    assert!(read(b"{\"resourceSpans\": 7}").unwrap_err().to_string().starts_with("this is no OTLP/JSON"));
-    assert!(read(b"hello").unwrap_err().to_string().starts_with("this is no OTLP protobuf"));
+    assert!(read(b"{\"resourceSpans\": 7}", false).unwrap_err().to_string().starts_with("this is no OTLP/JSON"));
+    assert!(read(b"hello", false).unwrap_err().to_string().starts_with("this is no OTLP protobuf"));
     let mut cut = json(&spans(&lifelines(&events(), None, &Options::default()), &events())).unwrap();
     cut.push_str("\n{\"resourceSpans\":[{");
-    let read = read(cut.as_bytes()).unwrap();
+    let read = read(cut.as_bytes(), false).unwrap();
     assert_eq!((read.table.len(), read.mistakes.0), (6, 1), "the whole lines before are read");
 }
 
 proptest! {
     #[test]
     fn hostile_bytes_are_harmless(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-        let _ = read(&bytes);
+        let _ = read(&bytes, false);
     }
 
     #[test]
@@ -114,6 +114,6 @@ proptest! {
         let mut bytes = protobuf(&spans(&lifelines(&table, None, &Options::default()), &table));
         let at = at % bytes.len();
         bytes[at] = byte;
-        let _ = read(&bytes);
+        let _ = read(&bytes, false);
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 
 fn lines(bytes: &[u8], host: Option<&str>) -> (Vec<String>, u64) {
-    let read = read(bytes, host).unwrap();
+    let read = read(bytes, host, false).unwrap();
     ((0..read.table.len()).map(|row| read.table.event(row).to_string()).collect(), read.mistakes.0)
 }
 
@@ -52,7 +52,7 @@ fn one_object_with_a_wall_clock_and_deltas() {
 #[test]
 fn what_is_no_qlog_is_refused() {
     for text in ["", "[]", "{}", "\u{1e}{}\n", "\u{1e}x"] {
-        assert!(read(text.as_bytes(), None).unwrap_err().to_string().starts_with("this is no qlog"), "{text}");
+        assert!(read(text.as_bytes(), None, false).unwrap_err().to_string().starts_with("this is no qlog"), "{text}");
     }
 }
 
@@ -60,7 +60,7 @@ proptest! {
     #[test]
     fn hostile_events_are_harmless(text in r#"(\x1e|[{}\[\]":,0-9a-z]|"time"|"name"|"data"|"frames"){0,60}"#) {
         let header = "\u{1e}{\"qlog_version\":\"0.3\",\"trace\":{}}\n";
-        let _ = read(format!("{header}\u{1e}{text}").as_bytes(), None);
-        let _ = read(text.as_bytes(), None);
+        let _ = read(format!("{header}\u{1e}{text}").as_bytes(), None, false);
+        let _ = read(text.as_bytes(), None, false);
     }
 }

@@ -33,7 +33,9 @@ pub(crate) struct Import {
     /// Secrets of TLS sessions as programs write them (SSLKEYLOGFILE): the requests within are told
     #[arg(long, value_name = "FILE")]
     pub(crate) keys: Option<PathBuf>,
-    /// Keep names of requests, and lines of access logs, with all that is in them
+    /// Keep names of requests whole, up to 256 bytes each, instead of without values (queries of URLs, literals and passwords of SQL,
+    /// keys of Redis, users); attributes of spans and data of qlog with headers, statements and texts of errors; lines of access logs.
+    /// Of captures, headers, bodies, rows and bound values are never kept
     #[arg(long)]
     pub(crate) keep_contents: bool,
     /// Print JSON on stdout

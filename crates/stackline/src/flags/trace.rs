@@ -31,7 +31,9 @@ pub(crate) struct Trace {
     /// What is looked at beside packets
     #[arg(long, value_enum, default_value_t = See::Calls)]
     pub(crate) see: See,
-    /// Keep names of requests with all that is in them: values of queries, literals of statements
+    /// Keep names of requests whole, up to 256 bytes each, instead of without values: targets of HTTP with users, queries and fragments,
+    /// statements of SQL with literals and passwords, keys of Redis, users of logins, texts that answer. Headers, bodies, rows, bound
+    /// values and texts of errors are never kept
     #[arg(long)]
     pub(crate) keep_contents: bool,
     /// Let programs write down the secrets of their TLS sessions (SSLKEYLOGFILE: OpenSSL's curl, GnuTLS, Python, Firefox), and read

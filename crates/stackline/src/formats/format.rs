@@ -29,6 +29,8 @@ pub(crate) struct Shared {
     pub(crate) file: Option<std::fs::File>,
     /// See `file`.
     pub(crate) place: usize,
+    /// All that logs say of requests is kept, with values.
+    pub(crate) contents: bool,
 }
 
 /// A format that is written.

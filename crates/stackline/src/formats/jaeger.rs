@@ -9,9 +9,9 @@ pub(super) const FROM: Importer = Importer {
         let says = |what: &[u8]| first.windows(what.len()).any(|some| some == what);
         first.trim_ascii_start().starts_with(b"{") && says(b"\"data\"") && says(b"\"traceID\"")
     },
-    import: |mut log, into, _| {
+    import: |mut log, into, shared| {
         let bytes = whole(&mut log)?;
-        let read = jaeger::read(&bytes).map_err(|cause| unread(&log, &cause))?;
+        let read = jaeger::read(&bytes, shared.contents).map_err(|cause| unread(&log, &cause))?;
         take("jaeger", &log, bytes.len() as u64, read, into)
     },
 };

@@ -14,9 +14,9 @@ pub(super) const FROM: Importer = Importer {
             first.trim_ascii_start().starts_with(b"{") && first.windows(15).any(|some| some == b"\"resourceSpans\"");
         json || name.ends_with(".otlp")
     },
-    import: |mut log, into, _| {
+    import: |mut log, into, shared| {
         let bytes = whole(&mut log)?;
-        let read = otlp::read(&bytes).map_err(|cause| unread(&log, &cause))?;
+        let read = otlp::read(&bytes, shared.contents).map_err(|cause| unread(&log, &cause))?;
         take("otlp", &log, bytes.len() as u64, read, into)
     },
 };

@@ -9,7 +9,7 @@ use stackline_events::{Table, Value};
 use stackline_exchange::access::{self, Entry};
 use stackline_exchange::capture::Asked;
 use stackline_guard::files as guard_files;
-use stackline_requests::names::masked;
+use stackline_redact::{http, word};
 use stackline_runs::events::Intake;
 use std::path::Path;
 
@@ -71,12 +71,14 @@ fn one(path: &Path, server: Option<&str>, asked: &[Asked], contents: bool, into:
         let (entry, request) = (&read.entries[line], &asked[request]);
         let (stream, offset, length) = request.answer;
         let message = message(entry, contents);
+        let whole = |level: &str| if contents { level.to_owned() } else { word::identifier(level.as_bytes()) };
+        let level = Some(entry.level.as_str()).filter(|level| !level.is_empty()).map(whole);
         let values: [Value<'_>; 7] = [
             request.unit.into(),
             stream.into(),
             offset.into(),
             length.into(),
-            Some(entry.level.as_str()).filter(|level| !level.is_empty()).map_or(Value::Absent, Value::Text),
+            level.as_deref().map_or(Value::Absent, Value::Text),
             logger.as_str().into(),
             message.as_str().into(),
         ];
@@ -102,7 +104,8 @@ fn message(entry: &Entry, contents: bool) -> String {
         line.truncate(line.floor_char_boundary(LONGEST));
         return line;
     }
-    let name = masked("HTTP", &format!("{} {}", entry.method, entry.path));
+    let name = http::request(entry.method.as_bytes(), entry.path.as_bytes());
+    let name = name.kept();
     let time = |ns: u64| units::time(ns as f64 / 1e9);
     let took = entry.took_ns.map_or_else(String::new, |ns| format!(" in {}", time(ns)));
     let behind = entry.upstream_ns.map_or_else(String::new, |ns| format!(", upstream {}", time(ns)));

@@ -49,13 +49,14 @@ pub(super) fn find(run: &Path, index: &mut Index) -> Result<()> {
     Ok(())
 }
 
-fn note(trace: &mut HostTrace, sentence: String) {
+/// Adds a note that is not there yet.
+pub(super) fn note(trace: &mut HostTrace, sentence: String) {
     if !trace.notes.contains(&sentence) {
         trace.notes.push(sentence);
     }
 }
 
-/// What was done to clocks, and what is doubtful, on stderr.
+/// What was done to clocks, what is doubtful, and what else is to be known of hosts, on stderr.
 pub(super) fn report(index: &Index) {
     for sentence in index.hosts.values().flat_map(|trace| &trace.notes) {
         output::say(&format_args!("note: {sentence}"));

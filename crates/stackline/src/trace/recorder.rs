@@ -110,6 +110,11 @@ impl Recorder {
     }
 
     /// An event beside those of requests.
+    /// Whether names of requests are kept whole.
+    pub(super) const fn keeps_contents(&self) -> bool {
+        self.contents
+    }
+
     pub(super) fn put(&mut self, host: &str, name: &str, at_ns: u64, values: &[Value<'_>]) {
         put(&mut self.logs, host, name, at_ns, values);
     }

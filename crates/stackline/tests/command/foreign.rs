@@ -209,6 +209,27 @@ fn traces_of_jaeger_are_lifelines() {
 }
 
 #[test]
+fn contents_are_kept_only_where_they_are_asked_for_and_the_run_says_which() {
+    let place = Place::new();
+    let span = span("a", "GET /cart?key=SECRET", 1000, 900, "p1");
+    let processes = r#"{"p1":{"serviceName":"web"}}"#;
+    place.write("traces.json", format!(r#"{{"data":[{{"traceID":"1","spans":[{span}],"processes":{processes}}}]}}"#));
+    let exported = |name: &str| place.stackline(&["export", name, "--text", "-"]).succeeds().out.clone();
+    let index = |done: &str| fs::read_to_string(place.path(done.lines().next().unwrap()).join("events/index.json"));
+    let done = place.stackline(&["import", "traces.json", "--name", "minimal"]);
+    done.succeeds();
+    let text = exported("last");
+    assert!(text.contains("GET /cart?key=…") && !text.contains("SECRET"), "{text}");
+    assert!(!done.err.contains("--keep-contents"), "{}", done.err);
+    let done = place.stackline(&["import", "traces.json", "--name", "whole", "--keep-contents"]);
+    done.succeeds();
+    let note = "contents are kept (--keep-contents): beside whole names of requests";
+    assert!(done.err.contains(&format!("note: {note}")), "{}", done.err);
+    assert!(index(&done.out).unwrap().contains(note));
+    assert!(exported("last").contains("GET /cart?key=SECRET"));
+}
+
+#[test]
 fn lines_of_netlogger_come_in_by_either_form() {
     let place = Place::new();
     place.write(

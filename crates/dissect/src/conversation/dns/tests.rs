@@ -30,10 +30,10 @@ const WWW: &[u8] = b"\x03www\x07example\x03org\0";
 fn a_datagram_says_its_question() {
     let question = message(&asks(7, QUESTION, WWW, 28)).unwrap();
     let wanted = Message { id: 7, response: false, question: "www.example.org".into(), kind: 28, code: 0 };
-    assert_eq!((question.name().as_str(), &question), ("AAAA www.example.org", &wanted));
+    assert_eq!((question.name().kept(), &question), ("AAAA www.example.org", &wanted));
     let answer = message(&asks(7, NO_NAME, WWW, 28)).unwrap();
-    assert_eq!((answer.response, answer.name().as_str()), (true, "NXDOMAIN"));
-    assert_eq!(message(&asks(7, QUESTION, b"\0", 2)).unwrap().name(), "NS .");
+    assert_eq!((answer.response, answer.name().kept()), (true, "NXDOMAIN"));
+    assert_eq!(message(&asks(7, QUESTION, b"\0", 2)).unwrap().name().kept(), "NS .");
     // A name may go on elsewhere in the message: behind its type and class stands `org`.
     let elsewhere = [asks(7, ANSWER, b"\x03www\xc0\x16", 1), b"\x03org\0".to_vec()].concat();
     assert_eq!(message(&elsewhere).unwrap().question, "www.org");

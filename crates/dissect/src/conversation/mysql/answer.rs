@@ -1,7 +1,8 @@
 //! Where the answer to a command ends, packet by packet: one packet, or result sets of columns and rows.
 
-use super::super::name_of;
+use super::super::Name;
 use super::super::records::Fields;
+use stackline_redact::sql::{Backslash, answer};
 
 /// What both sides can do, as far as it says where answers end.
 #[derive(Clone, Copy, Debug, Default)]
@@ -50,7 +51,7 @@ pub(super) enum Means {
     /// An event of a stream is whole.
     Event,
     /// The answer is whole, and this is its status.
-    Whole(String),
+    Whole(Name),
 }
 
 const OK: u8 = 0;
@@ -61,6 +62,8 @@ const ERROR: u8 = 0xff;
 const MORE_RESULTS: u64 = 8;
 /// Rows are fetched later (`SERVER_STATUS_CURSOR_EXISTS`).
 const CURSOR: u64 = 64;
+/// A back-slash in a string is a letter like others (`SERVER_STATUS_NO_BACKSLASH_ESCAPES`).
+const NO_BACKSLASH_ESCAPES: u64 = 512;
 /// Bytes of an EOF packet, at most.
 const LONGEST_EOF: u64 = 8;
 
@@ -86,28 +89,40 @@ impl Expect {
             Self::Count(_) | Self::Columns(_) => self.counted(abilities),
             _ if mark == ERROR && bytes.starts_with(&[ERROR, 0xff, 0xff]) => Means::More(self), // How far it is.
             _ if mark == ERROR => Means::Whole(error(bytes)),
-            Self::Single => Means::Whole("OK".into()),
+            Self::Single => Means::Whole(Name::fixed("OK")),
             Self::First => self.first(bytes, abilities),
             Self::Prepared => prepared(bytes, abilities),
-            Self::ColumnsEnd if flags(bytes) & CURSOR != 0 => Means::Whole("OK".into()),
+            Self::ColumnsEnd if flags(bytes) & CURSOR != 0 => Means::Whole(Name::fixed("OK")),
             Self::ColumnsEnd => Means::More(Self::Rows(0)),
             Self::Rows(rows) if is_end(mark, length, abilities) => match flags(bytes) & MORE_RESULTS {
-                0 => Means::Whole(if rows == 1 { "1 row".into() } else { format!("{rows} rows") }),
+                0 => Means::Whole(Name::count(rows, if rows == 1 { " row" } else { " rows" })),
                 _ => Means::More(Self::First),
             },
             Self::Rows(rows) => Means::More(Self::Rows(rows + 1)),
-            Self::Login if mark == OK => Means::Whole("OK".into()),
-            Self::Events if mark == EOF && length <= LONGEST_EOF => Means::Whole("OK".into()),
+            Self::Login if mark == OK => Means::Whole(Name::fixed("OK")),
+            Self::Events if mark == EOF && length <= LONGEST_EOF => Means::Whole(Name::fixed("OK")),
             Self::Login => Means::More(self),
             Self::Events => Means::Event,
         }
+    }
+
+    /// What a packet of so many bytes says that a back-slash in a string is from now on, if it says that.
+    pub(super) fn backslash(self, bytes: &[u8], length: u64, abilities: Abilities) -> Option<Backslash> {
+        let mark = *bytes.first()?;
+        let has_flags = match self {
+            Self::First | Self::Single | Self::Login => mark == OK,
+            Self::ColumnsEnd => mark == EOF && length <= LONGEST_EOF,
+            Self::Rows(_) => is_end(mark, length, abilities),
+            _ => false,
+        };
+        if has_flags { flags_of(bytes).map(backslash) } else { None }
     }
 
     /// A packet of which nothing was seen but its length.
     fn unseen(self, length: u64, abilities: Abilities) -> Means {
         match self {
             Self::Count(_) | Self::Columns(_) => self.counted(abilities),
-            Self::Single => Means::Whole("not seen".into()),
+            Self::Single => Means::Whole(Name::fixed("not seen")),
             Self::Events => Means::Event,
             // Longer than an end or an error can be.
             Self::Rows(rows) if length > 4096 => Means::More(Self::Rows(rows + 1)),
@@ -120,14 +135,14 @@ impl Expect {
             Self::Count(left @ 2..) => Means::More(Self::Count(left - 1)),
             Self::Columns(left @ 2..) => Means::More(Self::Columns(left - 1)),
             Self::Columns(_) => Means::More(behind_columns(abilities)),
-            _ => Means::Whole("OK".into()),
+            _ => Means::Whole(Name::fixed("OK")),
         }
     }
 
     fn first(self, bytes: &[u8], abilities: Abilities) -> Means {
         match bytes[0] {
             OK => match flags(bytes) & MORE_RESULTS {
-                0 => Means::Whole("OK".into()),
+                0 => Means::Whole(Name::fixed("OK")),
                 _ => Means::More(self),
             },
             FILE => Means::File,
@@ -160,7 +175,7 @@ fn prepared(bytes: &[u8], abilities: Abilities) -> Means {
     let lacks = abilities.may_lack_columns && bytes.get(12) == Some(&0);
     match packets(columns) + packets(parameters) {
         1.. if !lacks => Means::More(Expect::Count(packets(columns) + packets(parameters))),
-        _ => Means::Whole("OK".into()),
+        _ => Means::Whole(Name::fixed("OK")),
     }
 }
 
@@ -170,20 +185,26 @@ fn is_end(mark: u8, length: u64, abilities: Abilities) -> bool {
     mark == EOF && length <= most
 }
 
-/// The status flags of an OK or EOF packet.
+/// The status flags of an OK or EOF packet; none where it lacks them.
 fn flags(bytes: &[u8]) -> u64 {
+    flags_of(bytes).unwrap_or(0)
+}
+
+fn flags_of(bytes: &[u8]) -> Option<u64> {
     let mut fields = Fields(bytes);
-    let flags = |fields: &mut Fields<'_>| {
-        let mark = fields.little(1)?;
-        if mark == u64::from(EOF) && bytes.len() <= 5 {
-            fields.take(2)?;
-        } else {
-            number(fields)?;
-            number(fields)?;
-        }
-        fields.little(2)
-    };
-    flags(&mut fields).unwrap_or(0)
+    let mark = fields.little(1)?;
+    if mark == u64::from(EOF) && bytes.len() <= 5 {
+        fields.take(2)?;
+    } else {
+        number(&mut fields)?;
+        number(&mut fields)?;
+    }
+    fields.little(2)
+}
+
+/// What a back-slash in a string is, by status flags.
+pub(super) const fn backslash(flags: u64) -> Backslash {
+    if flags & NO_BACKSLASH_ESCAPES == 0 { Backslash::Escapes } else { Backslash::Plain }
 }
 
 /// A number as long as its first byte says.
@@ -198,10 +219,9 @@ pub(super) fn number(fields: &mut Fields<'_>) -> Option<u64> {
 }
 
 /// `ERROR 1146 (42S02)`: what an error packet says.
-pub(super) fn error(bytes: &[u8]) -> String {
+pub(super) fn error(bytes: &[u8]) -> Name {
     let mut fields = Fields(bytes.get(1..).unwrap_or_default());
-    let Some(code) = fields.little(2) else { return "ERROR".into() };
+    let code = fields.little(2);
     let state = fields.0.strip_prefix(b"#").and_then(|state| state.get(..5));
-    let state = state.map(|state| format!(" ({})", name_of(state)));
-    format!("ERROR {code}{}", state.unwrap_or_default())
+    answer::mysql_error(code, state)
 }

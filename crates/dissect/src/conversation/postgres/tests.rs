@@ -283,7 +283,11 @@ fn what_was_not_seen_of_messages_does_no_harm() {
     // A query of 5000 bytes and a row of 9000, of which little was captured.
     postgres.bytes(Direction::There, 32, b"Q\0\0\x13\x87SELECT 1", &mut found);
     postgres.unseen(Direction::There, 45, 4987, &mut found);
-    assert!(found.contains(&Found::Named { exchange: 1, role: Role::Request, name: "SELECT 1".into() }));
+    assert!(found.contains(&Found::Named {
+        exchange: 1,
+        role: Role::Request,
+        name: sql::statement(Dialect::Postgres(Backslash::Unknown), b"SELECT 1")
+    }));
     postgres.bytes(Direction::Back, 6, b"D\0\0\x23\x27row", &mut found);
     postgres.unseen(Direction::Back, 14, 8992, &mut found);
     postgres.bytes(Direction::Back, 9006, READY, &mut found);
@@ -329,8 +333,8 @@ fn texts_of_statements_are_bounded() {
         at += message.len() as u64;
     }
     assert!(postgres.texts.len() <= 512);
-    assert_eq!(postgres.texts.of(b"s7"), "SELECT");
-    assert_eq!(postgres.texts.of(b"s1999"), "statement s1999");
+    assert_eq!(postgres.texts.of(b"s7").kept(), "SELECT");
+    assert_eq!(postgres.texts.of(b"s1999").kept(), "statement s1999");
 }
 
 const WORDS: &[&[u8]] = &[

@@ -90,7 +90,7 @@ fn names_are_commands_with_their_first_key() {
         assert_eq!(name(words).as_deref(), Some(wanted));
     }
     let long = name(&format!("GET {}", "k".repeat(9000))).unwrap_or_default();
-    assert!(long.starts_with("GET kkk") && long.len() <= LONGEST_NAME, "{long}");
+    assert!(long.starts_with("GET kkk") && long.len() <= super::super::LONGEST_NAME, "{long}");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! A value of RESP, from byte to byte: how deep it is and where it ends, with its first words.
 
 use super::super::records::Input;
-use super::super::{LONGEST_NAME, name_of};
+use super::super::{LONGEST_NAME, Name};
+use stackline_redact::redis;
 
 /// Bytes of a line that are held, at most.
 const LONGEST_LINE: usize = 1024;
@@ -215,22 +216,21 @@ impl Value {
     }
 
     /// What an answer is: its text, the first word of an error, or its type.
-    pub(super) fn status(&self) -> String {
+    pub(super) fn status(&self) -> Name {
         let text = self.words.first().map(Vec::as_slice).unwrap_or_default();
-        let first = text.split(|byte| *byte == b' ').next().unwrap_or_default();
-        match self.kind {
-            b'+' => name_of(text),
-            b'-' | b'!' => name_of(first),
-            _ if self.number < 0 => "nil".into(),
-            b'_' => "nil".into(),
-            b':' | b'(' => "integer".into(),
-            b'$' | b'=' => "string".into(),
-            b'*' => "array".into(),
-            b'%' => "map".into(),
-            b'~' => "set".into(),
-            b'#' => "boolean".into(),
-            b',' => "double".into(),
-            _ => "value".into(),
-        }
+        Name::fixed(match self.kind {
+            b'+' => return redis::status(text),
+            b'-' | b'!' => return redis::error(text),
+            _ if self.number < 0 => "nil",
+            b'_' => "nil",
+            b':' | b'(' => "integer",
+            b'$' | b'=' => "string",
+            b'*' => "array",
+            b'%' => "map",
+            b'~' => "set",
+            b'#' => "boolean",
+            b',' => "double",
+            _ => "value",
+        })
     }
 }

@@ -1,0 +1,108 @@
+//! What importers keep of spans, tags, logs of QUIC and access logs that hold secrets: none of these, and what may be kept is; all of it
+//! where contents are asked for.
+#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
+
+use stackline_exchange::{Imported, access, jaeger, otlp, qlog};
+
+/// All that a run would keep of what was read, mistakes in words too.
+fn kept(read: &Imported) -> String {
+    let lines = (0..read.table.len()).map(|row| read.table.event(row).to_string());
+    lines.chain(read.mistakes.1.iter().cloned()).collect::<Vec<_>>().join("\n")
+}
+
+/// Keeps these texts and no secret; with contents it shows the secrets.
+fn hides(read: impl Fn(bool) -> Imported, texts: &[&str]) {
+    let without = kept(&read(false));
+    assert!(!without.contains("SECRET") && !without.contains("bob"), "{without}");
+    for text in texts {
+        assert!(without.contains(text), "{text} of {without}");
+    }
+    assert!(kept(&read(true)).contains("SECRET"));
+}
+
+const SPANS: &str = r#"{"resourceSpans":[{"resource":{"attributes":[
+    {"key":"service.name","value":{"stringValue":"cart"}},{"key":"process.command_line","value":{"stringValue":"x -p SECRET"}}]},
+  "scopeSpans":[{"scope":{"name":"lib"},"spans":[
+    {"traceId":"0af7651916cd43dd8448eb211c80319c","spanId":"b7ad6b7169203331","name":"GET /cart?key=SECRET","kind":2,
+     "startTimeUnixNano":"1000","endTimeUnixNano":"3000","attributes":[
+      {"key":"http.url","value":{"stringValue":"http://bob:SECRET@w/cart;s=SECRET?key=SECRET#SECRET"}},
+      {"key":"http.request.header.cookie","value":{"arrayValue":{"values":[{"stringValue":"SECRET"}]}}},
+      {"key":"http.request.header.authorization","value":{"stringValue":"SECRET"}},
+      {"key":"db.system","value":{"stringValue":"mysql"}},
+      {"key":"db.statement","value":{"stringValue":"SELECT a FROM t WHERE b = \"SECRET\" # don't"}},
+      {"key":"enduser.id","value":{"stringValue":"bob"}},{"key":"app.pin_secret","value":{"intValue":"42424242"}},
+      {"key":"note","value":{"stringValue":"from bob@example.org"}},{"key":"http.route","value":{"stringValue":"/cart/{id}"}},
+      {"key":"http.status_code","value":{"intValue":"200"}}],
+     "status":{"message":"SECRET"},
+     "events":[{"timeUnixNano":"2000","name":"exception","attributes":[
+       {"key":"exception.type","value":{"stringValue":"KeyError"}},
+       {"key":"exception.message","value":{"stringValue":"no SECRET"}},{"key":"exception.stacktrace","value":{"stringValue":"SECRET"}}]}]},
+    {"traceId":"00","spanId":"01","name":"SELECT 'SECRET'","startTimeUnixNano":"1","endTimeUnixNano":"2"}]}]}]}
+{"resourceSpans": "SECRET"}"#;
+
+#[test]
+fn spans_show_no_secret() {
+    let texts = [
+        "CART_GET_CART_KEY_START",
+        "GET /cart?key=…; http.url=/cart%3B…?key=…",
+        "db.statement=SELECT a FROM t WHERE b = ?",
+        "http.route=/cart/{id}; http.status_code=200",
+        "exception.type=KeyError; exception.message=…",
+        "app.pin_secret=…",
+        "the span \"SELECT ?\" has no trace",
+        "a value is of another kind at line 19",
+    ];
+    hides(|contents| otlp::read(SPANS.as_bytes(), contents).unwrap(), &texts);
+    assert!(!kept(&otlp::read(SPANS.as_bytes(), false).unwrap()).contains("42424242"));
+}
+
+#[test]
+fn tags_of_jaeger_show_no_secret() {
+    let trace = r#"{"data":[{"traceID":"e1f2","spans":[{"traceID":"e1f2","spanID":"a1","operationName":"/cart?key=SECRET",
+      "references":[],"startTime":1700000000000000,"duration":900,"processID":"p1","tags":[
+        {"key":"http.url","value":"http://bob:SECRET@w/cart?key=SECRET"},{"key":"sql.query","value":"SELECT 'it''s SECRET'"},
+        {"key":"http.request.header.cookie","value":["SECRET"]},{"key":"password","value":"SECRET"},{"key":"error","value":true}],
+      "logs":[{"timestamp":1700000000000400,"fields":[{"key":"message","value":"login of bob with SECRET"}]},
+        {"timestamp":1700000000000500,"fields":[{"key":"event","value":"cache miss"},{"key":"error.object","value":"SECRET"}]}]}],
+      "processes":{"p1":{"serviceName":"web","tags":[]}}}]}
+      {"data": [{"traceID": ["SECRET"]}]} {"data": "SECRET"}"#;
+    let texts =
+        ["/cart?key=…; http.url=/cart?key=…; sql.query=SELECT ?", "error=true", "WEB_LOG; ", "event=cache miss"];
+    hides(|contents| jaeger::read(trace.as_bytes(), contents).unwrap(), &texts);
+}
+
+#[test]
+fn data_of_qlog_show_no_secret() {
+    let log = r#"{"qlog_version":"0.4","traces":[{"vantage_point":{"type":"client"},"events":[
+      {"time":1,"name":"security:key_updated","data":{"key_type":"client_1rtt_secret","new":"SECRET","old":"SECRET","generation":1}},
+      {"time":2,"name":"http3:frame_created","data":{"stream_id":4,"frame":{"frame_type":"headers","headers":[
+        {"name":":method","value":"GET"},{"name":":path","value":"/a?b=SECRET"},{"name":"cookie","value":"SECRET"}]}}},
+      {"time":3,"name":"transport:parameters_set","data":{"owner":"remote","initial_source_connection_id":"5ec7e7aabbccddee",
+        "stateless_reset_token":"SECRET","retry_token":{"type":"retry","raw":{"data":"SECRET","length":7}},"max_idle_timeout":30}},
+      {"time":4,"name":"http3:datagram_created","data":{"raw":{"length":7,"data":["SECRET"]}}},
+      {"time":5,"name":"connectivity:connection_closed","data":{"reason":"SECRET","connection_code":7,"owner":"local"}}]}]}"#;
+    let texts = [
+        r#""generation":1"#,
+        r#"{"name":":path","value":"/a?b=…"}"#,
+        r#"{"name":":method","value":"GET"}"#,
+        r#"{"name":"cookie","value":"…"}"#,
+        r#""initial_source_connection_id":"5ec7e7aabbccddee""#,
+        r#""max_idle_timeout":30"#,
+        r#""length":7"#,
+        r#""connection_code":7"#,
+    ];
+    hides(|contents| qlog::read(log.as_bytes(), None, contents).unwrap(), &texts);
+    let cut = "\u{1e}{\"qlog_version\":\"0.3\",\"trace\":{}}\n\u{1e}SECRET\n";
+    let read = qlog::read(cut.as_bytes(), None, false).unwrap();
+    assert_eq!(read.mistakes.1, ["a record: it is no JSON at line 1, column 1"]);
+}
+
+#[test]
+fn lines_of_logs_that_cannot_be_read_are_not_quoted() {
+    let read = access::read(b"cookie: SECRET\n{\"resource\": \"SECRET\"}\n");
+    assert_eq!((read.mistakes.0, read.entries.len()), (2, 0));
+    assert_eq!(read.mistakes.1[0], "line 1 tells of no request (14 bytes)");
+    assert!(!read.mistakes.1.concat().contains("SECRET"));
+    let spans = access::read(b"{\"resourceSpans\": \"SECRET\"}");
+    assert_eq!(spans.mistakes.1, ["the rest is not OTLP/JSON: a value is of another kind at line 1, column 26"]);
+}

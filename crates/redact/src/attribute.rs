@@ -1,0 +1,199 @@
+//! Attributes of spans (OpenTelemetry's semantic conventions, Jaeger's tags) and of logs, by their keys: statements, targets and URLs
+//! as [`crate::sql`] and [`crate::http`] keep them, headers, bodies, texts of errors, who is meant and what is called a secret not at
+//! all. Others are kept: a program's author wrote them to be read.
+
+use crate::sql::{Backslash, Dialect, is_verb, masked};
+use crate::{LEFT_OUT, LONGEST_TEXT, http, redis, word};
+use std::borrow::Cow;
+
+/// Keys whose value is a statement.
+const STATEMENTS: [&str; 7] =
+    ["db.statement", "db.query.text", "db.query.summary", "sql.query", "db.sql", "query", "statement"];
+/// Keys whose value is a target or a URL.
+const TARGETS: [&str; 17] = [
+    "http.url",
+    "http.target",
+    "http.referer",
+    "http.referrer",
+    "http.path",
+    "url",
+    "uri",
+    "path",
+    "url.full",
+    "url.original",
+    "url.path",
+    "request.uri",
+    "request_uri",
+    "referer",
+    "referrer",
+    "location",
+    "redirect",
+];
+/// Keys whose value is a query of a URL.
+const QUERIES: [&str; 2] = ["url.query", "http.query"];
+/// Beginnings of keys whose value is left out.
+const LEFT_OUT_BELOW: [&str; 20] = [
+    "http.request.header.",
+    "http.response.header.",
+    "http.header.",
+    "http.request.body",
+    "http.response.body",
+    "http.request.content",
+    "rpc.grpc.request.metadata.",
+    "rpc.grpc.response.metadata.",
+    "rpc.connect_rpc.request.metadata.",
+    "rpc.connect_rpc.response.metadata.",
+    "db.query.parameter",
+    "db.operation.parameter",
+    "db.statement.parameter",
+    "messaging.message.body",
+    "messaging.message.payload",
+    "enduser.",
+    "user.",
+    "process.command_",
+    "process.environment_variable.",
+    "code.function.argument",
+];
+/// Keys whose value is left out.
+const LEFT_OUT_AT: [&str; 24] = [
+    "db.connection_string",
+    "db.user",
+    "db.redis.args",
+    "db.mongodb.query",
+    "exception.message",
+    "exception.stacktrace",
+    "error.message",
+    "error.object",
+    "error.stack",
+    "otel.status_description",
+    "status.message",
+    "message",
+    "stack",
+    "url.fragment",
+    "url.username",
+    "url.password",
+    "messaging.kafka.message.key",
+    "email",
+    "user",
+    "username",
+    "body",
+    "args",
+    "payload",
+    "headers",
+];
+/// Words of a key that say that its value is a secret.
+const SECRETS: [&str; 17] = [
+    "password",
+    "passwd",
+    "passphrase",
+    "pwd",
+    "secret",
+    "token",
+    "authorization",
+    "authentication",
+    "cookie",
+    "cookies",
+    "apikey",
+    "credential",
+    "credentials",
+    "signature",
+    "jwt",
+    "bearer",
+    "otp",
+];
+
+/// The rules of quoting of the server that `db.system` names.
+#[must_use]
+pub fn dialect(system: &str) -> Dialect {
+    match system {
+        "postgresql" | "postgres" | "cockroachdb" | "redshift" => Dialect::Postgres(Backslash::Unknown),
+        "mysql" | "mariadb" => Dialect::MySql(Backslash::Unknown),
+        _ => Dialect::Unknown,
+    }
+}
+
+/// What is kept of an attribute's text. `system` is the span's `db.system`, empty where it has none.
+#[must_use]
+pub fn text<'v>(key: &str, value: &'v str, system: &str) -> Cow<'v, str> {
+    let key = key.to_ascii_lowercase();
+    let is_size = [".size", ".length", "_size", "_length", ".count", "_count"].iter().any(|end| key.ends_with(end));
+    if is_size && value.bytes().all(|byte| byte.is_ascii_digit()) {
+        return value.into();
+    }
+    let below = LEFT_OUT_BELOW.iter().any(|below| key.starts_with(below));
+    match () {
+        () if below || is_one(&key, &LEFT_OUT_AT) || names_secret(&key) => LEFT_OUT.to_string().into(),
+        () if is_one(&key, &STATEMENTS) => statement(value, system).into(),
+        () if is_one(&key, &QUERIES) => http::query(value.as_bytes()).into(),
+        () if is_one(&key, &TARGETS) => target(value).into(),
+        () => free(value),
+    }
+}
+
+/// What is kept of the name of a span or of an event in one: older libraries put targets and statements there.
+#[must_use]
+pub fn name(name: &str) -> Cow<'_, str> {
+    let (first, rest) = name.split_once(' ').unwrap_or((name, ""));
+    let is_method = !first.is_empty() && first.len() <= 8 && first.bytes().all(|byte| byte.is_ascii_uppercase());
+    if is_method && (rest.starts_with('/') || rest.contains("://")) {
+        return format!("{first} {}", http::url(rest)).into();
+    }
+    if is_verb(first) && !rest.is_empty() {
+        return masked(Dialect::Unknown, name.as_bytes()).into();
+    }
+    if name.starts_with('/') {
+        return http::url(name).into();
+    }
+    free(name)
+}
+
+/// What is kept of a statement, of whatever server.
+fn statement(value: &str, system: &str) -> String {
+    if matches!(system, "redis" | "valkey" | "keydb") {
+        let words: Vec<Vec<u8>> =
+            value.split_ascii_whitespace().take(10).map(|word| word.as_bytes().to_vec()).collect();
+        return redis::command(&words).kept().to_owned();
+    }
+    masked(dialect(system), value.as_bytes())
+}
+
+/// A target, or a route with places to be filled (`/item/{id}`).
+fn target(value: &str) -> String {
+    match value {
+        "" => String::new(),
+        _ if value.starts_with('/') || value.contains("://") || value == "*" => http::url(value),
+        _ => http::url(&format!("/{value}")).split_off(1),
+    }
+}
+
+/// A text of any kind: of URLs in it the path is kept, addresses of people and tokens are not.
+fn free(value: &str) -> Cow<'_, str> {
+    let looked_at = &value[..value.floor_char_boundary(LONGEST_TEXT)];
+    if !looked_at.contains("://") && !looked_at.contains('@') {
+        return looked_at.into();
+    }
+    let words = looked_at.split(' ').map(|part| match part {
+        _ if part.contains("://") => http::url(part.trim_matches(['"', '\'', '(', ')', '<', '>', ','])),
+        _ if part.contains('@') && word::is_opaque(part) => LEFT_OUT.to_string(),
+        _ => part.to_owned(),
+    });
+    words.collect::<Vec<_>>().join(" ").into()
+}
+
+/// Whether a key says that its value is a secret.
+#[must_use]
+pub fn names_secret(key: &str) -> bool {
+    let key = key.to_ascii_lowercase();
+    let words = || key.split(|letter: char| !letter.is_ascii_alphanumeric());
+    words().any(|word| is_one(word, &SECRETS))
+        || ["api_key", "api-key", "api.key", "private_key", "access_key", "session_id", "sessionid", "session-id"]
+            .iter()
+            .any(|both| key.contains(both))
+        || ["password", "passwd", "secret", "apikey", "accesstoken", "refreshtoken", "authtoken"]
+            .iter()
+            .any(|part| key.contains(part))
+}
+
+fn is_one(word: &str, words: &[&str]) -> bool {
+    words.contains(&word)
+}

@@ -1,0 +1,215 @@
+//! Targets of HTTP requests and URLs: the path up to `;`, `?` or `#`, also where these are percent-encoded, and the names of the query.
+//! Scheme, user information, host, matrix parameters, values of the query and fragments are left out, and so are segments of the path
+//! that look like tokens or addresses of people.
+
+use crate::name::{Name, printable};
+use crate::{LEFT_OUT, LONGEST_NAME, bounded, word};
+
+/// Bytes of a method.
+const LONGEST_METHOD: usize = 24;
+/// Names of a query that are kept; of one with more the rest is left out.
+const MOST_PARAMETERS: usize = 16;
+/// Bytes of a name in a query.
+const LONGEST_PARAMETER: usize = 32;
+
+/// A request: `GET /item/7?key=…`. The target of a CONNECT is a host and a port, which are kept.
+#[must_use]
+pub fn request(method: &[u8], target: &[u8]) -> Name {
+    let is_method = (1..=LONGEST_METHOD).contains(&method.len())
+        && method.iter().all(|byte| byte.is_ascii_uppercase() || *byte == b'-');
+    let kept = match method {
+        b"CONNECT" => format!("CONNECT {}", authority(target)),
+        _ if is_method => format!("{} {}", String::from_utf8_lossy(method), self::target(target)),
+        _ => format!("{LEFT_OUT} {}", self::target(target)),
+    };
+    Name::of(&kept, &printable(&[method, b" ", target].concat()))
+}
+
+/// A call of gRPC: `/pkg.Service/Method`.
+#[must_use]
+pub fn call(target: &[u8]) -> Name {
+    Name::of(&self::target(target), &printable(target))
+}
+
+/// What is kept of a request's target, or of a URL (RFC 3986, RFC 9112 section 3.2).
+#[must_use]
+pub fn target(target: &[u8]) -> String {
+    let (target, cut) = bounded(target);
+    let mut out = String::new();
+    match path_of(target) {
+        Some(rest) => path(rest, cut, &mut out),
+        None if target == b"*" => out.push('*'),
+        None => out.push(LEFT_OUT),
+    }
+    out.truncate(out.floor_char_boundary(LONGEST_NAME));
+    out
+}
+
+/// The same of a text.
+#[must_use]
+pub fn url(url: &str) -> String {
+    target(url.as_bytes())
+}
+
+/// The names of a query without its question mark: `a=…&b=…`.
+#[must_use]
+pub fn query(query: &[u8]) -> String {
+    let (query, _) = bounded(query);
+    let mut out = String::new();
+    parameters(query, &mut out);
+    out.truncate(out.floor_char_boundary(LONGEST_NAME));
+    out
+}
+
+/// `host:port`, without user information.
+#[must_use]
+pub fn authority(authority: &[u8]) -> String {
+    let (authority, cut) = bounded(authority);
+    let host = authority.rsplit(|byte| *byte == b'@').next().unwrap_or_default();
+    let fits = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b':' | b'[' | b']');
+    match std::str::from_utf8(host) {
+        Ok(host) if !cut && !host.is_empty() && host.bytes().all(|byte| fits(&byte)) => host.to_owned(),
+        _ => LEFT_OUT.to_string(),
+    }
+}
+
+/// Where the path begins, behind a scheme and an authority if there are any.
+fn path_of(target: &[u8]) -> Option<&[u8]> {
+    if target.first() == Some(&b'/') {
+        return Some(target);
+    }
+    let scheme = target.iter().take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'));
+    let rest = target[scheme.count()..].strip_prefix(b"://")?;
+    let end = rest.iter().position(|byte| matches!(byte, b'/' | b'\\' | b'?' | b'#' | b';')).unwrap_or(rest.len());
+    Some(&rest[end..])
+}
+
+fn path(rest: &[u8], cut: bool, out: &mut String) {
+    let fragment = rest.iter().position(|byte| *byte == b'#');
+    let rest = &rest[..fragment.unwrap_or(rest.len())];
+    let question = rest.iter().position(|byte| *byte == b'?');
+    let (path, query) = (&rest[..question.unwrap_or(rest.len())], question.map(|at| &rest[at + 1..]));
+    let goes_on = cut && question.is_none() && fragment.is_none();
+    match path {
+        [] => out.push('/'),
+        [b';', ..] => out.extend(['/', ';', LEFT_OUT]),
+        _ => segments(path, goes_on, out),
+    }
+    if let Some(query) = query {
+        out.push('?');
+        parameters(query, out);
+    }
+}
+
+/// Segments up to matrix parameters.
+fn segments(path: &[u8], goes_on: bool, out: &mut String) {
+    let semicolon = path.iter().position(|byte| *byte == b';');
+    let plain = &path[..semicolon.unwrap_or(path.len())];
+    let mut parts = plain.split(|byte| matches!(byte, b'/' | b'\\')).peekable();
+    if plain.first().is_some_and(|byte| matches!(byte, b'/' | b'\\')) {
+        parts.next();
+    }
+    while let Some(part) = parts.next() {
+        out.push('/');
+        let is_cut = goes_on && semicolon.is_none() && parts.peek().is_none();
+        if is_cut {
+            out.push(LEFT_OUT);
+        } else if !segment(part, out) {
+            return;
+        }
+        if out.len() > LONGEST_NAME {
+            return;
+        }
+    }
+    if semicolon.is_some() {
+        out.extend([';', LEFT_OUT]);
+    }
+}
+
+/// A segment up to what may be a value; whether the path goes on behind it.
+fn segment(part: &[u8], out: &mut String) -> bool {
+    let mut end = part.len();
+    let mut rest = "";
+    let mut goes_on = true;
+    for (at, byte) in part.iter().enumerate() {
+        match byte {
+            b'=' => (end, rest) = (at, "=…"),
+            b'%' => match encoded(&part[at + 1..]) {
+                // A delimiter of the path or of what follows it: the rest may be anything.
+                Some(b';' | b'?' | b'#') => (end, rest, goes_on) = (at, "…", false),
+                Some(b' ' | b'(' | b')' | b',' | b'!' | b'\'' | b'+' | b'~' | b'-' | b'.' | b'_') => continue,
+                Some(letter) if letter.is_ascii_alphanumeric() || letter >= 0x80 => continue,
+                Some(b'/' | b':') => (end, rest) = (at, "…"),
+                _ => (end, rest, goes_on) = (at, "…", false),
+            },
+            byte if byte.is_ascii_graphic() => continue,
+            _ => (end, rest) = (at, "…"),
+        }
+        break;
+    }
+    let text = String::from_utf8_lossy(&part[..end]);
+    // What a cut-off address of somebody begins with is as much of them.
+    let has = |what: &[u8]| part.windows(what.len()).any(|some| some == what);
+    let is_address = has(b"@") || has(b"%40") || has(b"%2540");
+    if word::is_opaque(&decoded(&text)) || is_address {
+        out.push(LEFT_OUT);
+    } else {
+        out.push_str(&text);
+        out.push_str(rest);
+    }
+    goes_on
+}
+
+/// The byte that two hexadecimal digits stand for.
+fn encoded(digits: &[u8]) -> Option<u8> {
+    let digits = digits.get(..2).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
+    u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+/// Percent-encoded letters as letters, so that they hide no token; others as they are.
+fn decoded(text: &str) -> String {
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some((before, behind)) = rest.split_once('%') {
+        out.push_str(before);
+        match encoded(behind.as_bytes()) {
+            Some(letter) if letter.is_ascii_alphanumeric() => {
+                out.push(char::from(letter));
+                rest = &behind[2..];
+            }
+            _ => {
+                out.push('%');
+                rest = behind;
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+fn parameters(query: &[u8], out: &mut String) {
+    let query = query.split(|byte| *byte == b'#').next().unwrap_or_default();
+    if query.is_empty() {
+        return;
+    }
+    for (number, pair) in query.split(|byte| matches!(byte, b'&' | b';')).enumerate() {
+        if number > 0 {
+            out.push('&');
+        }
+        if number == MOST_PARAMETERS || out.len() > LONGEST_NAME {
+            return out.push(LEFT_OUT);
+        }
+        let key = pair.iter().position(|byte| *byte == b'=').map(|end| &pair[..end]);
+        if let Some(key) = key.filter(|key| is_parameter(key)) {
+            out.push_str(&String::from_utf8_lossy(key));
+            out.push('=');
+        }
+        out.push(LEFT_OUT);
+    }
+}
+
+fn is_parameter(key: &[u8]) -> bool {
+    let fits = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'[' | b']' | b'$');
+    (1..=LONGEST_PARAMETER).contains(&key.len())
+        && key.iter().all(fits)
+        && std::str::from_utf8(key).is_ok_and(|key| !word::is_opaque(key))
+}

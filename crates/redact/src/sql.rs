@@ -1,0 +1,133 @@
+//! Statements of SQL: keywords, identifiers and punctuation are kept, literals become `?`, comments nothing. Statements that set
+//! passwords or say how to log in elsewhere give their verb alone, settings their name alone.
+//!
+//! The lexer follows the server's own rules of quoting. Where it does not know them (an unknown server, what a back-slash means) and
+//! they matter, and at anything else that it does not understand, it gives up to `…`: nothing behind that is kept.
+
+pub mod answer;
+mod lexer;
+mod words;
+
+use crate::name::{Name, printable};
+use crate::{LEFT_OUT, LONGEST_NAME, LONGEST_TEXT, bounded, word};
+use lexer::{Lexed, Lexer, Token};
+pub(crate) use words::is_verb;
+
+/// What a back-slash in a plain string is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Backslash {
+    /// It is not known: a string with one before its quote may end there or not.
+    #[default]
+    Unknown,
+    /// A letter like others (`standard_conforming_strings`, `NO_BACKSLASH_ESCAPES`).
+    Plain,
+    /// It makes the next letter a part of the string.
+    Escapes,
+}
+
+/// Whose rules a statement follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// PostgreSQL and its kin.
+    Postgres(Backslash),
+    /// MySQL and MariaDB.
+    MySql(Backslash),
+    /// Not known: only what all servers read alike is understood.
+    Unknown,
+}
+
+/// A statement, or several.
+#[must_use]
+pub fn statement(dialect: Dialect, text: &[u8]) -> Name {
+    let words = String::from_utf8_lossy(&text[..text.len().min(LONGEST_TEXT)]);
+    let whole = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    Name::of(&masked(dialect, text), &printable(whole.as_bytes()))
+}
+
+/// What is kept of it.
+#[must_use]
+pub fn masked(dialect: Dialect, text: &[u8]) -> String {
+    let (text, cut) = bounded(text);
+    let lexed: Vec<Lexed<'_>> = Lexer::new(dialect, text, cut).collect();
+    let mut out = String::new();
+    let mut statements = lexed.split_inclusive(|lexed| lexed.token == Token::Mark(';'));
+    while statements.next().is_some_and(|statement| one(statement, &mut out)) {}
+    out.truncate(out.floor_char_boundary(LONGEST_NAME));
+    out
+}
+
+/// A statement up to its semicolon; whether those behind it are looked at.
+fn one(statement: &[Lexed<'_>], out: &mut String) -> bool {
+    let opens = |lexed: &&Lexed<'_>| matches!(lexed.token, Token::Mark('(' | '{'));
+    let before = statement.iter().take_while(opens).count();
+    let is_understood = match statement.get(before).map(|lexed| lexed.token) {
+        Some(Token::Word(first)) => is_verb(first),
+        None | Some(Token::Mark(';')) => true,
+        Some(_) => false,
+    };
+    if !is_understood {
+        // What is no statement may be anything, and so may what follows it.
+        space(!out.is_empty(), out);
+        out.push(LEFT_OUT);
+        return false;
+    }
+    let said: Vec<&str> = statement[before..].iter().filter_map(Lexed::word).collect();
+    match words::kept_of(&said) {
+        words::Kept::All => statement.iter().for_each(|lexed| put(*lexed, out)),
+        words::Kept::Words(count) => {
+            space(!out.is_empty(), out);
+            out.push_str(&said[..count].join(" "));
+            rest(statement, out);
+        }
+        words::Kept::Setting => {
+            let is_value = |lexed: &Lexed<'_>| {
+                matches!(lexed.token, Token::Mark('='))
+                    || lexed.word().is_some_and(|word| word.eq_ignore_ascii_case("TO"))
+            };
+            let end = statement.iter().position(is_value).unwrap_or(statement.len());
+            statement[..end].iter().for_each(|lexed| put(*lexed, out));
+            if end < statement.len() {
+                put(statement[end], out);
+                rest(statement, out);
+            }
+        }
+    }
+    out.len() <= LONGEST_NAME && statement.last().is_none_or(|last| last.token != Token::Unknown)
+}
+
+/// What stands for the rest of a statement.
+fn rest(statement: &[Lexed<'_>], out: &mut String) {
+    out.extend([' ', LEFT_OUT]);
+    if statement.last().is_some_and(|last| last.token == Token::Mark(';')) {
+        out.push(';');
+    }
+}
+
+fn put(lexed: Lexed<'_>, out: &mut String) {
+    if out.len() > LONGEST_NAME {
+        return;
+    }
+    space(lexed.spaced && !out.is_empty(), out);
+    match lexed.token {
+        Token::Word(text) if word::is_opaque(text) => out.push(LEFT_OUT),
+        Token::Word(text) => out.push_str(text),
+        Token::Quoted(quote, text) => {
+            out.push(quote);
+            if word::is_identifier(text) {
+                out.push_str(text)
+            } else {
+                out.push(LEFT_OUT)
+            }
+            out.push(quote);
+        }
+        Token::Literal => out.push('?'),
+        Token::Mark(mark) => out.push(mark),
+        Token::LeftOut | Token::Unknown => out.push(LEFT_OUT),
+    }
+}
+
+fn space(wanted: bool, out: &mut String) {
+    if wanted && !out.ends_with(' ') {
+        out.push(' ');
+    }
+}

@@ -1,0 +1,328 @@
+//! Tokens of SQL by the rules of PostgreSQL (`scan.l`), of MySQL (`sql_lex.cc`), or by what both and others share. Every byte is looked
+//! at once, but for what decides whether a comment or a bracket is understood.
+
+use super::{Backslash, Dialect};
+
+/// A piece of a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Token<'t> {
+    /// A keyword, an identifier, `$1`.
+    Word(&'t str),
+    /// An identifier in quotes, which are these.
+    Quoted(char, &'t str),
+    /// A string, a number.
+    Literal,
+    /// Punctuation.
+    Mark(char),
+    /// A word that is not kept.
+    LeftOut,
+    /// Nothing is understood from here on.
+    Unknown,
+}
+
+/// A token, and whether something separates it from the one before.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lexed<'t> {
+    pub(super) token: Token<'t>,
+    pub(super) spaced: bool,
+}
+
+impl<'t> Lexed<'t> {
+    /// The keyword or identifier that it is.
+    pub(super) fn word(&self) -> Option<&'t str> {
+        match self.token {
+            Token::Word(word) => Some(word),
+            _ => None,
+        }
+    }
+}
+
+/// The rest of a statement.
+#[derive(Debug)]
+pub(super) struct Lexer<'t> {
+    dialect: Dialect,
+    text: &'t str,
+    /// Bytes behind the text are not understood, or not there.
+    cut: bool,
+    ended: bool,
+    /// A string in which back-slashes escape goes on in the next string.
+    goes_on: bool,
+}
+
+/// How a quoted text ends.
+enum End {
+    /// Behind so many bytes, its quote included.
+    At(usize),
+    /// Not within the text, or it is not known where.
+    Unknown,
+}
+
+impl<'t> Lexer<'t> {
+    /// Tokens of a text. What is not UTF-8 may be of an encoding in which a quote is a part of a letter: there the text ends.
+    pub(super) fn new(dialect: Dialect, text: &'t [u8], cut: bool) -> Self {
+        let valid = match std::str::from_utf8(text) {
+            Ok(valid) => valid,
+            Err(error) => std::str::from_utf8(&text[..error.valid_up_to()]).unwrap_or_default(),
+        };
+        let text_end = valid.find('\0').unwrap_or(valid.len());
+        let cut = cut || text_end < text.len();
+        Self { dialect, text: &valid[..text_end], cut, ended: false, goes_on: false }
+    }
+
+    const fn is_postgres(&self) -> bool {
+        matches!(self.dialect, Dialect::Postgres(_))
+    }
+
+    const fn is_mysql(&self) -> bool {
+        matches!(self.dialect, Dialect::MySql(_))
+    }
+
+    fn advance(&mut self, bytes: usize) -> &'t str {
+        let (taken, rest) = self.text.split_at(bytes);
+        self.text = rest;
+        taken
+    }
+
+    /// Passes over white space and comments; whether there was any. `None`: a comment is not understood.
+    fn space(&mut self) -> Option<bool> {
+        let before = self.text.len();
+        loop {
+            self.text = self.text.trim_start_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
+            let comment = match self.text.as_bytes() {
+                [b'-', b'-', next @ ..] => self.dashes(next.first().copied())?,
+                [b'#', ..] if self.is_mysql() => true,
+                [b'#', ..] if !self.is_postgres() => return None,
+                [b'/', b'*', ..] => {
+                    self.block()?;
+                    continue;
+                }
+                _ => false,
+            };
+            if !comment {
+                return Some(self.text.len() < before);
+            }
+            self.line()?;
+        }
+    }
+
+    /// Whether two dashes begin a comment.
+    fn dashes(&self, next: Option<u8>) -> Option<bool> {
+        let apart = next.is_none_or(|next| next.is_ascii_whitespace() || next.is_ascii_control());
+        match self.dialect {
+            Dialect::Postgres(_) => Some(true),
+            Dialect::MySql(_) => Some(apart),
+            Dialect::Unknown => apart.then_some(true),
+        }
+    }
+
+    /// A comment up to the line's end, which a carriage return is to some servers.
+    fn line(&mut self) -> Option<()> {
+        let end = self.text.find(['\n', '\r']).unwrap_or(self.text.len());
+        let is_end = self.is_postgres() || !self.text[end..].starts_with('\r') || self.text[end..].starts_with("\r\n");
+        if !is_end && !self.is_mysql() {
+            return None;
+        }
+        let end = if is_end { end } else { self.text.find('\n').unwrap_or(self.text.len()) };
+        self.advance(end);
+        Some(())
+    }
+
+    /// A comment between `/*` and `*/`. What MySQL carries out in one (`/*!`), and one in which another begins where that counts for
+    /// nothing, are not understood.
+    fn block(&mut self) -> Option<()> {
+        let bytes = self.text.as_bytes();
+        let is_carried_out = matches!(bytes, [_, _, b'!', ..] | [_, _, b'M' | b'm', b'!', ..]);
+        if is_carried_out && !self.is_postgres() {
+            return None;
+        }
+        let is_hint = bytes.get(2) == Some(&b'+') && !self.is_postgres();
+        let (mut depth, mut at) = (1_usize, 2);
+        while depth > 0 {
+            match (bytes.get(at)?, bytes.get(at + 1)) {
+                (b'*', Some(b'/')) => (depth, at) = (depth - 1, at + 2),
+                (b'/', Some(b'*')) if self.is_postgres() => (depth, at) = (depth + 1, at + 2),
+                (b'/', Some(b'*')) => return None,
+                (b'\'' | b'"' | b'`', _) if is_hint => return None,
+                _ => at += 1,
+            }
+        }
+        self.advance(at);
+        Some(())
+    }
+
+    fn token(&mut self) -> Option<Token<'t>> {
+        let letter = self.text.chars().next()?;
+        let continues = std::mem::take(&mut self.goes_on);
+        Some(match letter {
+            '\'' if continues => self.string(0, Backslash::Escapes),
+            '\'' => self.string(0, self.plain()),
+            '"' if self.is_postgres() => self.identifier('"'),
+            '"' => self.string(0, self.plain()),
+            '`' if !self.is_postgres() => self.identifier('`'),
+            '$' => self.dollar(),
+            '0'..='9' => self.number(),
+            '.' if self.text[1..].starts_with(|next: char| next.is_ascii_digit()) => self.number(),
+            letter if letter.is_alphabetic() || letter == '_' => self.word(),
+            '[' if self.dialect == Dialect::Unknown => self.bracket(),
+            '(' | ')' | '[' | ']' | '{' | '}' | ',' | ';' | ':' | '.' | '+' | '-' | '*' | '/' | '<' | '>' | '='
+            | '~' | '!' | '@' | '#' | '%' | '^' | '&' | '|' | '?' => {
+                self.advance(1);
+                Token::Mark(letter)
+            }
+            _ => Token::Unknown,
+        })
+    }
+
+    const fn plain(&self) -> Backslash {
+        match self.dialect {
+            Dialect::Postgres(backslash) | Dialect::MySql(backslash) => backslash,
+            Dialect::Unknown => Backslash::Unknown,
+        }
+    }
+
+    /// A string whose quote is behind so many bytes.
+    fn string(&mut self, before: usize, backslash: Backslash) -> Token<'t> {
+        let bytes = &self.text.as_bytes()[before..];
+        // Three quotes may begin a string that three end.
+        let is_triple = self.dialect == Dialect::Unknown && (bytes.starts_with(b"'''") || bytes.starts_with(b"\"\"\""));
+        match end_of_string(bytes, backslash) {
+            _ if is_triple => (self.text, self.cut) = ("", true),
+            End::At(end) => {
+                self.advance(before + end);
+                self.goes_on = self.is_postgres() && backslash == Backslash::Escapes;
+            }
+            // The literal itself is one; nothing behind its quote is.
+            End::Unknown => (self.text, self.cut) = ("", true),
+        }
+        Token::Literal
+    }
+
+    fn identifier(&mut self, quote: char) -> Token<'t> {
+        match end_of_string(self.text.as_bytes(), Backslash::Plain) {
+            End::At(end) => Token::Quoted(quote, &self.advance(end)[1..end - 1]),
+            End::Unknown => Token::Unknown,
+        }
+    }
+
+    /// `$1`, or a string between `$tag$` and `$tag$` of PostgreSQL.
+    fn dollar(&mut self) -> Token<'t> {
+        let rest = &self.text[1..];
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        if (1..=5).contains(&digits) {
+            return Token::Word(self.advance(1 + digits));
+        }
+        let tag = rest.find('$').map(|end| &rest[..end]);
+        let is_tag = |tag: &&str| {
+            tag.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_' || !letter.is_ascii())
+                && !tag.starts_with(|first: char| first.is_ascii_digit())
+        };
+        let Some(tag) = tag.filter(|tag| self.is_postgres() && is_tag(tag)) else { return Token::Unknown };
+        let mark = &self.text[..tag.len() + 2];
+        match self.text[mark.len()..].find(mark) {
+            Some(end) => drop(self.advance(mark.len() + end + mark.len())),
+            None => (self.text, self.cut) = ("", true),
+        }
+        Token::Literal
+    }
+
+    /// A number, with its exponent, and letters that stick to it.
+    fn number(&mut self) -> Token<'t> {
+        let bytes = self.text.as_bytes();
+        let is_part = |at: usize| match bytes[at] {
+            b'+' | b'-' => matches!(bytes[at - 1], b'e' | b'E') && bytes.get(at + 1).is_some_and(u8::is_ascii_digit),
+            byte => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.') || byte >= 0x80,
+        };
+        let end = (1..bytes.len()).find(|at| !is_part(*at)).unwrap_or(bytes.len());
+        self.advance(end);
+        Token::Literal
+    }
+
+    /// A keyword, an identifier, or what stands before a string and belongs to it (`E''`, `N''`, `_utf8''`).
+    fn word(&mut self) -> Token<'t> {
+        let is_part = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '$');
+        let end = self.text.find(|letter| !is_part(letter)).unwrap_or(self.text.len());
+        let (word, behind) = self.text.split_at(end);
+        let is = |prefixes: &[&str]| prefixes.iter().any(|prefix| prefix.eq_ignore_ascii_case(word));
+        let quoted = behind.starts_with('\'') || self.is_mysql() && behind.starts_with('"');
+        match self.dialect {
+            Dialect::Postgres(_) if quoted && is(&["e"]) => return self.string(end, Backslash::Escapes),
+            Dialect::Postgres(_) if quoted && is(&["b", "x", "n"]) => {
+                // CockroachDB knows escapes in these.
+                return self.string(end, Backslash::Unknown);
+            }
+            Dialect::Postgres(_) if is(&["u"]) && behind.starts_with("&'") => {
+                return self.string(end + 1, Backslash::Plain);
+            }
+            Dialect::MySql(_) if quoted && (is(&["b", "x", "n"]) || word.starts_with('_')) => {
+                return self.string(end, self.plain());
+            }
+            Dialect::Unknown if behind.starts_with(['\'', '"']) => {
+                return if is(&["b", "x", "n", "e"]) { self.string(end, Backslash::Unknown) } else { Token::Unknown };
+            }
+            _ => {}
+        }
+        // Where a dollar is no part of a word it may begin a string.
+        if word.contains('$') {
+            self.advance(end);
+            let is_clear = self.dialect != Dialect::Unknown && !word.contains("$$");
+            return if is_clear { Token::LeftOut } else { Token::Unknown };
+        }
+        Token::Word(self.advance(end))
+    }
+
+    /// `[name]` of SQL Server, or the index of an array; what else is in brackets may be anything.
+    fn bracket(&mut self) -> Token<'t> {
+        let fits = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '.' | ':' | '-' | '?' | '@');
+        let end = self.text[1..].find(|letter| !fits(letter)).map_or(self.text.len(), |end| end + 1);
+        if !self.text[end..].starts_with(']') {
+            return Token::Unknown;
+        }
+        self.advance(1);
+        Token::Mark('[')
+    }
+}
+
+impl<'t> Iterator for Lexer<'t> {
+    type Item = Lexed<'t>;
+
+    fn next(&mut self) -> Option<Lexed<'t>> {
+        if self.ended {
+            return None;
+        }
+        let spaced = self.space();
+        let token = match spaced {
+            None => Some(Token::Unknown),
+            Some(_) if self.text.is_empty() && self.cut => Some(Token::Unknown),
+            Some(_) => self.token(),
+        };
+        self.ended = token.is_none_or(|token| token == Token::Unknown);
+        token.map(|token| Lexed { token, spaced: spaced.unwrap_or(true) })
+    }
+}
+
+/// Whether a back-slash may be a part of the letter before it, where that tells where the text ends.
+fn may_be_letter(bytes: &[u8], at: usize, quote: u8) -> bool {
+    bytes[at - 1] >= 0x80 && bytes.get(at + 1).is_none_or(|next| *next == quote || *next == b'\\')
+}
+
+/// Where a text ends that begins with a quote; two quotes in a row stand for one within.
+fn end_of_string(bytes: &[u8], backslash: Backslash) -> End {
+    let Some(quote) = bytes.first() else { return End::Unknown };
+    let mut at = 1;
+    while let Some(byte) = bytes.get(at) {
+        let next = bytes.get(at + 1);
+        match byte {
+            // In some encodings (GBK, Shift JIS) a back-slash may be the second byte of a letter.
+            b'\\' if backslash != Backslash::Plain && may_be_letter(bytes, at, *quote) => return End::Unknown,
+            b'\\' if backslash == Backslash::Escapes => at += 1,
+            // Both meanings end at the same quote, or it is not known which.
+            b'\\' if backslash == Backslash::Unknown && next == Some(&b'\\') => at += 1,
+            b'\\' if backslash == Backslash::Unknown && next.is_none_or(|next| next == quote) => return End::Unknown,
+            byte if byte == quote && next == Some(quote) => at += 1,
+            byte if byte == quote => return End::At(at + 1),
+            _ => {}
+        }
+        at += 1;
+    }
+    End::Unknown
+}
