@@ -61,6 +61,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "stackline",
         &[
             "core",
+            "guard",
+            "shares",
             "spec",
             "net",
             "proto",
