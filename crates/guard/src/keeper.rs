@@ -13,7 +13,7 @@
 //! Signals of processes are passed on to the worker. Keys of the terminal reach the worker without. Keepers stop when the worker
 //! stops, so that the shell sees it, and let it go on when they go on.
 
-use crate::sys::fork::fork;
+pub use crate::sys::fork::fork;
 use nix::errno::Errno;
 use nix::sys::prctl::{set_child_subreaper, set_dumpable, set_name, set_pdeathsig};
 use nix::sys::signal::{SigSet, Signal, kill, raise};

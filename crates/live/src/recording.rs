@@ -4,13 +4,14 @@
 
 use crate::clock;
 use crate::control::{MOST_TAPES, Recorded};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use stackline_events::event_log::Names;
 use stackline_events::sinks::append;
 use stackline_events::{EventLog, Keyword, Memory, Recorder, Sink, Value, recorder};
 use stackline_monitor::clock::{synchronisation, thread_cpu_s};
 use stackline_monitor::{Config, Observed, Ports, Watch};
 use std::collections::{BTreeSet, VecDeque};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -156,10 +157,8 @@ impl Kept {
 
 /// A file that goes with its last descriptor.
 fn nameless() -> io::Result<File> {
-    let name = format!("stackline-events-{}-{:08x}", std::process::id(), getrandom::u32().unwrap_or(0));
-    let path = std::env::temp_dir().join(name);
-    let file = OpenOptions::new().read(true).append(true).create_new(true).open(&path)?;
-    std::fs::remove_file(&path)?;
+    let file = stackline_guard::scratch::file()?;
+    fcntl(&file, FcntlArg::F_SETFL(OFlag::O_APPEND))?;
     Ok(file)
 }
 

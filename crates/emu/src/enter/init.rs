@@ -3,7 +3,7 @@
 
 use super::signals::{PendingSignal, Signals};
 use super::view;
-use crate::sys::fork::blocking;
+use crate::sys::spawn::blocking;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl::set_pdeathsig;

@@ -3,8 +3,11 @@
 use nix::unistd::{ForkResult, Pid};
 use std::io;
 
-/// The child, or `None` in the child. An error in a process of several threads: locks of the others would stay locked.
-pub(crate) fn fork() -> io::Result<Option<Pid>> {
+/// The child, or `None` in the child.
+///
+/// # Errors
+/// In a process of several threads, as locks of the others would stay locked; and the kernel's.
+pub fn fork() -> io::Result<Option<Pid>> {
     let threads = std::fs::read_dir("/proc/self/task")?.count();
     if threads != 1 {
         return Err(io::Error::other(format!("the process has {threads} threads")));

@@ -12,6 +12,7 @@ use stackline_blockserver::disk::Disk;
 use stackline_blockserver::load::{self, Source};
 use stackline_blockserver::{get, key, master, server};
 use stackline_core::error::{Error, Result};
+use stackline_guard::scratch;
 use stackline_report::sheet::{Cell, Sheet};
 use std::hint::black_box;
 use std::path::Path;
@@ -90,12 +91,8 @@ fn copied(at_once: usize) -> f64 {
 
 /// A master, a server and a client in this process.
 fn served() -> std::result::Result<Served, String> {
-    let directory = std::env::temp_dir().join(format!("stackline-magic-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
-    let served = site(&directory).map_err(|error| error.to_string());
-    // Nothing of it is needed again.
-    let _ = std::fs::remove_dir_all(&directory);
-    served
+    let directory = scratch::directory("magic").map_err(|error| format!("no directory can be made: {error}"))?;
+    site(directory.path()).map_err(|error| error.to_string())
 }
 
 /// Blocks that differ by their first byte.

@@ -10,6 +10,7 @@ use stackline_displayserver::client::Client;
 use stackline_displayserver::level::Level;
 use stackline_displayserver::listener::Listener;
 use stackline_displayserver::server::Server;
+use stackline_guard::scratch;
 use stackline_report::sheet::{Cell, Sheet};
 
 /// Its name among the tables.
@@ -28,13 +29,12 @@ struct Here {
 /// Measures in a process of its own.
 pub(super) fn measure(_runs: u32) -> Result<serde_json::Value> {
     end_with_parent();
-    let path = std::env::temp_dir().join(format!("stackline-vsystem-{}", std::process::id()));
-    let address = Address::Unix(path.clone());
+    let directory = scratch::directory("vsystem")
+        .map_err(|error| Error::environment(format!("no directory for a socket can be made: {error}")))?;
+    let address = Address::Unix(directory.path().join("display"));
     let server = Server::new(Limits::default(), Vec::new());
     server.listen(Listener::at(&address)?, |_| {});
-    let measured = all(&address);
-    let _ = std::fs::remove_file(&path);
-    serde_json::to_value(measured?).map_err(|error| Error::measurement(error.to_string()))
+    serde_json::to_value(all(&address)?).map_err(|error| Error::measurement(error.to_string()))
 }
 
 fn all(address: &Address) -> Result<Vec<Here>> {

@@ -162,7 +162,7 @@ impl Account {
 
 /// A traced run of a plan, read back.
 fn traced(plan: &Plan, stop: &Stop) -> Option<Loaded> {
-    let scratch = tempfile::tempdir().ok()?;
+    let scratch = stackline_guard::scratch::directory("factors").ok()?;
     let (path, _) = carried_out(&once(plan, plan.seed), scratch.path(), "limit", stop, true).ok()?;
     Loaded::whatever(&path, MOST_EVENTS).ok()
 }

@@ -2,6 +2,7 @@
 
 use crate::exit::{Error, Result};
 use serde_json::Value;
+use stackline_guard::scratch;
 use stackline_papers::{Compared, Comparison, Session};
 use stackline_report::sheet::Sheet;
 use std::path::Path;
@@ -11,7 +12,7 @@ use std::process::{Command, Stdio};
 pub(super) fn compare(comparison: &Comparison, seed: u64, runs: u32, done: &dyn Fn(usize, usize)) -> Result<Sheet> {
     let failed =
         |error: std::io::Error| Error::environment(format!("a file for a specification cannot be made: {error}"));
-    let directory = tempfile::tempdir().map_err(failed)?;
+    let directory = scratch::directory("reproduce").map_err(failed)?;
     let sessions = (comparison.sessions)();
     let all = sessions.len() * runs as usize;
     let mut compared = Vec::new();

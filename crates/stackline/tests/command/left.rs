@@ -153,7 +153,7 @@ impl Census {
             left = self.left(&seen);
             left.is_empty()
         });
-        assert!(gone, "{what:?} after {after:?} of {}: left: {left:#?}", words.join(" "));
+        assert!(gone, "{what:?} after {after:?} of {}: it goes on, or left: {left:#?}", words.join(" "));
         killed.elapsed()
     }
 
