@@ -24,8 +24,12 @@ pub const LOCAL_INITIATOR: &str = "(local initiator)";
 pub const LOCAL_RESPONDER: &str = "(local responder)";
 /// What a login may take until its agent greets.
 const LOGIN: Duration = Duration::from_secs(60);
+/// What agents may take to say what their machines are, as a whole; each has half of [`silence::silence`] for an answer besides.
+const QUESTIONS: Duration = Duration::from_secs(60);
 /// How often it checks for an interruption.
 const LOOK: Duration = Duration::from_millis(100);
+/// Who waits longer than this before the first run is told for what.
+const UNSAID: Duration = Duration::from_secs(2);
 
 /// What is known of the agents before the first run.
 #[derive(Clone, Debug, Default)]
@@ -45,6 +49,8 @@ pub struct Coordinator<'p> {
     hellos: BTreeMap<String, Hello>,
     mailbox: Receiver<(String, Mail)>,
     interrupted: &'p AtomicBool,
+    /// Tells a person what is waited for, before the first run.
+    waiting: Option<Waiting>,
     next_job: u64,
     /// The first flow of each part, while a run is traced.
     flows: Vec<u32>,
@@ -56,6 +62,29 @@ pub struct Coordinator<'p> {
     taking: bool,
     /// An agent has died or is mute: nothing explains a failure better, and nothing more is to be had.
     bereft: bool,
+}
+
+/// What is waited for, and whether that was said.
+struct Waiting {
+    say: fn(&str),
+    since: Instant,
+    said: bool,
+    until: Instant,
+}
+
+impl Waiting {
+    fn new(say: fn(&str), most: Duration) -> Self {
+        let since = Instant::now();
+        Self { say, since, said: false, until: since + most }
+    }
+
+    /// Says it, once, when it has taken long.
+    fn note(&mut self, hosts: &[&str], what: &str) {
+        if self.since.elapsed() > UNSAID && !std::mem::replace(&mut self.said, true) {
+            let most = self.until.saturating_duration_since(self.since).as_secs();
+            (self.say)(&format!("waiting for {what} of {}, {most} s at most; Ctrl-C ends it", hosts.join(", ")));
+        }
+    }
 }
 
 enum Mail {
@@ -92,6 +121,7 @@ impl<'p> Coordinator<'p> {
             hellos,
             mailbox,
             interrupted,
+            waiting: Some(Waiting::new(launcher.say, LOGIN)),
             next_job: 0,
             flows: Vec::new(),
             ports: Vec::new(),
@@ -101,7 +131,9 @@ impl<'p> Coordinator<'p> {
             bereft: false,
         };
         coordinator.greet()?;
+        coordinator.waiting = Some(Waiting::new(launcher.say, QUESTIONS));
         let report = coordinator.ask()?;
+        coordinator.waiting = None;
         Ok((coordinator, report))
     }
 
@@ -113,6 +145,8 @@ impl<'p> Coordinator<'p> {
             if Instant::now() > until {
                 return Err(self.no_login());
             }
+            let missing = missing(&self.agents, &self.hellos);
+            self.waiting.iter_mut().for_each(|waiting| waiting.note(&missing, "the agents"));
             match self.mailbox.recv_timeout(LOOK) {
                 Ok((host, Mail::Greeting(hello))) => {
                     if let Some(agent) = self.agents.get_mut(&host) {
@@ -130,8 +164,7 @@ impl<'p> Coordinator<'p> {
     }
 
     fn no_login(&self) -> Error {
-        let missing: Vec<&str> =
-            self.agents.keys().map(String::as_str).filter(|name| !self.hellos.contains_key(*name)).collect();
+        let missing = missing(&self.agents, &self.hellos);
         Error::environment(format!("no agent answers on {} within {} s", missing.join(", "), LOGIN.as_secs()))
             .hint("`ssh DESTINATION stackline agent` has to start at once and without a prompt")
     }
@@ -189,9 +222,17 @@ impl<'p> Coordinator<'p> {
 
     fn ask_one<T>(&mut self, host: &str, question: &ToAgent, answer: impl Fn(FromAgent) -> Option<T>) -> Result<T> {
         self.send(host, question)?;
-        let until = Instant::now() + silence::answer();
+        let whole = self.waiting.as_ref().map(|waiting| waiting.until);
+        let until = whole.into_iter().fold(Instant::now() + silence::answer(), Instant::min);
         loop {
-            let Some((from, message)) = self.receive(until)? else { return Err(self.mute(silent())) };
+            self.waiting.iter_mut().for_each(|waiting| waiting.note(&[host], "an answer of the agent"));
+            let next = if self.waiting.is_some() { until.min(Instant::now() + LOOK) } else { until };
+            let Some((from, message)) = self.receive(next)? else {
+                if Instant::now() < until {
+                    continue;
+                }
+                return Err(self.mute(silent()));
+            };
             if from == host
                 && let Some(value) = answer(message)
             {
@@ -238,6 +279,18 @@ impl<'p> Coordinator<'p> {
             None => Error::measurement(format!("the agent of host {host} is gone")),
         }
     }
+}
+
+/// Agents are told all at once to end; then each is waited for.
+impl Drop for Coordinator<'_> {
+    fn drop(&mut self) {
+        self.agents.values_mut().for_each(Agent::quit);
+    }
+}
+
+/// Whose agents have not greeted.
+fn missing<'a>(agents: &'a BTreeMap<String, Agent>, hellos: &BTreeMap<String, Hello>) -> Vec<&'a str> {
+    agents.keys().map(String::as_str).filter(|name| !hellos.contains_key(*name)).collect()
 }
 
 fn read_mail(name: String, mut output: std::io::BufReader<std::process::ChildStdout>, mail: Sender<(String, Mail)>) {

@@ -231,7 +231,7 @@ fn context<'p>(
         std::env::current_exe().map_err(|e| Error::environment(format!("this program cannot find itself: {e}")))?;
     Ok(RunContext {
         plan,
-        launcher: Launcher::new(program, flags.files.clone()),
+        launcher: Launcher { say: |text| output::say(&text), ..Launcher::new(program, flags.files.clone()) },
         interrupted,
         signalled,
         traces: Traces { directory: directory.to_path_buf(), trace: flags.trace, capture: flags.capture.clone() },
