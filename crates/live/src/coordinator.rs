@@ -49,8 +49,10 @@ pub struct Coordinator<'p> {
     hellos: BTreeMap<String, Hello>,
     mailbox: Receiver<(String, Mail)>,
     interrupted: &'p AtomicBool,
-    /// Tells a person what is waited for, before the first run.
-    waiting: Option<Waiting>,
+    /// Tells a person what is waited for.
+    say: fn(&str),
+    /// Until when all questions about machines have to be answered.
+    questions: Option<Instant>,
     next_job: u64,
     /// The first flow of each part, while a run is traced.
     flows: Vec<u32>,
@@ -64,25 +66,24 @@ pub struct Coordinator<'p> {
     bereft: bool,
 }
 
-/// What is waited for, and whether that was said.
+/// A wait for agents, of which a person is told when it takes long.
 struct Waiting {
     say: fn(&str),
     since: Instant,
-    said: bool,
     until: Instant,
+    said: bool,
 }
 
 impl Waiting {
-    fn new(say: fn(&str), most: Duration) -> Self {
-        let since = Instant::now();
-        Self { say, since, said: false, until: since + most }
+    fn new(say: fn(&str), until: Instant) -> Self {
+        Self { say, since: Instant::now(), until, said: false }
     }
 
-    /// Says it, once, when it has taken long.
-    fn note(&mut self, hosts: &[&str], what: &str) {
+    /// Says once what is waited for.
+    fn note(&mut self, what: &str) {
         if self.since.elapsed() > UNSAID && !std::mem::replace(&mut self.said, true) {
-            let most = self.until.saturating_duration_since(self.since).as_secs();
-            (self.say)(&format!("waiting for {what} of {}, {most} s at most; Ctrl-C ends it", hosts.join(", ")));
+            let most = self.until.saturating_duration_since(self.since).as_secs_f64().round();
+            (self.say)(&format!("waiting for {what}, {most} s at most; Ctrl-C ends it"));
         }
     }
 }
@@ -121,7 +122,8 @@ impl<'p> Coordinator<'p> {
             hellos,
             mailbox,
             interrupted,
-            waiting: Some(Waiting::new(launcher.say, LOGIN)),
+            say: launcher.say,
+            questions: None,
             next_job: 0,
             flows: Vec::new(),
             ports: Vec::new(),
@@ -131,22 +133,22 @@ impl<'p> Coordinator<'p> {
             bereft: false,
         };
         coordinator.greet()?;
-        coordinator.waiting = Some(Waiting::new(launcher.say, QUESTIONS));
+        coordinator.questions = Some(Instant::now() + QUESTIONS);
         let report = coordinator.ask()?;
-        coordinator.waiting = None;
+        coordinator.questions = None;
         Ok((coordinator, report))
     }
 
     /// Waits until every agent has greeted.
     fn greet(&mut self) -> Result<()> {
         let until = Instant::now() + LOGIN;
+        let mut waiting = Waiting::new(self.say, until);
         while self.hellos.len() < self.agents.len() {
             self.unless_interrupted()?;
             if Instant::now() > until {
                 return Err(self.no_login());
             }
-            let missing = missing(&self.agents, &self.hellos);
-            self.waiting.iter_mut().for_each(|waiting| waiting.note(&missing, "the agents"));
+            waiting.note(&format!("the agents of {}", self.missing().join(", ")));
             match self.mailbox.recv_timeout(LOOK) {
                 Ok((host, Mail::Greeting(hello))) => {
                     if let Some(agent) = self.agents.get_mut(&host) {
@@ -164,9 +166,14 @@ impl<'p> Coordinator<'p> {
     }
 
     fn no_login(&self) -> Error {
-        let missing = missing(&self.agents, &self.hellos);
+        let missing = self.missing();
         Error::environment(format!("no agent answers on {} within {} s", missing.join(", "), LOGIN.as_secs()))
             .hint("`ssh DESTINATION stackline agent` has to start at once and without a prompt")
+    }
+
+    /// Whose agents have not greeted.
+    fn missing(&self) -> Vec<&str> {
+        self.agents.keys().map(String::as_str).filter(|name| !self.hellos.contains_key(*name)).collect()
     }
 
     fn unless_interrupted(&self) -> Result<()> {
@@ -222,17 +229,10 @@ impl<'p> Coordinator<'p> {
 
     fn ask_one<T>(&mut self, host: &str, question: &ToAgent, answer: impl Fn(FromAgent) -> Option<T>) -> Result<T> {
         self.send(host, question)?;
-        let whole = self.waiting.as_ref().map(|waiting| waiting.until);
-        let until = whole.into_iter().fold(Instant::now() + silence::answer(), Instant::min);
+        let until = self.questions.into_iter().fold(Instant::now() + silence::answer(), Instant::min);
+        let mut waiting = Waiting::new(self.say, until);
         loop {
-            self.waiting.iter_mut().for_each(|waiting| waiting.note(&[host], "an answer of the agent"));
-            let next = if self.waiting.is_some() { until.min(Instant::now() + LOOK) } else { until };
-            let Some((from, message)) = self.receive(next)? else {
-                if Instant::now() < until {
-                    continue;
-                }
-                return Err(self.mute(silent()));
-            };
+            let (from, message) = self.awaited(&mut waiting, &format!("an answer of the agent of {host}"))?;
             if from == host
                 && let Some(value) = answer(message)
             {
@@ -266,6 +266,17 @@ impl<'p> Coordinator<'p> {
         }
     }
 
+    /// The next message of any agent, while no clock runs.
+    fn awaited(&mut self, waiting: &mut Waiting, what: &str) -> Result<(String, FromAgent)> {
+        while Instant::now() < waiting.until {
+            waiting.note(what);
+            if let Some(message) = self.receive(waiting.until.min(Instant::now() + LOOK))? {
+                return Ok(message);
+            }
+        }
+        Err(self.mute(silent()))
+    }
+
     /// An agent does not answer: it is not asked again.
     fn mute(&mut self, error: Error) -> Error {
         self.bereft = true;
@@ -286,11 +297,6 @@ impl Drop for Coordinator<'_> {
     fn drop(&mut self) {
         self.agents.values_mut().for_each(Agent::quit);
     }
-}
-
-/// Whose agents have not greeted.
-fn missing<'a>(agents: &'a BTreeMap<String, Agent>, hellos: &BTreeMap<String, Hello>) -> Vec<&'a str> {
-    agents.keys().map(String::as_str).filter(|name| !hellos.contains_key(*name)).collect()
 }
 
 fn read_mail(name: String, mut output: std::io::BufReader<std::process::ChildStdout>, mail: Sender<(String, Mail)>) {

@@ -188,7 +188,7 @@ fn who_waits_for_a_silent_agent_is_told_and_may_end_it() {
     let hello = "exec sh -c \"$*\" </dev/null | head -1; exec sleep 600";
     for (ssh, words) in [
         ("exec sleep 600", "waiting for the agents of b, 60 s at most"),
-        (hello, "waiting for an answer of the agent of b, 60 s at most"),
+        (hello, "waiting for an agent that gets a run ready, 30 s at most"),
     ] {
         let place = Place::new();
         let said = place.path("said");
