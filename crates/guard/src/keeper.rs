@@ -23,7 +23,6 @@ use nix::unistd::{Pid, getpid, getppid, setpgid};
 use std::collections::HashSet;
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -229,11 +228,15 @@ fn stat_of(process: u32) -> Option<(i64, i64)> {
     Some((parent, fields.nth(1)?.parse().ok()?))
 }
 
-/// Whether a process runs the same program as this one, with this first argument.
+/// Whether a process runs the same program as this one, with this first argument; a file that has been replaced since is the same.
 #[must_use]
 pub fn runs_this_program(process: u32, argument: &str) -> bool {
-    let file = |path: String| fs::metadata(path).map(|about| (about.dev(), about.ino())).ok();
-    let same = file(format!("/proc/{process}/exe")).is_some_and(|its| file("/proc/self/exe".into()) == Some(its));
+    let file = |process: &str| {
+        let path = fs::read_link(format!("/proc/{process}/exe")).ok()?;
+        let path = path.to_string_lossy();
+        Some(path.strip_suffix(" (deleted)").unwrap_or(&path).to_owned())
+    };
+    let same = file(&process.to_string()).is_some_and(|its| file("self") == Some(its));
     let line = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
     same && line.split(|byte| *byte == 0).nth(1) == Some(argument.as_bytes())
 }

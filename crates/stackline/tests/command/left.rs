@@ -2,11 +2,14 @@
 //!
 //! `STACKLINE_CENSUS_KILLS` says how many kills there are, `STACKLINE_CENSUS_SEED` which.
 
-use crate::support::{Place, Process, skip};
+use crate::support::{Place, Process, skip, until};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -108,6 +111,14 @@ struct Census {
     place: Place,
     network: PathBuf,
     name: String,
+    /// tracefs, mounted nowhere else; root's alone.
+    tracing: Option<OwnedFd>,
+}
+
+fn tracefs() -> rustix::io::Result<OwnedFd> {
+    let filesystem = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(&filesystem)?;
+    fsmount(&filesystem, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())
 }
 
 impl Census {
@@ -118,7 +129,7 @@ impl Census {
         let text = format!("network {name} {{ host a {{ share 50%; }} host b; link a - b 10 Mbit/s 1 ms; }}\n");
         let network = place.write(&format!("{name}.stackline"), text);
         fs::create_dir(place.path("tmp")).unwrap();
-        Self { place, network, name }
+        Self { place, network, name, tracing: tracefs().ok() }
     }
 
     /// A command's arguments.
@@ -167,7 +178,11 @@ impl Census {
             let number = name.strip_prefix("stackline-").and_then(|rest| rest.split('-').next()?.parse().ok());
             number.is_some_and(|number| seen.contains(&Process(number)))
         };
-        let instances = entries(Path::new("/sys/kernel/tracing/instances")).into_iter().filter(ours);
+        let instances = self
+            .tracing
+            .iter()
+            .flat_map(|tracing| entries(Path::new(&format!("/proc/self/fd/{}/instances", tracing.as_raw_fd()))));
+        let instances = instances.filter(ours).map(|name| format!("trace instance {name}"));
         let groups = ["/sys/fs/cgroup", "/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"];
         let groups = groups.into_iter().flat_map(|at| entries(Path::new(at))).filter(ours);
         let sockets = fs::read_to_string("/proc/net/unix").unwrap();
@@ -226,4 +241,47 @@ fn until_gone(child: &mut Child, mut is_gone: impl FnMut() -> bool) -> bool {
         std::thread::sleep(Duration::from_millis(10));
     }
     false
+}
+
+#[test]
+fn clean_removes_what_a_killed_process_left_and_says_what() {
+    let place = Place::new();
+    fs::create_dir_all(place.path("tmp/stackline-keys-left")).unwrap();
+    fs::set_permissions(place.path("tmp/stackline-keys-left"), fs::Permissions::from_mode(0o700)).unwrap();
+    place.write("tmp/stackline-keys-left/keys", "secret");
+    let cleaned = |arguments: &[&str]| place.finish(place.command(arguments).env("TMPDIR", place.path("tmp")));
+    assert!(cleaned(&["clean"]).succeeds().out.contains("1 temporary directory"));
+    assert_eq!(entries(&place.path("tmp")), [""; 0]);
+    assert_eq!(cleaned(&["clean", "--json"]).json()["removed"]["temporary_directories"], 0);
+}
+
+/// Keys of TLS: what other users could read while a trace goes on, and what is there after it was killed.
+#[test]
+fn keys_of_a_trace_are_for_its_user_and_go_with_it() {
+    let census = Census::new();
+    for words in ["trace --see packets --decipher -- sh -c KEYS", "trace --decipher --on NETWORK a -- sh -c KEYS"] {
+        let keys = "stat -Lc %a:%U \"$SSLKEYLOGFILE\" > modes; echo key >> \"$SSLKEYLOGFILE\"; touch ready; sleep 600";
+        let words = census.words(words).into_iter().map(|word| if word == "KEYS" { keys.to_owned() } else { word });
+        let words: Vec<String> = words.collect();
+        let mut command = census.place.command(&words.iter().map(String::as_str).collect::<Vec<_>>());
+        command.env("TMPDIR", census.place.path("tmp")).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let ready = census.place.path("ready");
+        until("the program runs, or cannot be traced here", || {
+            (ready.exists() || child.try_wait().unwrap().is_some()).then_some(())
+        });
+        if !ready.exists() {
+            return skip("packets cannot be looked at here");
+        }
+        let modes = fs::read_to_string(census.place.path("modes")).unwrap();
+        assert!(modes.starts_with("600:"), "{modes}");
+        for entry in entries(&census.place.path("tmp")) {
+            let mode = fs::metadata(census.place.path("tmp").join(&entry)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o700, "{entry}");
+        }
+        fs::remove_file(ready).unwrap();
+        let seen = census.place.processes().into_iter().collect();
+        send(&child, Kill::Worker, &seen);
+        assert!(until_gone(&mut child, || census.left(&seen).is_empty()), "{:#?}", census.left(&seen));
+    }
 }
