@@ -30,7 +30,7 @@ pub(crate) fn clean(flags: &flags::Clean) -> Result {
     Ok(Exit::Done)
 }
 
-/// Removes it without a word: what a keeper does after its worker.
+/// Removes it without a word, after a process that was killed.
 pub(crate) fn sweep() {
     KINDS.iter().for_each(|(_, _, sweep)| {
         sweep();

@@ -1,5 +1,7 @@
 //! A trace instance of this process: a directory of tracefs with its own switches, filters and rings, removed when it is
-//! dropped. Instances left by a killed process are removed by the next one.
+//! dropped. The kernel has none that ends with a descriptor (rings of perf_event_open do, but these have no filter by the fields of many
+//! events at once, and a descriptor for each event and core), so a killed process leaves its own switched on. It is locked while it is in
+//! use: the keepers of the command, the next process that makes one, and `stackline clean` remove one whose lock is free.
 //!
 //! Where tracefs is not mounted, a detached mount is made, which lasts as long as its descriptor.
 

@@ -38,9 +38,11 @@ enum Kill {
     Keeper,
     /// SIGKILL to the whole process group that a shell knows.
     Group,
+    /// SIGKILL to any one of its processes (an agent, an emulator, a program), then SIGTERM to the one that was started.
+    Any(u64),
 }
 
-const KILLS: [Kill; 9] = [
+const KILLS: [Kill; 11] = [
     Kill::Signal(Signal::SIGINT),
     Kill::Signal(Signal::SIGTERM),
     Kill::Signal(Signal::SIGHUP),
@@ -50,6 +52,8 @@ const KILLS: [Kill; 9] = [
     Kill::Worker,
     Kill::Keeper,
     Kill::Group,
+    Kill::Any(0),
+    Kill::Any(0),
 ];
 
 /// Longest time until a kill: by then all of these have made all that they make.
@@ -93,7 +97,10 @@ fn a_census_after_kills_at_random_moments_finds_nothing() {
         let census = Census::new();
         // Each kind of command in its turn, whatever is drawn.
         let command = census.words(COMMANDS[usize::try_from(count).unwrap() % COMMANDS.len()]);
-        let what = KILLS[usize::try_from(random(KILLS.len() as u64)).unwrap()];
+        let what = match KILLS[usize::try_from(random(KILLS.len() as u64)).unwrap()] {
+            Kill::Any(_) => Kill::Any(random(64)),
+            other => other,
+        };
         // Half of them early, when things are being made.
         let range = if random(2) == 0 { LATEST / 5 } else { LATEST };
         let after = Duration::from_micros(random(u64::try_from(range.as_micros()).unwrap()));
@@ -184,7 +191,11 @@ impl Census {
             .flat_map(|tracing| entries(Path::new(&format!("/proc/self/fd/{}/instances", tracing.as_raw_fd()))));
         let instances = instances.filter(ours).map(|name| format!("trace instance {name}"));
         let groups = ["/sys/fs/cgroup", "/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"];
-        let groups = groups.into_iter().flat_map(|at| entries(Path::new(at))).filter(ours);
+        let groups = groups
+            .into_iter()
+            .flat_map(|at| entries(Path::new(at)))
+            .filter(ours)
+            .map(|name| format!("control group {name}"));
         let sockets = fs::read_to_string("/proc/net/unix").unwrap();
         let sockets = sockets.lines().filter(|line| line.contains(&self.name)).map(|line| format!("socket {line}"));
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
@@ -225,6 +236,10 @@ fn send(child: &Child, what: Kill, seen: &BTreeSet<Process>) {
         Kill::Worker => kill(or_first(worker), Signal::SIGKILL),
         Kill::Keeper => kill(or_first(keeper), Signal::SIGKILL),
         Kill::Group => killpg(first, Signal::SIGKILL),
+        Kill::Any(number) => {
+            let one = seen.iter().nth(usize::try_from(number).unwrap() % seen.len().max(1));
+            kill(or_first(one.copied()), Signal::SIGKILL).and(kill(first, Signal::SIGTERM))
+        }
     };
 }
 
