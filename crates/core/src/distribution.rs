@@ -45,6 +45,10 @@ pub const TABLE: &[(&str, &[&str], usize, Option<usize>)] = &[
     ("triangular", &["least", "mode", "most"], 3, None),
 ];
 
+/// The least shape of a Pareto distribution: of this one, one draw of ten is beyond 10^10 times the scale (`10^(1/shape)`), so of a smaller
+/// one nothing ends that anybody waits for.
+const LEAST_SHAPE: f64 = 0.1;
+
 impl Distribution {
     /// Builds one by its name in the language.
     ///
@@ -63,7 +67,9 @@ impl Distribution {
             ("bivalue", &[first, second]) => Ok(Self::Bivalue(first, second, 0.5)),
             ("bivalue", &[_, _, p]) if p > 1.0 => Err("its probability is above 1"),
             ("bivalue", &[first, second, p]) => Ok(Self::Bivalue(first, second, p)),
-            ("pareto", &[_, 0.0]) => Err("its shape is above 0"),
+            ("pareto", &[_, shape]) if shape < LEAST_SHAPE => {
+                Err("its shape is at least 0.1: below, one draw of ten is beyond ten thousand million times the scale")
+            }
             ("pareto", &[scale, shape]) => Ok(Self::Pareto(scale, shape)),
             ("lognormal", &[0.0, _]) => Err("its mean is above 0"),
             ("lognormal", &[mean, sd]) => Ok(Self::Lognormal(mean, sd)),
@@ -287,6 +293,14 @@ mod tests {
         assert!(Distribution::build("normal", &[1.0]).is_err());
         assert!(Distribution::build("triangular", &[1.0, 4.0, 3.0]).is_err());
         assert!(Distribution::build("exponential", &[f64::NAN]).is_err());
+    }
+
+    #[test]
+    fn a_shape_with_draws_beyond_all_bounds_is_refused() {
+        for shape in [0.0, 0.0001, 0.0999] {
+            assert!(Distribution::build("pareto", &[100.0, shape]).is_err_and(|why| why.contains("shape")), "{shape}");
+        }
+        assert_eq!(Distribution::build("pareto", &[100.0, 0.1]), Ok(Distribution::Pareto(100.0, 0.1)));
     }
 
     #[test]

@@ -10,11 +10,15 @@
 //! | [`pool`] | places of connections: bounded, and the idlest gives way |
 //! | [`deadline`] | one bound of time on several reads |
 //! | [`attempts`] | a bound on how fast secrets can be guessed |
+//! | [`keeper`] | processes that end and remove what a command leaves, however it ends |
+//! | `sys` | the only unsafe code |
 
 pub mod attempts;
 pub mod deadline;
 pub mod directory;
 pub mod files;
+pub mod keeper;
 pub mod pool;
 pub mod scratch;
 pub mod secret;
+mod sys;

@@ -24,8 +24,12 @@ pub const LOCAL_INITIATOR: &str = "(local initiator)";
 pub const LOCAL_RESPONDER: &str = "(local responder)";
 /// What a login may take until its agent greets.
 const LOGIN: Duration = Duration::from_secs(60);
+/// What agents may take to say what their machines are, as a whole; each has half of [`silence::silence`] for an answer besides.
+const QUESTIONS: Duration = Duration::from_secs(60);
 /// How often it checks for an interruption.
 const LOOK: Duration = Duration::from_millis(100);
+/// Who waits longer than this before the first run is told for what.
+const UNSAID: Duration = Duration::from_secs(2);
 
 /// What is known of the agents before the first run.
 #[derive(Clone, Debug, Default)]
@@ -45,6 +49,10 @@ pub struct Coordinator<'p> {
     hellos: BTreeMap<String, Hello>,
     mailbox: Receiver<(String, Mail)>,
     interrupted: &'p AtomicBool,
+    /// Tells a person what is waited for.
+    say: fn(&str),
+    /// Until when all questions about machines have to be answered.
+    questions: Option<Instant>,
     next_job: u64,
     /// The first flow of each part, while a run is traced.
     flows: Vec<u32>,
@@ -56,6 +64,28 @@ pub struct Coordinator<'p> {
     taking: bool,
     /// An agent has died or is mute: nothing explains a failure better, and nothing more is to be had.
     bereft: bool,
+}
+
+/// A wait for agents, of which a person is told when it takes long.
+struct Waiting {
+    say: fn(&str),
+    since: Instant,
+    until: Instant,
+    said: bool,
+}
+
+impl Waiting {
+    fn new(say: fn(&str), until: Instant) -> Self {
+        Self { say, since: Instant::now(), until, said: false }
+    }
+
+    /// Says once what is waited for.
+    fn note(&mut self, what: &str) {
+        if self.since.elapsed() > UNSAID && !std::mem::replace(&mut self.said, true) {
+            let most = self.until.saturating_duration_since(self.since).as_secs_f64().round();
+            (self.say)(&format!("waiting for {what}, {most} s at most; Ctrl-C ends it"));
+        }
+    }
 }
 
 enum Mail {
@@ -92,6 +122,8 @@ impl<'p> Coordinator<'p> {
             hellos,
             mailbox,
             interrupted,
+            say: launcher.say,
+            questions: None,
             next_job: 0,
             flows: Vec::new(),
             ports: Vec::new(),
@@ -101,18 +133,22 @@ impl<'p> Coordinator<'p> {
             bereft: false,
         };
         coordinator.greet()?;
+        coordinator.questions = Some(Instant::now() + QUESTIONS);
         let report = coordinator.ask()?;
+        coordinator.questions = None;
         Ok((coordinator, report))
     }
 
     /// Waits until every agent has greeted.
     fn greet(&mut self) -> Result<()> {
         let until = Instant::now() + LOGIN;
+        let mut waiting = Waiting::new(self.say, until);
         while self.hellos.len() < self.agents.len() {
             self.unless_interrupted()?;
             if Instant::now() > until {
                 return Err(self.no_login());
             }
+            waiting.note(&format!("the agents of {}", self.missing().join(", ")));
             match self.mailbox.recv_timeout(LOOK) {
                 Ok((host, Mail::Greeting(hello))) => {
                     if let Some(agent) = self.agents.get_mut(&host) {
@@ -130,10 +166,14 @@ impl<'p> Coordinator<'p> {
     }
 
     fn no_login(&self) -> Error {
-        let missing: Vec<&str> =
-            self.agents.keys().map(String::as_str).filter(|name| !self.hellos.contains_key(*name)).collect();
+        let missing = self.missing();
         Error::environment(format!("no agent answers on {} within {} s", missing.join(", "), LOGIN.as_secs()))
             .hint("`ssh DESTINATION stackline agent` has to start at once and without a prompt")
+    }
+
+    /// Whose agents have not greeted.
+    fn missing(&self) -> Vec<&str> {
+        self.agents.keys().map(String::as_str).filter(|name| !self.hellos.contains_key(*name)).collect()
     }
 
     fn unless_interrupted(&self) -> Result<()> {
@@ -189,9 +229,10 @@ impl<'p> Coordinator<'p> {
 
     fn ask_one<T>(&mut self, host: &str, question: &ToAgent, answer: impl Fn(FromAgent) -> Option<T>) -> Result<T> {
         self.send(host, question)?;
-        let until = Instant::now() + silence::answer();
+        let until = self.questions.into_iter().fold(Instant::now() + silence::answer(), Instant::min);
+        let mut waiting = Waiting::new(self.say, until);
         loop {
-            let Some((from, message)) = self.receive(until)? else { return Err(self.mute(silent())) };
+            let (from, message) = self.awaited(&mut waiting, &format!("an answer of the agent of {host}"))?;
             if from == host
                 && let Some(value) = answer(message)
             {
@@ -225,6 +266,17 @@ impl<'p> Coordinator<'p> {
         }
     }
 
+    /// The next message of any agent, while no clock runs.
+    fn awaited(&mut self, waiting: &mut Waiting, what: &str) -> Result<(String, FromAgent)> {
+        while Instant::now() < waiting.until {
+            waiting.note(what);
+            if let Some(message) = self.receive(waiting.until.min(Instant::now() + LOOK))? {
+                return Ok(message);
+            }
+        }
+        Err(self.mute(silent()))
+    }
+
     /// An agent does not answer: it is not asked again.
     fn mute(&mut self, error: Error) -> Error {
         self.bereft = true;
@@ -237,6 +289,13 @@ impl<'p> Coordinator<'p> {
             Some(agent) => agent.died(),
             None => Error::measurement(format!("the agent of host {host} is gone")),
         }
+    }
+}
+
+/// Agents are told all at once to end; then each is waited for.
+impl Drop for Coordinator<'_> {
+    fn drop(&mut self) {
+        self.agents.values_mut().for_each(Agent::quit);
     }
 }
 

@@ -28,6 +28,8 @@ pub struct Launcher {
     pub remote: String,
     /// The namespaces that agents of local hosts enter first, by host: of users, where there is one, and of the network.
     pub within: BTreeMap<String, (Option<PathBuf>, PathBuf)>,
+    /// Tells a person what is waited for.
+    pub say: fn(&str),
 }
 
 impl Launcher {
@@ -36,7 +38,7 @@ impl Launcher {
     pub fn new(program: PathBuf, files: Option<PathBuf>) -> Self {
         let or = |name: &str, default: &str| std::env::var(name).unwrap_or_else(|_| default.to_string());
         let (ssh, remote) = (or("STACKLINE_SSH", "ssh"), or("STACKLINE_REMOTE", "stackline"));
-        Self { program, files, ssh, remote, within: BTreeMap::new() }
+        Self { program, files, ssh, remote, within: BTreeMap::new(), say: |_| {} }
     }
 
     fn command(&self, name: &str, host: &HostPlan) -> Command {
@@ -96,6 +98,7 @@ impl Launcher {
             input: Some(input),
             output: Some(BufReader::new(output)),
             said: listen(errors),
+            patience: ENDS_UNGREETED,
         })
     }
 }
@@ -175,7 +178,13 @@ pub struct Agent {
     input: Option<ChildStdin>,
     output: Option<BufReader<ChildStdout>>,
     said: Arc<Said>,
+    /// How long it may take to end after it was told to.
+    patience: Duration,
 }
+
+/// How long an agent may take to end after it was told to; one that has not greeted has nothing to end.
+const ENDS: Duration = Duration::from_secs(2);
+const ENDS_UNGREETED: Duration = Duration::from_millis(100);
 
 /// Most noise (a shell's greeting) before the agent's own.
 const NOISE: u64 = 64 << 10;
@@ -210,7 +219,10 @@ impl Agent {
         match hello {
             None => Err(self.not_started()),
             Some(hello) if hello.protocol != PROTOCOL => Err(self.other_version(hello)),
-            Some(_) => Ok(()),
+            Some(_) => {
+                self.patience = ENDS;
+                Ok(())
+            }
         }
     }
 
@@ -307,13 +319,20 @@ impl Agent {
     }
 }
 
-impl Drop for Agent {
-    fn drop(&mut self) {
+impl Agent {
+    /// Tells it to end, without waiting for that.
+    pub fn quit(&mut self) {
         // The message spares the agent a guess; one of another version understands only the closed pipe.
         if let Some(mut input) = self.input.take() {
             let _ = control::write(&mut input, &ToAgent::Quit);
         }
-        if self.wait(Duration::from_secs(2)).is_empty() {
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.quit();
+        if self.wait(self.patience).is_empty() {
             // Its whole group: an ssh that hangs may have children of its own.
             let group = nix::unistd::Pid::from_raw(self.child.id().cast_signed());
             let _ = nix::sys::signal::killpg(group, nix::sys::signal::Signal::SIGKILL);

@@ -14,6 +14,7 @@ use crate::address_pair::AddressPair;
 use decode::Tracepoint;
 pub(crate) use decode::{TcpEvent, TraceEvent, address_pair};
 pub(crate) use format::Format;
+pub(crate) use instance::sweep;
 pub(crate) use rings::{Drained, Rings};
 use std::collections::{BTreeMap, HashMap};
 

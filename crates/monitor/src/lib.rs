@@ -48,3 +48,10 @@ pub use config::{Config, Connections, EVERY, INTERVALS, Observed, Ports};
 pub use control_groups::processor_groups;
 pub use host_usage::HostSample;
 pub use watch::Watch;
+
+/// Removes the trace instances that killed processes of this user left, with what they have switched on: how many. None where tracefs
+/// cannot be had.
+#[must_use]
+pub fn sweep_trace_instances() -> usize {
+    kernel_trace::sweep()
+}

@@ -9,6 +9,7 @@
 //! A quota holds a processor still for a part of each period: on average the host is as slow as the share says, but each wait is as long
 //! as the rest of a period, which a slow processor would not make. Nothing here pins, or changes priorities.
 
+use nix::errno::Errno;
 use nix::sys::signal::kill;
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
@@ -28,6 +29,8 @@ const LONGEST_US: u64 = 1_000_000;
 const PREFIX: &str = "stackline-";
 /// How long a loop runs that measures a share.
 const MEASURED_FOR: Duration = Duration::from_millis(250);
+/// How often it is tried to remove a group whose processes are ending.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// A control group of a host.
 #[derive(Debug)]
@@ -149,21 +152,39 @@ fn make_in(version: u8, parent: &Path, name: &str, share: ProcessorShare) -> io:
     written.map(|()| (directory, is_new))
 }
 
+/// Removes the groups that processes that are gone left: how many.
+#[must_use]
+pub fn sweep_groups() -> usize {
+    stackline_monitor::processor_groups().map_or(0, |(_, parents)| parents.iter().map(|parent| sweep(parent)).sum())
+}
+
+/// Removes the group of that name, when the last process in it has ended, which is waited for no longer than `patience`.
+pub fn remove(name: &str, patience: Duration) {
+    let Ok((_, parents)) = stackline_monitor::processor_groups() else { return };
+    let until = Instant::now() + patience;
+    for directory in parents.iter().map(|parent| parent.join(group_name(name))) {
+        while fs::remove_dir(&directory).is_err() && directory.exists() && Instant::now() < until {
+            std::thread::sleep(LOOK);
+        }
+    }
+}
+
 /// Moves this process: `0` is whoever writes it.
 fn move_to(directory: &Path) -> io::Result<()> {
     fs::write(directory.join("cgroup.procs"), "0")
 }
 
-/// Removes groups of ours whose process is gone.
-fn sweep(parent: &Path) {
-    let Ok(entries) = fs::read_dir(parent) else { return };
-    for entry in entries.flatten() {
+/// Removes groups of ours whose process is gone: how many.
+fn sweep(parent: &Path) -> usize {
+    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+    let removed = entries.filter(|entry| {
         let name = entry.file_name();
         let number = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok());
-        if number.is_some_and(|number| kill(Pid::from_raw(number), None).is_err()) {
-            let _ = fs::remove_dir(entry.path());
-        }
-    }
+        // One of another user's is there too.
+        let is_gone = |number| kill(Pid::from_raw(number), None) == Err(Errno::ESRCH);
+        number.is_some_and(is_gone) && fs::remove_dir(entry.path()).is_ok()
+    });
+    removed.count()
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ pub(crate) enum Exit {
     Worse,
     /// 5: `compare --fail-above` cannot tell.
     Unclear,
-    /// 130: interrupted (Ctrl-C or SIGTERM).
+    /// 130: interrupted (Ctrl-C, SIGTERM or SIGHUP).
     Interrupted,
     /// That of the program that was run on a host.
     Program(u8),

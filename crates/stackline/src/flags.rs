@@ -1,6 +1,7 @@
 //! The command line: every command and flag, its help and its form. Nothing here touches the machine.
 
 mod blocks;
+mod clean;
 mod client;
 mod display;
 mod exchange;
@@ -27,6 +28,7 @@ pub(crate) use blocks::{
     BlockTransport, Blocks, BlocksCommand, BlocksDelete, BlocksGateway, BlocksGet, BlocksKey, BlocksList, BlocksLoad,
     BlocksMaster, BlocksServe, Replay, ViewerPath, Where,
 };
+pub(crate) use clean::Clean;
 pub(crate) use client::{Client, Language};
 pub(crate) use display::{
     ClassFlag, Display, DisplayAgent, DisplayBench, DisplayCommand, DisplayExecute, DisplayFactors, DisplayInternet,
@@ -204,6 +206,8 @@ pub(crate) enum Command {
     Reproduce(Reproduce),
     /// Make simulated runs whose limiting causes are known, for testing what names them
     Truth(Truth),
+    /// Remove what killed processes of this user left: temporary directories, trace instances, control groups
+    Clean(Clean),
     /// Print what a shell needs to complete commands and flags
     #[command(after_help = AFTER_COMPLETIONS)]
     Completions(Completions),

@@ -6,6 +6,7 @@ mod across;
 mod advice;
 mod agent;
 mod blocks;
+mod clean;
 mod client;
 mod compare;
 mod contents;
@@ -18,6 +19,7 @@ mod factors;
 mod flags;
 mod formats;
 mod import;
+mod keepers;
 mod kept;
 mod keywords;
 mod lifelines;
@@ -55,6 +57,9 @@ fn main() -> ExitCode {
         Ok(flags) => flags,
         Err(words) => return explained(&words),
     };
+    if let Err(error) = keepers::keep(&flags.command) {
+        return Exit::from_error(error, json).into();
+    }
     let done = match flags.command {
         Command::Run(flags) => run::run(&flags),
         Command::Show(flags) => show::show(&flags),
@@ -66,6 +71,7 @@ fn main() -> ExitCode {
         Command::Stacks(flags) => text::stacks(&flags),
         Command::Keywords(flags) => keywords::keywords(&flags),
         Command::Truth(flags) => truth::truth(&flags),
+        Command::Clean(flags) => clean::clean(&flags),
         Command::Client(flags) => client::client(&flags),
         Command::Agent(flags) => agent::agent(&flags),
         Command::Compare(flags) => compare::compare(&flags),

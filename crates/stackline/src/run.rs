@@ -1,5 +1,6 @@
 //! `stackline run`: check, start agents, carry out, keep, show.
 
+use crate::clean;
 use crate::diagnose;
 use crate::exit::{Blame, Error, Exit, Result, already_shown};
 use crate::flags;
@@ -44,6 +45,10 @@ pub(crate) fn run(flags: &flags::Run) -> Result {
     let mut writer = RunWriter::new(&plan, directory, Box::new(Bar::new(&plan, seeds)));
     let path = writer.path().display().to_string();
     let (failed, known) = carry_out(flags, &plan, (&interrupted, &signalled), &mut writer);
+    if failed.is_some() {
+        // An agent that was killed leaves what it had switched on in the kernel.
+        clean::sweep();
+    }
     // Who is refused has nothing to keep.
     let refused = |fault: &Error| matches!(fault.blame, Blame::Input | Blame::Environment);
     if writer.is_empty() && failed.as_ref().is_some_and(refused) {
@@ -231,7 +236,7 @@ fn context<'p>(
         std::env::current_exe().map_err(|e| Error::environment(format!("this program cannot find itself: {e}")))?;
     Ok(RunContext {
         plan,
-        launcher: Launcher::new(program, flags.files.clone()),
+        launcher: Launcher { say: |text| output::say(&text), ..Launcher::new(program, flags.files.clone()) },
         interrupted,
         signalled,
         traces: Traces { directory: directory.to_path_buf(), trace: flags.trace, capture: flags.capture.clone() },

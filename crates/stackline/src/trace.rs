@@ -66,6 +66,7 @@ pub(crate) fn trace(flags: &flags::Trace) -> Result {
         return Err(Error::input(format!("there is no network on which `{change}` could be tried"))
             .hint("--try changes a link of the network that --on names"));
     }
+    programs.iter().try_for_each(Program::can_be_started)?;
     let mut stage = Stage::of(flags, &programs)?;
     for change in &flags.tries {
         if let Some(network) = &mut stage.network {
@@ -82,7 +83,8 @@ pub(crate) fn trace(flags: &flags::Trace) -> Result {
         }
         try_again(flags, &mut stage, &programs, &stop, change, &first)?;
     }
-    Ok(code(ended))
+    // Programs that ran already go on: an interruption is how their trace ends.
+    Ok(if stop.load(Ordering::Relaxed) && flags.pid.is_empty() { Exit::Interrupted } else { code(ended) })
 }
 
 /// Runs the programs once, and keeps what was seen as a run of that name.
@@ -96,7 +98,7 @@ fn once(
     let mut sources = Sources::open(&stage.doors, flags.see, &pids(flags))?;
     let directory = RunDirectory::create(&runs_root(), name, SystemTime::now(), flags.sharing.access())?;
     let path = directory.path().to_path_buf();
-    let programs = sources.stopping(&path, programs)?;
+    let programs = sources.stopping(programs)?;
     let traced = Traced::new(flags, stage, sources, &directory)?;
     match traced.run(flags, stage, programs, stop) {
         Ok(done) => {
@@ -207,7 +209,7 @@ struct Stage {
 
 impl Stage {
     fn of(flags: &flags::Trace, programs: &[Program]) -> Result<Self> {
-        let keys = KeyLog::of(flags.decipher)?;
+        let keys = KeyLog::of(flags.decipher, flags.on.is_some())?;
         let Some(on) = &flags.on else { return Self::here(programs, keys) };
         let word = on.to_string_lossy().into_owned();
         let text = flags::Text { spec: Some(on.clone()), ..flags::Text::default() };

@@ -25,7 +25,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("endpoint", &["core"]),
     ("sim", &["core", "net", "proto", "endpoint", "events"]),
     ("shares", &["core", "monitor"]),
-    ("emu", &["core", "net", "shares"]),
+    ("emu", &["core", "guard", "net", "shares"]),
     ("transfer", &["core", "proto", "events"]),
     ("monitor", &["core", "events"]),
     ("live", &["core", "guard", "proto", "transfer", "endpoint", "events", "monitor", "shares"]),
@@ -64,6 +64,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &[
             "core",
             "guard",
+            "shares",
             "spec",
             "net",
             "proto",
@@ -224,5 +225,6 @@ fn temporary_files_are_made_by_guard() {
 }
 
 fn is_of_tests(file: &Path) -> bool {
-    file.components().any(|part| ["tests", "testing", "tests.rs"].iter().any(|name| part.as_os_str() == *name))
+    let names = file.components().filter_map(|part| part.as_os_str().to_str());
+    names.into_iter().any(|name| name == "testing" || name.trim_end_matches(".rs").ends_with("tests"))
 }

@@ -3,7 +3,7 @@
 
 use super::signals::{PendingSignal, Signals};
 use super::view;
-use crate::sys::fork::blocking;
+use crate::sys::spawn::blocking;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl::set_pdeathsig;
@@ -11,6 +11,7 @@ use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, setpgid};
 use std::ffi::OsString;
+use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::process::Command;
@@ -62,6 +63,7 @@ fn serve(program: Pid, signals: &Signals) -> nix::Result<i32> {
         while let Some(sent) = signals.next()? {
             match sent {
                 // From outside: the parent passes on a signal.
+                PendingSignal::By(0, signal @ (Signal::SIGINT | Signal::SIGQUIT)) => interrupt(program, signal),
                 PendingSignal::By(0, signal) => drop(kill(program, signal)),
                 PendingSignal::By(..) | PendingSignal::Kernel => {}
                 PendingSignal::Child => {
@@ -72,6 +74,27 @@ fn serve(program: Pid, signals: &Signals) -> nix::Result<i32> {
             }
         }
     }
+}
+
+/// As the key of a terminal does it: a shell ends by an interruption only when what it waits for had it too.
+fn interrupt(program: Pid, signal: Signal) {
+    // A /proc of the machine has other numbers.
+    let is_own = fs::read_link("/proc/self").is_ok_and(|own| own.as_os_str() == "1");
+    let group = is_own.then(|| group_of(program)).flatten();
+    let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(Pid::from_raw));
+    let others = numbers.filter(|process| *process != program && group.is_some() && group_of(*process) == group);
+    let all: Vec<Pid> = others.chain([program]).collect();
+    for process in all {
+        let _ = kill(process, signal);
+    }
+}
+
+/// The process group of a process (proc_pid_stat(5)); 0 where its number is of the space outside. This process has one of its own.
+fn group_of(process: Pid) -> Option<String> {
+    let text = fs::read(format!("/proc/{process}/stat")).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    Some(text.rsplit_once(") ")?.1.split(' ').nth(2)?.to_owned())
 }
 
 /// Reaps all that have ended; the program's exit code when it is among them.

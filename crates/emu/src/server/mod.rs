@@ -28,6 +28,9 @@ use std::time::{Duration, Instant};
 /// How long the data path may take to stop.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// How long programs that were killed may take to leave the control group of their host.
+const GROUP_EMPTIES: Duration = Duration::from_secs(1);
+
 /// How clients reach this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientChannel {
@@ -58,6 +61,8 @@ pub fn serve(channel: ClientChannel, recorders: &'static Recorders) -> Result<()
     }
     let (testbed, mut engine) = prepared?;
     let host_handles = host_handles(&testbed);
+    let groups: Vec<String> =
+        host_handles.iter().filter_map(|host| host.share.as_ref().map(|(_, group)| group.clone())).collect();
     let stop = EventFd::new().map(Arc::new).map_err(|error| error::call("making an event", error))?;
     let mut handler = RequestHandler {
         clients,
@@ -75,7 +80,10 @@ pub fn serve(channel: ClientChannel, recorders: &'static Recorders) -> Result<()
         thread::sleep(PATIENCE);
         std::process::exit(1);
     });
-    engine.run(stop.as_fd()).map(drop).map_err(|error| Error::measurement(format!("the data path failed: {error}")))
+    let done = engine.run(stop.as_fd()).map(drop);
+    // The last program of a host removes its group, unless it was killed.
+    groups.iter().for_each(|group| stackline_shares::remove(group, GROUP_EMPTIES));
+    done.map_err(|error| Error::measurement(format!("the data path failed: {error}")))
 }
 
 fn open(channel: ClientChannel) -> io::Result<Clients> {

@@ -2,8 +2,9 @@
 #![allow(unsafe_code, reason = "what has no safe wrapper is called here and nowhere else")]
 
 pub(crate) mod block_ring;
-pub(crate) mod fork;
+
 pub(crate) mod packet;
 pub(crate) mod packet_wait;
 pub(crate) mod raw;
 pub(crate) mod ring;
+pub(crate) mod spawn;

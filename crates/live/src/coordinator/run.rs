@@ -2,7 +2,7 @@
 //! until the clocks have stopped.
 
 use super::silence::{answer, silence};
-use super::{Coordinator, LOCAL_INITIATOR, LOCAL_RESPONDER, LOOK, silent};
+use super::{Coordinator, LOCAL_INITIATOR, LOCAL_RESPONDER, LOOK, Waiting, silent};
 use crate::control::{FromAgent, Task, ToAgent};
 use crate::error::{Blame, Error, Result};
 use crate::launch::Agent;
@@ -239,9 +239,9 @@ impl Coordinator<'_> {
 
     /// Waits for the answer that `wanted` picks; other jobs' news is kept, a failure ends the wait.
     fn await_one<T>(&mut self, jobs: &mut Jobs, wanted: impl Fn(&FromAgent) -> Option<T>) -> Result<T> {
-        let until = Instant::now() + answer();
+        let mut waiting = Waiting::new(self.say, Instant::now() + answer());
         loop {
-            let Some((_, message)) = self.receive(until)? else { return Err(self.mute(silent())) };
+            let (_, message) = self.awaited(&mut waiting, "an agent that gets a run ready")?;
             if let Some(answer) = wanted(&message) {
                 return Ok(answer);
             }

@@ -1,5 +1,7 @@
 //! A trace instance of this process: a directory of tracefs with its own switches, filters and rings, removed when it is
-//! dropped. Instances left by a killed process are removed by the next one.
+//! dropped. The kernel has none that ends with a descriptor (rings of perf_event_open do, but these have no filter by the fields of many
+//! events at once, and a descriptor for each event and core), so a killed process leaves its own switched on. It is locked while it is in
+//! use: the keepers of the command, the next process that makes one, and `stackline clean` remove one whose lock is free.
 //!
 //! Where tracefs is not mounted, a detached mount is made, which lasts as long as its descriptor.
 
@@ -138,18 +140,20 @@ fn is_at(lock: &Flock<File>, directory: &Path) -> bool {
     lock.metadata().is_ok_and(|locked| there.is_ok_and(|there| there == (locked.dev(), locked.ino())))
 }
 
-/// Removes instances that no process holds. A locked directory may have been replaced by another in the meantime.
-fn remove_left(instances: &Path) {
-    let Ok(entries) = fs::read_dir(instances) else { return };
-    for entry in entries.flatten() {
+/// Removes the instances that killed processes left: how many.
+pub(crate) fn sweep() -> usize {
+    tracefs().map_or(0, |(root, _mount)| remove_left(&root.join("instances")))
+}
+
+/// Removes instances that no process holds: how many. A locked directory may have been replaced by another in the meantime.
+fn remove_left(instances: &Path) -> usize {
+    let entries = fs::read_dir(instances).into_iter().flatten().flatten();
+    let removed = entries.filter(|entry| {
         let (name, path) = (entry.file_name(), entry.path());
-        if name.to_str().is_some_and(|name| name.starts_with(PREFIX))
-            && let Ok(held) = lock(&path)
-            && is_at(&held, &path)
-        {
-            let _ = fs::remove_dir(&path);
-        }
-    }
+        name.to_str().is_some_and(|name| name.starts_with(PREFIX))
+            && lock(&path).is_ok_and(|held| is_at(&held, &path) && fs::remove_dir(&path).is_ok())
+    });
+    removed.count()
 }
 
 /// The root of tracefs: where it is mounted, else a detached mount.
@@ -187,6 +191,9 @@ mod tests {
         let (root, _mount) = tracefs().unwrap();
         let left = root.join("instances").join(format!("{PREFIX}left-by-a-killed-one"));
         fs::create_dir(&left).unwrap();
+        fs::write(left.join("tracing_on"), "1").unwrap();
+        assert!(sweep() >= 1 && !left.exists(), "its lock was free");
+        fs::create_dir(&left).unwrap();
         let other = Instance::create().unwrap();
         assert!(!left.exists(), "its lock was free");
         let name = |instance: &Instance| instance.directory.file_name().unwrap().to_owned();
@@ -201,7 +208,7 @@ mod tests {
         let root = std::env::temp_dir().join(format!("stackline-instances-{}", std::process::id()));
         fs::create_dir(&root).unwrap();
         std::thread::scope(|scope| {
-            scope.spawn(|| (0..10_000).for_each(|_| remove_left(&root)));
+            scope.spawn(|| (0..10_000).for_each(|_| drop(remove_left(&root))));
             for _ in 0..2_000 {
                 let (directory, lock) = create_directory(&root).unwrap();
                 remove_left(&root);

@@ -91,8 +91,7 @@ fn copied(at_once: usize) -> f64 {
 
 /// A master, a server and a client in this process.
 fn served() -> std::result::Result<Served, String> {
-    let directory =
-        scratch::directory("magic").map_err(|error| format!("no temporary directory can be made: {error}"))?;
+    let directory = scratch::directory("magic").map_err(|error| format!("no directory can be made: {error}"))?;
     site(directory.path()).map_err(|error| error.to_string())
 }
 

@@ -30,7 +30,7 @@ struct Here {
 pub(super) fn measure(_runs: u32) -> Result<serde_json::Value> {
     end_with_parent();
     let directory = scratch::directory("vsystem")
-        .map_err(|error| Error::environment(format!("no temporary directory can be made: {error}")))?;
+        .map_err(|error| Error::environment(format!("no directory for a socket can be made: {error}")))?;
     let address = Address::Unix(directory.path().join("display"));
     let server = Server::new(Limits::default(), Vec::new());
     server.listen(Listener::at(&address)?, |_| {});

@@ -16,7 +16,7 @@ use stackline_core::random::Seed;
 use stackline_core::record::RunRecord;
 use stackline_factors::Observation;
 use stackline_guard::directory::Directory;
-use stackline_guard::scratch;
+use stackline_guard::scratch::{self, Scratch};
 use stackline_runner::simulate;
 use stackline_runs::{Access, RunDirectory, new_directory, runs_root};
 use std::collections::{BTreeMap, BTreeSet};
@@ -369,8 +369,12 @@ fn one_by_one(
         }
         let name = format!("{}-{}", run.row + 1, run.replicate + 1);
         if !experiment.programs.is_empty() {
-            let made =
-                programs::run(&experiment.text_of(run.row)?, &experiment.programs, &kept.directory.join("runs"), &name);
+            let made = programs::run(
+                &experiment.text_of(run.row)?,
+                &experiment.programs,
+                (&kept.directory.join("runs"), &name),
+                stop,
+            );
             if stop.is_asked() {
                 return Ok(());
             }
@@ -419,21 +423,23 @@ pub(super) fn carried_out(
     Ok((path, stop.while_nobody_asks(made)?))
 }
 
+fn directory() -> Result<Scratch> {
+    scratch::directory("factors").map_err(|error| Error::environment(format!("no directory can be made: {error}")))
+}
+
 /// How long one run takes with all factors at their first level.
 pub(super) fn one_run(experiment: &Experiment, stop: &Stop) -> Result<Duration> {
     let begun = Instant::now();
     if !experiment.programs.is_empty() {
-        let scratch = scratch::directory("factors")
-            .map_err(|error| Error::environment(format!("no directory can be made: {error}")))?;
-        programs::run(experiment.source_text(), &experiment.programs, scratch.path(), "one")?;
+        let scratch = directory()?;
+        programs::run(experiment.source_text(), &experiment.programs, (scratch.path(), "one"), stop)?;
         return Ok(begun.elapsed());
     }
     let plan = once(&experiment.base, experiment.base.seed);
     if experiment.world() == World::Simulated {
         simulated(&plan, stop)?;
     } else {
-        let scratch = scratch::directory("factors")
-            .map_err(|error| Error::environment(format!("no directory can be made: {error}")))?;
+        let scratch = directory()?;
         in_real_time(&plan, (scratch.path(), Access::Private), "one", stop)?;
     }
     Ok(begun.elapsed())

@@ -1,43 +1,73 @@
 //! Runs of programs as they are on an emulated network, by `stackline trace`: their figures are the times of their requests.
 
+use super::carry_out::Stop;
 use super::response::Figures;
 use crate::exit::{Error, Result};
 use crate::flags::ResponseFlag;
 use crate::loaded::{Loaded, MOST_EVENTS};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use stackline_analyze::segments::whole;
+use stackline_guard::scratch;
 use std::ffi::OsString;
+use std::io::{self, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+/// How often it is looked whether a run has ended, or shall end.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// One run of the programs on the network of a text, kept under `root`; packets alone are looked at, which costs them least.
-pub(super) fn run(text: &str, programs: &[OsString], root: &Path, name: &str) -> Result<Figures> {
+pub(super) fn run(text: &str, programs: &[OsString], (root, name): (&Path, &str), stop: &Stop) -> Result<Figures> {
     std::fs::create_dir_all(root).map_err(|error| crate::output::unwritten(root.display(), &error))?;
     let file = root.join(format!("{name}.stackline"));
     std::fs::write(&file, text).map_err(|error| crate::output::unwritten(file.display(), &error))?;
     let own = std::env::current_exe();
     let own = own.map_err(|error| Error::environment(format!("this program cannot find itself: {error}")))?;
-    let output = Command::new(own)
+    let mut command = Command::new(own);
+    command
         .args(["trace", "--json", "--see", "packets", "--name", name, "--on"])
         .arg(&file)
         .args(programs)
         .env("STACKLINE_RUNS", root)
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .output()
+        .stdout(Stdio::null());
+    let (status, said) = until_over(&mut command, stop)
         .map_err(|error| Error::environment(format!("`stackline trace` cannot be started: {error}")))?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
+    if !status.success() {
         let last = said.lines().rfind(|line| line.starts_with("error: ")).or_else(|| said.lines().last());
-        let cause =
-            last.map_or_else(|| output.status.to_string(), |line| line.trim_start_matches("error: ").to_owned());
+        let cause = last.map_or_else(|| status.to_string(), |line| line.trim_start_matches("error: ").to_owned());
         // What this machine cannot do is so for every run.
-        return Err(match output.status.code() {
+        return Err(match status.code() {
             Some(3) => Error::environment(cause),
             Some(2) => Error::input(cause),
             _ => Error::measurement(format!("the programs failed: {cause}")),
         });
     }
     figures(&kept(root, name)?)
+}
+
+/// Runs a command to its end, which a user who wants the end asks it for; and what it said on stderr.
+fn until_over(command: &mut Command, stop: &Stop) -> io::Result<(ExitStatus, String)> {
+    let mut said = scratch::file()?;
+    let stderr = said.try_clone()?;
+    let mut child = command.stderr(stderr).spawn()?;
+    let mut is_asked = false;
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if stop.is_asked() && !std::mem::replace(&mut is_asked, true) {
+            // It may have ended, and nobody else has its number before it was waited for.
+            let _ = kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM);
+        }
+        std::thread::sleep(LOOK);
+    };
+    said.rewind()?;
+    let mut bytes = Vec::new();
+    said.read_to_end(&mut bytes)?;
+    Ok((status, String::from_utf8_lossy(&bytes).into_owned()))
 }
 
 /// The directory of the run of that name.

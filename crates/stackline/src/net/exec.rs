@@ -5,6 +5,8 @@ use crate::exit::{Error, Exit, Result, already_shown};
 use crate::flags;
 use crate::output;
 use crate::source::Source;
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::Signal;
 use stackline_core::network::Network;
 use stackline_core::random::Seed;
 use stackline_emu::client::Emulation;
@@ -15,6 +17,10 @@ use stackline_emu::server::{self, ClientChannel};
 /// Runs a program on a host of a network that is there as long as somebody runs a program on it.
 pub(super) fn exec(flags: &flags::NetExec) -> Result {
     let (text, host) = flags.text()?;
+    if flags.of_trace {
+        // With this process go all of the program's, so nothing of a trace that is killed stays on a host.
+        let _ = set_pdeathsig(Signal::SIGKILL);
+    }
     if flags.trace {
         return crate::trace::one(&text, host, &flags.command);
     }

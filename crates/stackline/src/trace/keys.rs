@@ -1,10 +1,19 @@
 //! Secrets of TLS sessions that traced programs write down (`SSLKEYLOGFILE`): where they write, and what they wrote so far. Where
 //! `--decipher` asks for it, the file is the trace's own and goes with it; what the user's environment names is only read.
+//!
+//! Here the trace's file has no name: programs open it as a descriptor of the trace's (`/proc/PID/fd/N`), which the kernel lets this user
+//! alone do. Programs on hosts have process numbers of their own and do not see the trace, so their file has a name, in a directory that
+//! nobody else may enter.
 
 use crate::exit::{Error, Result};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::stat::{Mode, fchmod};
+use stackline_guard::scratch::{self, Scratch};
 use stackline_requests::Secrets;
 use std::fs::File;
-use std::io::{Read as _, Seek as _, SeekFrom};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// The variable that names the file.
@@ -16,22 +25,30 @@ const AT_ONCE: u64 = 1 << 20;
 #[derive(Debug)]
 pub(super) struct KeyLog {
     path: PathBuf,
-    /// The trace's own directory, which nobody else may enter.
-    _own: Option<tempfile::TempDir>,
+    _own: Own,
+}
+
+/// What of it is the trace's own.
+#[derive(Debug)]
+enum Own {
+    /// Nothing: the user's environment names the file.
+    Nothing,
+    /// Memory without a name, gone with its last descriptor.
+    Memory { _file: OwnedFd },
+    /// A directory, removed in the end and after a kill.
+    Directory { _directory: Scratch },
 }
 
 impl KeyLog {
     /// Of a trace: its own file, or the one that the environment names; `None`: programs are not asked for secrets.
-    pub(super) fn of(decipher: bool) -> Result<Option<Self>> {
+    pub(super) fn of(decipher: bool, on_hosts: bool) -> Result<Option<Self>> {
         let named = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
+        let failed = |error| Error::environment(format!("no place for secrets of TLS can be made: {error}"));
         match (named, decipher) {
-            (Some(path), _) => Ok(Some(Self { path, _own: None })),
+            (Some(path), _) => Ok(Some(Self { path, _own: Own::Nothing })),
             (None, false) => Ok(None),
-            (None, true) => {
-                let failed = |error| Error::environment(format!("no place for secrets of TLS can be made: {error}"));
-                let own = tempfile::Builder::new().prefix("stackline-keys-").tempdir().map_err(failed)?;
-                Ok(Some(Self { path: own.path().join("keys"), _own: Some(own) }))
-            }
+            (None, true) if on_hosts => in_a_directory().map(Some).map_err(failed),
+            (None, true) => in_memory().map(Some).map_err(failed),
         }
     }
 
@@ -45,6 +62,20 @@ impl KeyLog {
         let at = std::fs::metadata(&self.path).map_or(0, |known| known.len());
         Reader { path: self.path.clone(), at, secrets: Secrets::default(), learnt: 0 }
     }
+}
+
+fn in_memory() -> io::Result<KeyLog> {
+    let file = memfd_create("stackline-keys", MFdFlags::MFD_CLOEXEC)?;
+    fchmod(&file, Mode::S_IRUSR | Mode::S_IWUSR)?;
+    let path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
+    Ok(KeyLog { path, _own: Own::Memory { _file: file } })
+}
+
+fn in_a_directory() -> io::Result<KeyLog> {
+    let directory = scratch::directory("keys")?;
+    let path = directory.path().join("keys");
+    File::options().write(true).create_new(true).mode(0o600).open(&path)?;
+    Ok(KeyLog { path, _own: Own::Directory { _directory: directory } })
 }
 
 /// What was written so far.
@@ -76,28 +107,35 @@ impl Reader {
 mod tests {
     use super::*;
     use std::io::Write as _;
+    use std::os::unix::fs::MetadataExt as _;
 
     #[test]
     fn lines_are_learnt_when_they_are_whole() {
-        let keys = KeyLog::of(true).unwrap().unwrap();
-        let mut reader = keys.reader();
-        reader.read();
-        let random = "ab".repeat(32);
-        let mut file = File::create(keys.path()).unwrap();
-        write!(file, "CLIENT_RANDOM {random} 01\nCLIENT_RANDOM {random} ").unwrap();
-        reader.read();
-        assert_eq!(reader.learnt, 1);
-        writeln!(file, "02").unwrap();
-        reader.read();
-        reader.read();
-        assert_eq!(reader.learnt, 2);
-        assert_eq!(
-            keys.reader().at,
-            std::fs::metadata(keys.path()).unwrap().len(),
-            "what was there before is not read"
-        );
-        let path = keys.path().to_path_buf();
-        drop(keys);
-        assert!(!path.exists());
+        for on_hosts in [false, true] {
+            let keys = KeyLog::of(true, on_hosts).unwrap().unwrap();
+            let mut reader = keys.reader();
+            reader.read();
+            let random = "ab".repeat(32);
+            // As programs open it (`fopen(path, "a")`), and others of their user.
+            let mut file = File::options().append(true).create(true).open(keys.path()).unwrap();
+            write!(file, "CLIENT_RANDOM {random} 01\nCLIENT_RANDOM {random} ").unwrap();
+            reader.read();
+            assert_eq!(reader.learnt, 1);
+            let mut again = File::options().append(true).open(keys.path()).unwrap();
+            writeln!(again, "02").unwrap();
+            reader.read();
+            reader.read();
+            assert_eq!(reader.learnt, 2);
+            let path = keys.path().to_path_buf();
+            let known = std::fs::metadata(&path).unwrap();
+            assert_eq!(keys.reader().at, known.len(), "what was there before is not read");
+            assert_eq!(known.mode() & 0o777, 0o600);
+            let directory = std::fs::metadata(path.parent().unwrap()).unwrap();
+            assert!(!on_hosts || directory.mode() & 0o777 == 0o700, "nobody else may enter");
+            drop((keys, file, again));
+            // Another thread's file may have the number of the descriptor by now.
+            let same = |there: std::fs::Metadata| (there.dev(), there.ino()) == (known.dev(), known.ino());
+            assert!(!std::fs::metadata(&path).is_ok_and(same));
+        }
     }
 }

@@ -1,9 +1,12 @@
 //! The programs of a trace: which there are by the command line, started in their order, waited for, ended.
 
 use crate::exit::{Error, Result};
-use std::ffi::OsString;
+use nix::errno::Errno;
+use nix::unistd::{AccessFlags, access};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -22,6 +25,33 @@ const LOOK: Duration = Duration::from_millis(20);
 pub(super) struct Program {
     pub(super) host: String,
     pub(super) command: Vec<OsString>,
+}
+
+impl Program {
+    /// Refuses one that is not there, or may not be executed, before anything is made for it. Hosts have the files of this machine.
+    pub(super) fn can_be_started(&self) -> Result<()> {
+        let name = &self.command[0];
+        let search = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+        let places = match name.as_bytes().contains(&b'/') {
+            true => vec![PathBuf::from(name)],
+            false => std::env::split_paths(&search).map(|place| place.join(name)).collect(),
+        };
+        let executable = |place: &Path| match access(place, AccessFlags::X_OK) {
+            Ok(()) if place.is_dir() => Err(Errno::EACCES),
+            other => other,
+        };
+        let tried: Vec<Errno> = places.iter().map_while(|place| executable(place).err()).collect();
+        if tried.len() < places.len() {
+            return Ok(());
+        }
+        let cause = *tried.iter().find(|error| **error != Errno::ENOENT).unwrap_or(&Errno::ENOENT);
+        Err(cannot_be_started(name, &cause.into()))
+    }
+}
+
+fn cannot_be_started(name: &OsStr, cause: &std::io::Error) -> Error {
+    Error::input(format!("{} cannot be started: {cause}", name.to_string_lossy()))
+        .hint("is it installed, and in $PATH?")
 }
 
 /// The programs that the words of a command line name.
@@ -75,11 +105,7 @@ impl Running {
             if number < last {
                 command.process_group(0);
             }
-            let child = command.spawn().map_err(|error| {
-                let name = program.command[0].to_string_lossy().into_owned();
-                let hint = "is it installed, and in $PATH?";
-                Error::input(format!("{name} cannot be started: {error}")).hint(hint)
-            });
+            let child = command.spawn().map_err(|error| cannot_be_started(&program.command[0], &error));
             let child = match child {
                 Ok(child) => child,
                 Err(error) => {
@@ -155,7 +181,7 @@ fn ask_to_end(child: &Child) {
 }
 
 /// The network namespace of a process.
-fn network_of(pid: u32) -> Option<std::path::PathBuf> {
+fn network_of(pid: u32) -> Option<PathBuf> {
     std::fs::read_link(format!("/proc/{pid}/ns/net")).ok()
 }
 
@@ -180,6 +206,21 @@ mod tests {
             (program.host.clone(), words.join(" "))
         };
         programs(&words).unwrap().iter().map(line).collect()
+    }
+
+    #[test]
+    fn a_program_that_cannot_be_started_is_refused() {
+        let judged = |word: &str| Program { host: HERE.into(), command: vec![word.into()] }.can_be_started();
+        assert_eq!(judged("sh"), Ok(()));
+        assert_eq!(judged("/bin/sh"), Ok(()));
+        for (word, why) in [
+            ("/nowhere/x", "No such file"),
+            ("no-such-program", "No such file"),
+            ("/etc/passwd", "Permission denied"),
+            ("/etc", "Permission denied"),
+        ] {
+            assert!(judged(word).is_err_and(|error| error.message.contains(why) && error.hint.is_some()), "{word}");
+        }
     }
 
     #[test]

@@ -3,6 +3,9 @@
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::Signal;
+use stackline_guard::scratch::Scratch;
 use stackline_monitor::observe::cost::PingPong;
 use stackline_monitor::observe::ptrace::record::{Change, Reader, Record, Writer};
 use stackline_monitor::observe::ptrace::{traced, tracer};
@@ -10,7 +13,7 @@ use stackline_monitor::observe::sockets::{SocketChange, SocketEvent, TcpState, T
 use stackline_monitor::observe::threads::{ThreadChange, ThreadEvent};
 use std::ffi::OsString;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// The hidden command of this program that does it.
@@ -29,6 +32,8 @@ pub(crate) fn ptrace(flags: &flags::Ptrace) -> Result {
         eprintln!("error: {name} cannot be started: {error}");
         return Ok(Exit::Program(if error.kind() == ErrorKind::NotFound { 127 } else { 126 }));
     }
+    // The program that is stopped ends with this process (PTRACE_O_EXITKILL), and this one with the trace.
+    let _ = set_pdeathsig(Signal::SIGKILL);
     let mut writer = flags
         .to
         .as_ref()
@@ -102,9 +107,9 @@ pub(super) enum News {
 }
 
 impl Told {
-    /// Of the program of that number; its pipe is made in a directory.
-    pub(super) fn create(directory: &Path, number: usize) -> Result<Self> {
-        let path = directory.join(format!("calls.{number}"));
+    /// Of the program of that number; its pipe is made in a directory of the trace's own.
+    pub(super) fn create(directory: &Scratch, number: usize) -> Result<Self> {
+        let path = directory.path().join(format!("calls.{number}"));
         let failed = |error| Error::environment(format!("{} cannot be made: {error}", path.display()));
         let reader = Reader::create(&path).map_err(failed)?;
         let number = u32::try_from(number + 1).unwrap_or(0).min(u32::MAX / NUMBERS);
@@ -180,8 +185,8 @@ mod tests {
 
     #[test]
     fn programs_have_numbers_of_their_own() {
-        let directory = tempfile::tempdir().unwrap();
-        let mut told = [Told::create(directory.path(), 0).unwrap(), Told::create(directory.path(), 1).unwrap()];
+        let directory = stackline_guard::scratch::directory("test").unwrap();
+        let mut told = [Told::create(&directory, 0).unwrap(), Told::create(&directory, 1).unwrap()];
         let threads: Vec<Vec<u32>> = told
             .iter_mut()
             .map(|told| {

@@ -5,6 +5,7 @@ use super::programs::Program;
 use super::ptrace::{self, News, Told};
 use crate::exit::{Error, Result};
 use crate::flags::See;
+use stackline_guard::scratch::{self, Scratch};
 use stackline_monitor::capture::{Capture, Options};
 use stackline_monitor::observe::cost::{Cost, PingPong};
 use stackline_monitor::observe::existing::connections_of;
@@ -13,7 +14,7 @@ use stackline_monitor::observe::threads::{Also, ThreadEvent, ThreadTrace};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::AsFd as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Packets come in blocks that the kernel keeps for this long, and events of cores one after the other: what is younger is not in
 /// order yet.
@@ -44,6 +45,8 @@ pub(super) struct Sources {
     threads: Option<ThreadTrace>,
     /// What programs tell that are stopped at their calls, if any are to be.
     stopped: Option<Vec<Told>>,
+    /// Where their pipes are.
+    pipes: Option<Scratch>,
     pending: Vec<(u64, u64, Seen)>,
     next: u64,
     pub(super) packets: u64,
@@ -133,6 +136,7 @@ impl Sources {
             sockets,
             threads,
             stopped: stops.then(Vec::new),
+            pipes: None,
             pending: Vec::new(),
             next: 0,
             packets: 0,
@@ -201,9 +205,11 @@ impl Sources {
         self.stopped.is_some()
     }
 
-    /// The programs by the commands that stop them, where that is how they are looked at; what they tell passes through a directory.
-    pub(super) fn stopping(&mut self, directory: &Path, programs: Vec<Program>) -> Result<Vec<Program>> {
+    /// The programs by the commands that stop them, where that is how they are looked at.
+    pub(super) fn stopping(&mut self, programs: Vec<Program>) -> Result<Vec<Program>> {
         let Some(stopped) = &mut self.stopped else { return Ok(programs) };
+        let failed = |error| Error::environment(format!("no place for pipes can be made: {error}"));
+        let directory = &*self.pipes.insert(scratch::directory("trace").map_err(failed)?);
         let each = programs.into_iter().enumerate().map(|(number, program)| {
             let told = Told::create(directory, number)?;
             let command = told.command(&program.command)?;

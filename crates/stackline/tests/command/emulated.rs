@@ -274,6 +274,15 @@ fn a_program_may_catch_signals() {
 }
 
 #[test]
+fn an_interruption_reaches_what_a_shell_waits_for() {
+    let Some(net) = Net::pair("waits") else { return };
+    let started = net.start("khons", &["sh", "-c", "sleep 1000 & echo ready; sleep 1000; wait"]);
+    started.process().signal(Signal::SIGINT);
+    assert_eq!(started.finish().0, Some(128 + 2));
+    net.place.empties();
+}
+
+#[test]
 fn daemons_end_with_the_program_that_left_them() {
     let Some(net) = Net::pair("daemons") else { return };
     let ended = net.run("khons", &["sh", "-c", "setsid sleep 1000 >/dev/null 2>&1 & exit 3"]);

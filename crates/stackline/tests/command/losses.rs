@@ -1,4 +1,4 @@
-//! Datagrams that are lost are counted, and the counts agree.
+//! Datagrams that are lost are counted, and those alone.
 
 use crate::support::{Place, number};
 
@@ -46,4 +46,16 @@ fn a_receiving_call_is_that_of_the_datagram_that_came() {
     let (socket, application) = (units("SOCK_RECEIVED"), units("APP_RECEIVED"));
     assert!((195..=205).contains(&application.len()), "{}", application.len());
     assert_eq!(socket, application);
+}
+
+#[test]
+fn calls_that_arrive_twice_are_not_lost() {
+    let place = Place::new();
+    let text = "network n { host a, b; link a - b 10 Mbit/s 1 ms duplicate 100%; }
+        2 from a to b rr 32*50 over udp across n in emulated;
+        2 from a to b rr 4*50 over udp across n in emulated;";
+    for m in place.measure(text) {
+        assert_eq!(number(&m, "/lost"), 0.0, "{m}");
+        assert_eq!(number(&m, "/response_s/n"), 100.0, "{m}");
+    }
 }

@@ -30,6 +30,7 @@ mod input;
 mod json;
 mod kept;
 mod keywords;
+mod left;
 mod lifelines;
 mod losses;
 mod net;

@@ -182,3 +182,22 @@ fn through_a_real_sshd() {
     command.env("STACKLINE_REMOTE", "/nowhere/stackline");
     place.finish(&mut command).fails(3, &["no agent on me@127.0.0.1"]);
 }
+
+#[test]
+fn who_waits_for_a_silent_agent_is_told_and_may_end_it() {
+    let hello = "exec sh -c \"$*\" </dev/null | head -1; exec sleep 600";
+    for (ssh, words) in [
+        ("exec sleep 600", "waiting for the agents of b, 60 s at most"),
+        (hello, "waiting for an agent that gets a run ready, 30 s at most"),
+    ] {
+        let place = Place::new();
+        let said = place.path("said");
+        let mut command = with(&place, &format!("{SSH}{ssh}"), ONE);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(fs::File::create(&said).unwrap());
+        let mut child = command.spawn().unwrap();
+        until("it is said what is waited for", || fs::read_to_string(&said).unwrap().contains(words).then_some(()));
+        crate::support::Process(i32::try_from(child.id()).unwrap()).signal(Signal::SIGINT);
+        assert_eq!(child.wait().unwrap().code(), Some(130));
+        place.empties();
+    }
+}

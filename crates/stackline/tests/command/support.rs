@@ -177,7 +177,12 @@ impl Process {
         names.filter(|task| fs::read_to_string(task.path().join("comm")).is_ok_and(|comm| comm.trim() == name)).count()
     }
 
-    fn parent(self) -> Option<i32> {
+    /// What the kernel calls it.
+    pub(crate) fn name(self) -> String {
+        self.text("comm").unwrap_or_default().trim().to_owned()
+    }
+
+    pub(crate) fn parent(self) -> Option<i32> {
         self.text("status")?.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
     }
 

@@ -322,6 +322,18 @@ impl Datagrams {
         self.outgoing = Some(Batch::new(SEGMENTS, LARGEST_DATAGRAM));
     }
 
+    /// Waits for so many data units or calls, whichever are awaited; fewer come when the peer has ended.
+    fn take_units(&mut self, times: u64, buffers: &mut Buffers) -> Result<u64> {
+        while !self.conversation.has_units(times) {
+            self.take(buffers)?;
+        }
+        let units = self.conversation.take_units(times);
+        if recorder::on() && units > 0 {
+            self.number = self.numbers.drain(..self.numbers.len().min(units as usize)).next_back();
+        }
+        Ok(units)
+    }
+
     /// Waits for the answer that carries `number` in its first `n` bytes; false after the timeout.
     fn await_answer(&mut self, number: u64, n: usize, since: Instant, buffers: &mut Buffers) -> Result<bool> {
         let flags = self.wire.receive_flags();
@@ -402,14 +414,7 @@ impl Connection for Datagrams {
 
     fn receive(&mut self, _: usize, times: u64, buffers: &mut Buffers) -> Result<u64> {
         self.conversation.await_units();
-        while !self.conversation.has_units(times) {
-            self.take(buffers)?;
-        }
-        let units = self.conversation.take_units(times);
-        if recorder::on() && units > 0 {
-            self.number = self.numbers.drain(..self.numbers.len().min(units as usize)).next_back();
-        }
-        Ok(units)
+        self.take_units(times, buffers)
     }
 
     fn closed(&self) -> bool {
@@ -433,9 +438,9 @@ impl Connection for Datagrams {
         Ok(answered)
     }
 
-    fn await_call(&mut self, bytes: usize, buffers: &mut Buffers) -> Result<bool> {
+    fn await_call(&mut self, _: usize, buffers: &mut Buffers) -> Result<bool> {
         self.conversation.await_call();
-        Ok(self.receive(bytes, 1, buffers)? == 1)
+        Ok(self.take_units(1, buffers)? == 1)
     }
 
     fn reply(&mut self, bytes: usize, buffers: &mut Buffers) -> Result<()> {

@@ -15,6 +15,7 @@ use stackline_core::network::Network;
 use stackline_core::plan::World;
 use stackline_core::random::Seed;
 use stackline_emu::client::Emulation;
+use stackline_guard::scratch::{self, Scratch};
 use stackline_net::Node;
 use stackline_net::packet::address;
 use std::ffi::OsString;
@@ -49,28 +50,16 @@ impl Buffers {
     }
 }
 
-/// A directory of this replay alone.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> Result<Self> {
-        let path = std::env::temp_dir().join(format!("stackline-blocks-{}", std::process::id()));
-        fs::create_dir(&path).map_err(|error| {
-            Error::environment(format!("{} cannot be made: {error}", path.display()))
-                .hint("TMPDIR names another place for the disks of the servers")
-        })?;
-        Ok(Self(path))
-    }
-
-    fn disk(&self, server: usize, disk: u16) -> PathBuf {
-        self.0.join(format!("server{server}")).join(format!("disk{disk}"))
-    }
+/// A directory of this replay alone: disks, what the master remembers, and the key.
+fn scratch() -> Result<Scratch> {
+    scratch::directory("blocks").map_err(|error| {
+        Error::environment(format!("no directory for the disks of the servers can be made: {error}"))
+            .hint("TMPDIR names another place for the disks of the servers")
+    })
 }
 
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+fn disk_of(scratch: &Scratch, server: usize, disk: u16) -> PathBuf {
+    scratch.path().join(format!("server{server}")).join(format!("disk{disk}"))
 }
 
 /// A process on a host; it ends when its standard input does.
@@ -100,10 +89,10 @@ pub(super) fn replay(flags: &Replay) -> Result {
         return Err(Error::input("a server shares its host with the client or the master")
             .hint("name other hosts with --client, --master-host and --server"));
     }
-    let scratch = Scratch::new()?;
+    let scratch = scratch()?;
     let failed = |error: std::io::Error| Error::environment(format!("the key cannot be made: {error}"));
     let made = key::fresh().map_err(failed)?;
-    let key_file = scratch.0.join("key");
+    let key_file = scratch.path().join("key");
     key::write(&key_file, &made).map_err(failed)?;
     fill(flags, &roles, &scratch, &made)?;
     let program = std::env::current_exe()
@@ -116,7 +105,7 @@ pub(super) fn replay(flags: &Replay) -> Result {
     let mut parts = Vec::new();
     let words = ["master", "--with-stdin", "--listen", &format!("0.0.0.0:{}", PORTS.0), "--data"];
     let mut command: Vec<OsString> = words.iter().map(OsString::from).collect();
-    command.extend([scratch.0.join("master").into(), "--key".into(), key_file.clone().into()]);
+    command.extend([scratch.path().join("master").into(), "--key".into(), key_file.clone().into()]);
     parts.push(site.start(&roles.master, &command)?);
     for (number, host) in roles.servers.iter().enumerate() {
         let listen = at(host, PORTS.1 + number as u16)?;
@@ -132,10 +121,10 @@ pub(super) fn replay(flags: &Replay) -> Result {
             command.extend(["--send-buffer".into(), bytes.to_string().into()]);
         }
         command.push("--disk".into());
-        command.extend((0..flags.disks).map(|disk| scratch.disk(number, disk).into()));
+        command.extend((0..flags.disks).map(|disk| disk_of(&scratch, number, disk).into()));
         parts.push(site.start(host, &command)?);
     }
-    let code = site.client(&roles, &master_address, &mut emulation, &scratch.0.join("ports"))?;
+    let code = site.client(&roles, &master_address, &mut emulation, &scratch.path().join("ports"))?;
     drop(parts);
     drop(emulation);
     Ok(Exit::Program(code))
@@ -147,12 +136,12 @@ fn fill(flags: &Replay, roles: &Roles, scratch: &Scratch, made: &Key) -> Result<
     let anywhere = ([127, 0, 0, 1], 0).into();
     let say: fn(&str) = |_| {};
     let options = master::Options { listen: anywhere, key: Some(made.clone()), say };
-    let master = master::start(options, &scratch.0.join("master"))?;
+    let master = master::start(options, &scratch.path().join("master"))?;
     let mut servers = Vec::new();
     for (number, host) in roles.servers.iter().enumerate() {
         let mut disks = Vec::new();
         for disk in 0..flags.disks {
-            let path = scratch.disk(number, disk);
+            let path = disk_of(scratch, number, disk);
             fs::create_dir_all(&path).map_err(failed)?;
             disks.push(Disk::open(&path, false, None)?);
         }

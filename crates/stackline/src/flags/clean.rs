@@ -1,0 +1,10 @@
+//! Flags of `clean`.
+
+use clap::Args;
+
+#[derive(Args, Debug)]
+pub(crate) struct Clean {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
