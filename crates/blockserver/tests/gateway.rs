@@ -276,6 +276,7 @@ fn a_request_that_is_given_up_is_waited_for_no_more() {
         master: silent.local_addr().unwrap().to_string(),
         patience: Patience::default(),
         connections: 4,
+        room: gateway::limits::ROOM,
     };
     let gateway = gateway::start(options).unwrap();
     let asked = || {
@@ -364,9 +365,7 @@ fn restarted(site: &Site, address: std::net::SocketAddr) -> stackline_blockserve
     let data = site.directory.path().join("master");
     let until = Instant::now() + Duration::from_secs(10);
     loop {
-        let options =
-            stackline_blockserver::master::Options { listen: address, key: Some(site.key.clone()), say: |_| {} };
-        match stackline_blockserver::master::start(options, &data) {
+        match common::try_master(&data, &site.key, address) {
             Ok(master) => return master,
             Err(error) => assert!(Instant::now() < until, "{error:?}"),
         }
@@ -383,6 +382,7 @@ fn it_may_be_there_before_its_master() {
         master: free.to_string(),
         patience: Patience::default(),
         connections: 8,
+        room: gateway::limits::ROOM,
     };
     let gateway = gateway::start(options).unwrap();
     let mut http = Http::to(gateway.address());

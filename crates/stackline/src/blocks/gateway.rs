@@ -22,6 +22,7 @@ pub(crate) fn gateway(flags: &BlocksGateway) -> Result {
         master: flags.master.clone(),
         patience: limits::Patience::default(),
         connections: limits::CONNECTIONS,
+        room: limits::ROOM,
     };
     let running = gateway::start(options)?;
     output::print(&format!("http://{}/\n", running.address()))?;
