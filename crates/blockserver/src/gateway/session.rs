@@ -60,7 +60,8 @@ impl Session {
     }
 
     fn is_stale(&self) -> bool {
-        self.inner.stale.load(Ordering::Relaxed)
+        // The connection may have ended a moment before that is told.
+        self.inner.stale.load(Ordering::Relaxed) || !self.inner.client.has_master()
     }
 
     fn open(&self) -> MutexGuard<'_, BTreeMap<String, Arc<OpenSet>>> {
