@@ -80,6 +80,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "blocks",
             "blockserver",
             "requests",
+            "guard",
             "factors",
             "display",
             "displayserver",
