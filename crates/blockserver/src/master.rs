@@ -4,6 +4,7 @@
 mod outbox;
 
 use crate::connection::{self, Ended, Incoming};
+use crate::notes::Rarely;
 use crate::places::{Limits, Places};
 use crate::server::now;
 use crate::store::Store;
@@ -71,6 +72,8 @@ struct Shared {
     /// Bytes that wait for all clients, and the most that did.
     waiting: Arc<AtomicU64>,
     most: AtomicU64,
+    /// Clients that were closed because they did not read.
+    closed: Rarely,
     /// What has come of messages that are not whole.
     incoming: Arc<Incoming>,
 }
@@ -119,6 +122,7 @@ pub fn start(options: Options, data: &Path) -> Result<Running> {
         places: Places::new("the master".into(), options.places),
         waiting: Arc::default(),
         most: AtomicU64::new(0),
+        closed: Rarely::default(),
         incoming: Arc::default(),
         options,
     });
@@ -300,8 +304,7 @@ impl Shared {
             outbox.charge(bytes);
             if outbox.bytes() > limits::MOST_WAITING {
                 outbox.end(None);
-                let bytes = limits::MOST_WAITING >> 20;
-                (self.options.say)(&format!("a connection was closed: more than {bytes} MiB waited for it"));
+                self.tell_of_closed();
             }
             Some((Arc::clone(outbox), bytes, message))
         };
@@ -324,10 +327,15 @@ impl Shared {
         let servers: Vec<u64> = state.machine.connections_of_servers().collect();
         let clients = state.outboxes.iter().filter(|(connection, _)| !servers.contains(connection));
         if let Some((_, outbox)) = clients.max_by_key(|(_, outbox)| outbox.bytes()) {
-            let bytes = outbox.bytes() >> 10;
             outbox.end(None);
+            self.tell_of_closed();
+        }
+    }
+
+    fn tell_of_closed(&self) {
+        if let Some(count) = self.closed.happened(std::time::Instant::now()) {
             (self.options.say)(&format!(
-                "a client was closed: it did not read {bytes} KiB of answers while too much waited"
+                "connections that were closed because too much waited for them unread: {count}"
             ));
         }
     }

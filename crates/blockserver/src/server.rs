@@ -9,6 +9,7 @@ mod outgoing;
 use crate::buffer::{Buffer, Pool};
 use crate::connection::{self, Ended, Halves, Incoming, Receiver, Sender};
 use crate::disk::Disk;
+use crate::notes::Rarely;
 use crate::places::{Limits, Places, Seat};
 use bell::Bell;
 use damage::Damage;
@@ -135,6 +136,9 @@ struct Shared {
     next: AtomicU64,
     stopped: Arc<AtomicBool>,
     places: Places,
+    /// Clients that gave way, and lists that were refused at a bound.
+    closed: Rarely,
+    refused: Rarely,
     /// What has come of messages that are not whole.
     incoming: Arc<Incoming>,
     /// Whether disks of other masters are still to be taken over.
@@ -185,6 +189,8 @@ pub fn start(options: Options, disks: Vec<Disk>) -> Result<Running> {
         next: AtomicU64::new(1),
         stopped: Arc::default(),
         places: Places::new(format!("the server {}", options.name), options.places),
+        closed: Rarely::default(),
+        refused: Rarely::default(),
         incoming: Arc::default(),
         adopts: AtomicBool::new(options.adopt),
         own_threads,
@@ -304,9 +310,10 @@ impl Shared {
         let waiting = state.bells.iter().filter(|(connection, _)| state.machine.has_waiting(**connection));
         let idlest = waiting.map(|(_, bell)| bell).min_by_key(|bell| bell.moved());
         if idlest.is_some_and(|bell| now().since(bell.moved()) >= IDLE && bell.end()) {
-            (self.options.say)(
-                "a client was closed: it read nothing while others waited for the room that its blocks take",
-            );
+            if let Some(count) = self.closed.happened(std::time::Instant::now()) {
+                let words = "clients that were closed because they read nothing while others waited for room";
+                (self.options.say)(&format!("{words}: {count}"));
+            }
         }
     }
 
@@ -474,8 +481,15 @@ impl Shared {
     fn requests(&self, list: stackline_blocks::wire::data::Requests) {
         let came = now();
         let mut state = self.state();
-        if let Ok(woken) = state.machine.requests(came, came, list) {
-            self.wake(&state, &woken);
+        match state.machine.requests(came, came, list) {
+            Ok(woken) => self.wake(&state, &woken),
+            Err(_) => {
+                drop(state);
+                if let Some(count) = self.refused.happened(std::time::Instant::now()) {
+                    let words = "lists that were not taken because their clients had too much pending or did not read";
+                    (self.options.say)(&format!("{words}: {count}"));
+                }
+            }
         }
     }
 

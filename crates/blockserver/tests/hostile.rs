@@ -77,7 +77,7 @@ static CLOSED: AtomicUsize = AtomicUsize::new(0);
 #[test]
 fn all_clients_that_do_not_read_together_hold_a_bounded_amount() {
     let site = mapped(|words| {
-        CLOSED.fetch_add(usize::from(words.contains("a client was closed: it did not read")), Ordering::SeqCst);
+        CLOSED.fetch_add(usize::from(words.contains("closed because too much waited for them")), Ordering::SeqCst);
     });
     let address = site.master.address().to_string();
     let held: Vec<Halves> = (0..90).map(|_| asks_and_does_not_read(&address, 60)).collect();

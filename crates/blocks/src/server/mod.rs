@@ -91,6 +91,8 @@ pub struct Counts {
     pub aged: u64,
     /// Blocks that could not be sent.
     pub failed: u64,
+    /// Blocks of lists that went beyond a bound: none of them was taken.
+    pub refused: u64,
 }
 
 struct Reading {
@@ -243,6 +245,7 @@ impl<B: Clone> Server<B> {
         let state = self.sessions.entry(session).or_default();
         let words: u64 = state.words.iter().map(Message::weight).sum();
         if state.pending + list.entries.len() > limits::MOST_PENDING || words > limits::WORDS {
+            self.counts.refused += list.entries.len() as u64;
             return Err(Why::Limit);
         }
         let newest = state.newest.entry(list.set).or_default();

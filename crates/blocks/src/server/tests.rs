@@ -491,6 +491,7 @@ fn a_client_that_hears_nothing_of_what_was_discarded_asks_for_nothing_more() {
     let lists = (1..).take_while(|serial| server.requests(ms(0), ms(0), list(SESSION, *serial, &blocks)).is_ok());
     let taken = lists.count() as u64;
     assert!(taken > limits::WORDS / (16 * 8192) / 2 && taken < limits::WORDS / (16 * 8192) + 10, "{taken}");
+    assert_eq!(server.counts().refused, 8192);
     written(&mut server, 1, 1);
     assert!(server.requests(ms(2), ms(2), list(SESSION, 5000, &blocks)).is_ok());
     // Numbers that begin near their end do no harm.

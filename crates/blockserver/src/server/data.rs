@@ -164,6 +164,8 @@ impl Client<'_> {
                 Next::Apart(blocks) => {
                     sent.extend(blocks.iter().map(|(head, _)| head.unit));
                     self.send_apart(receiver, &blocks)?;
+                    self.bell.move_on(now());
+                    self.seat.touch();
                 }
             }
             had_room = outgoing.is_empty();
