@@ -135,6 +135,12 @@ impl Sender {
 /// Both directions of a connection.
 pub type Halves = (Receiver, Sender);
 
+/// The sending half of a connection that is none yet.
+#[cfg(test)]
+pub(crate) const fn sender(stream: TcpStream) -> Sender {
+    Sender::new(stream)
+}
+
 fn halves(stream: TcpStream) -> io::Result<Halves> {
     let sending = stream.try_clone()?;
     Ok((Receiver::new(stream), Sender::new(sending)))

@@ -214,3 +214,30 @@ impl Receiver {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::net::TcpListener;
+
+    #[test]
+    fn what_has_come_of_all_messages_that_are_not_whole_is_bounded() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut receiver = Receiver::new(listener.accept().unwrap().0);
+        // Of others so much has come that a short message has room and a long one has not.
+        let all = Arc::new(Incoming::default());
+        let others = limits::ALL_INCOMING - 2 * AT_ONCE as u64;
+        all.0.store(others, Ordering::Relaxed);
+        receiver.bound(limits::LONGEST_REQUEST, &all);
+        let short = Message::from(stackline_blocks::wire::control::Ask { request: 7 });
+        sender.write_all(&short.bytes()).unwrap();
+        assert_eq!(receiver.message().unwrap(), short);
+        sender.write_all(&[&(64_u32 << 10).to_be_bytes()[..], &[19], &[0; 32 << 10]].concat()).unwrap();
+        let ended = receiver.message().unwrap_err();
+        assert!(matches!(&ended, Ended::Broken(words) if words.contains("not whole")), "{ended:?}");
+        drop(receiver);
+        assert_eq!(all.0.load(Ordering::Relaxed), others);
+    }
+}

@@ -152,3 +152,58 @@ impl Outbox {
         self.end(None);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection;
+    use stackline_blocks::wire::control::Done;
+    use std::net::TcpListener;
+
+    fn outbox(all: &Arc<AtomicU64>) -> (Arc<Outbox>, TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let far = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let near = listener.accept().unwrap().0;
+        (Outbox::new(near.try_clone().unwrap(), Some(Arc::clone(all))), near, far)
+    }
+
+    #[test]
+    fn all_that_was_charged_is_given_back_however_it_ends() {
+        let all = Arc::<AtomicU64>::default();
+        let put = |outbox: &Outbox| {
+            for request in 0..1000 {
+                let message = Message::from(Done { request });
+                outbox.charge(message.weight());
+                outbox.put(message.weight(), message);
+            }
+        };
+        // Sent to its end.
+        let (sent, near, far) = outbox(&all);
+        put(&sent);
+        assert!(all.load(Ordering::Relaxed) == sent.bytes() && sent.bytes() > 0);
+        sent.close();
+        assert!(!sent.wait_below(1), "it is closed");
+        sent.send(connection::sender(near));
+        assert_eq!((sent.bytes(), all.load(Ordering::Relaxed)), (0, 0));
+        drop(far);
+        // Ended with all that waits; what comes later is dropped.
+        let (ended, _near, _far) = outbox(&all);
+        put(&ended);
+        ended.end(Some("too slow"));
+        put(&ended);
+        assert_eq!((ended.bytes(), all.load(Ordering::Relaxed)), (0, 0));
+    }
+
+    #[test]
+    fn who_asks_waits_until_less_waits() {
+        let all = Arc::default();
+        let (outbox, _near, _far) = outbox(&all);
+        outbox.charge(100);
+        assert!(outbox.wait_below(101));
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| outbox.wait_below(100));
+            outbox.discharge(1);
+            assert!(waits.join().unwrap());
+        });
+    }
+}
