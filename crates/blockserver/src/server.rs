@@ -309,11 +309,11 @@ impl Shared {
     fn make_way(&self, state: &State) {
         let waiting = state.bells.iter().filter(|(connection, _)| state.machine.has_waiting(**connection));
         let idlest = waiting.map(|(_, bell)| bell).min_by_key(|bell| bell.moved());
-        if idlest.is_some_and(|bell| now().since(bell.moved()) >= IDLE && bell.end()) {
-            if let Some(count) = self.closed.happened(std::time::Instant::now()) {
-                let words = "clients that were closed because they read nothing while others waited for room";
-                (self.options.say)(&format!("{words}: {count}"));
-            }
+        if idlest.is_some_and(|bell| now().since(bell.moved()) >= IDLE && bell.end())
+            && let Some(count) = self.closed.happened(std::time::Instant::now())
+        {
+            let words = "clients that were closed because they read nothing while others waited for room";
+            (self.options.say)(&format!("{words}: {count}"));
         }
     }
 
