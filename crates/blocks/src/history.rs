@@ -137,12 +137,13 @@ impl History {
     /// Of the blocks that were discarded; their numbers by their places in the list.
     pub fn of_flushed(flushed: &Flushed, numbers: impl Fn(u32) -> u64) -> impl Iterator<Item = Self> {
         flushed.blocks.iter().map(move |block| {
-            let after = |us: u32| (us != NOT_READ).then(|| Instant(flushed.server_in + u64::from(us) * 1000));
+            let after =
+                |us: u32| (us != NOT_READ).then(|| Instant(flushed.server_in.saturating_add(u64::from(us) * 1000)));
             let [app_send, master_in, master_out] = flushed.stamps.map(|ns| Some(Instant(ns)));
             let server_in = Some(Instant(flushed.server_in));
             let [start, end, write] = [block.start_read, block.end_read, block.start_write].map(after);
             Self {
-                unit: flushed.first_unit + u64::from(block.index),
+                unit: flushed.first_unit.wrapping_add(block.index.into()),
                 set: flushed.set,
                 number: numbers(block.index),
                 serial: flushed.serial,

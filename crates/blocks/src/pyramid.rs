@@ -31,10 +31,15 @@ pub struct Tile {
 }
 
 impl Pyramid {
-    /// Columns and rows of tiles at a level.
+    /// Columns and rows of tiles at a level; none of a picture whose tiles have no size. From the level on at which one tile covers all
+    /// there is one.
     #[must_use]
     pub const fn grid(&self, level: u8) -> (u32, u32) {
-        let side = (self.tile as u64) << level;
+        if self.tile == 0 {
+            return (0, 0);
+        }
+        // A tile of 16 bits covers a picture of 32 bits from level 32 on.
+        let side = (self.tile as u64) << if level < 32 { level } else { 32 };
         let (columns, rows) = ((self.width as u64).div_ceil(side), (self.height as u64).div_ceil(side));
         (columns as u32, rows as u32)
     }
@@ -57,7 +62,7 @@ impl Pyramid {
     /// Tiles of all levels.
     #[must_use]
     pub fn tiles(&self) -> u64 {
-        (0..self.levels()).map(|level| self.tiles_of(level)).sum()
+        (0..self.levels()).map(|level| self.tiles_of(level)).fold(0, u64::saturating_add)
     }
 
     /// Bytes of a tile.
@@ -69,12 +74,15 @@ impl Pyramid {
     /// The block that holds a tile.
     #[must_use]
     pub fn number(&self, tile: Tile) -> Option<u64> {
-        let (columns, rows) = self.grid(tile.level);
-        if tile.level >= self.levels() || tile.column >= columns || tile.row >= rows {
+        if tile.level >= self.levels() {
             return None;
         }
-        let before: u64 = (0..tile.level).map(|level| self.tiles_of(level)).sum();
-        Some(before + u64::from(tile.row) * u64::from(columns) + u64::from(tile.column))
+        let (columns, rows) = self.grid(tile.level);
+        if tile.column >= columns || tile.row >= rows {
+            return None;
+        }
+        let before = (0..tile.level).try_fold(0_u64, |sum, level| sum.checked_add(self.tiles_of(level)))?;
+        before.checked_add(u64::from(tile.row) * u64::from(columns))?.checked_add(u64::from(tile.column))
     }
 
     /// The tile in a block.
@@ -112,6 +120,26 @@ mod tests {
         assert_eq!(grids, [(8, 3), (4, 2), (2, 1), (1, 1)]);
         assert_eq!(PICTURE.tiles(), 24 + 8 + 2 + 1);
         assert_eq!(PICTURE.tile_bytes(), 48 << 10);
+    }
+
+    #[test]
+    fn no_picture_and_no_tile_that_somebody_names_does_harm() {
+        let sides = [0, 1, 7, u32::MAX];
+        for (width, height) in sides.iter().flat_map(|width| sides.map(|height| (*width, height))) {
+            for tile in [0, 1, 128, 256, u16::MAX] {
+                let picture = Pyramid { width, height, tile, pixel_bytes: 255 };
+                let (levels, tiles) = (picture.levels(), picture.tiles());
+                assert!(levels <= 32 && !picture.fits(tiles, 0));
+                for level in 0..=u8::MAX {
+                    let (columns, rows) = picture.grid(level);
+                    let number = picture.number(Tile { level, row: 0, column: 0 });
+                    assert!(number.is_none() || (level < levels && columns > 0 && rows > 0), "{picture:?}, {level}");
+                    assert_eq!(picture.number(Tile { level, row: u32::MAX, column: u32::MAX }), None);
+                }
+                let _ = picture.tile(u64::MAX);
+            }
+        }
+        assert_eq!(PICTURE.number(Tile { level: 57, row: 0, column: 0 }), None);
     }
 
     #[test]

@@ -64,7 +64,7 @@ impl Record {
 
     /// The last list of a set is over because the session is.
     pub fn ended(&mut self, tally: Tally) {
-        self.score.pending += u64::from(tally.requested.saturating_sub(tally.delivered + tally.missing));
+        self.score.pending += u64::from(tally.requested.saturating_sub(tally.delivered.saturating_add(tally.missing)));
         self.over(tally);
     }
 

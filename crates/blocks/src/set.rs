@@ -28,7 +28,8 @@ impl Set {
     /// How many blocks it has.
     #[must_use]
     pub const fn blocks(&self) -> u64 {
-        self.bytes.div_ceil(self.block_size as u64)
+        // A set that somebody else describes may have blocks of no size: it has none, and `fault` says so.
+        if self.block_size == 0 { 0 } else { self.bytes.div_ceil(self.block_size as u64) }
     }
 
     /// Bytes of a block; 0 where there is none.

@@ -4,14 +4,25 @@ use proptest::prelude::*;
 use stackline_blocks::placement::Placement;
 use stackline_blocks::pyramid::Pyramid;
 use stackline_blocks::set::Set;
-use stackline_blocks::wire::control::{Commit, Create, List, Missing, Opened, Place, Row, ServerInfo, Written};
+use stackline_blocks::wire::control::{
+    Commit, Create, Gone, Join, Joined, Kept, List, Mapped, Missing, Opened, Place, Row, ServerInfo, SetInfo, Told,
+    Written,
+};
 use stackline_blocks::wire::data::{Attached, BLOCK_HEAD, BlockHead, Discarded, Disk, Entry, Flushed, Requests};
 use stackline_blocks::wire::greeting::{Hello, Key, MAGIC, Role};
 use stackline_blocks::wire::message::{self, Message};
 use stackline_blocks::wire::{HEAD, Malformed, VERSION, parts};
 
 fn disk() -> Disk {
-    Disk { identity: 1 << 100, path: "/data/ä".into(), capacity: 1 << 40, used: 7, up: true, damaged: 3 }
+    Disk {
+        identity: 1 << 100,
+        path: "/data/ä".into(),
+        capacity: 1 << 40,
+        used: 7,
+        up: true,
+        writable: true,
+        damaged: 3,
+    }
 }
 
 fn set(placement: Placement) -> Set {
@@ -47,13 +58,14 @@ fn messages() -> Vec<Message> {
         vec![ServerInfo { id: 1, name: "a".into(), address: "10.0.0.1:7".into(), up: true, disks: vec![disk()] }];
     let place = Place { server: 1, disk: 2, offset: 3 };
     let row = Row { checksum: 4, places: vec![place.clone(), place] };
+    let kept = Kept { master: 1 << 99, used: 4096 };
     let entry = Entry { index: 1, number: 2, disk: 3, offset: 4, length: 5, checksum: 6 };
     let discarded = Discarded { index: 1, start_read: 2, end_read: 3, start_write: 4 };
     let placements = [Placement::RoundRobin, Placement::Random(9), Placement::Hash, Placement::Tiles, Placement::Given];
     let mut all: Vec<Message> = placements.map(|placement| Create { request: 1, about: set(placement) }.into()).into();
     all.extend([
         Hello { magic: MAGIC, version: VERSION, role: Role::Writer, nonce: [3; 16] }.into(),
-        Opened { request: 1, session: u128::MAX, set: 2, about: set(Placement::Tiles), servers }.into(),
+        Opened { request: 1, session: u128::MAX, master: 9, set: 2, about: set(Placement::Tiles), servers }.into(),
         List { set: 1, serial: 2, supersedes: true, report: false, first_unit: 3, app_send: 4, blocks: vec![5, 6] }
             .into(),
         Missing { set: 1, serial: 2, why: 3, blocks: vec![] }.into(),
@@ -82,6 +94,9 @@ fn messages() -> Vec<Message> {
         .into(),
         head().into(),
         Attached { server: 1, parts: false }.into(),
+        Join { name: "a".into(), address: "a:1".into(), disks: vec![disk()], kept: vec![kept], adopt: true }.into(),
+        Joined { server: 1, master: 2 }.into(),
+        Gone { set: 3 }.into(),
     ]);
     all
 }
@@ -96,6 +111,21 @@ fn read(bytes: &[u8]) -> Result<Message, Malformed> {
 fn messages_come_back_as_they_were() {
     for message in messages() {
         assert_eq!(read(&message.bytes()), Ok(message));
+    }
+}
+
+#[test]
+fn what_waits_weighs_at_least_what_it_has_on_its_way() {
+    let row = Row { checksum: 4, places: vec![Place { server: 1, disk: 2, offset: 3 }; 8] };
+    let server = ServerInfo { id: 1, name: "a".repeat(99), address: "b".repeat(99), up: true, disks: vec![disk(); 64] };
+    let info = SetInfo { about: set(Placement::Hash), written: 1, reachable: 2, sealed: true };
+    let large: [Message; 2] = [
+        Mapped { request: 1, set: 2, first: 3, rows: vec![row; 4096] }.into(),
+        Told { request: 1, sets: vec![info; 4096], servers: vec![server; 100] }.into(),
+    ];
+    for message in messages().into_iter().chain(large) {
+        let (weight, bytes) = (message.weight(), message.bytes().len() as u64);
+        assert!(weight >= bytes && weight <= 4 * bytes + 512, "{weight} {bytes}");
     }
 }
 

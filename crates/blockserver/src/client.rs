@@ -99,8 +99,10 @@ impl Default for Options {
 /// A set that is open.
 #[derive(Clone, Debug)]
 pub struct OpenSet {
-    /// Its number.
+    /// Its number, which its master uses for no other.
     pub id: u32,
+    /// Who that master is: together with the number what is read is told from all else.
+    pub master: u128,
     /// What it is.
     pub about: Set,
 }
@@ -132,6 +134,8 @@ struct Known {
     damaged: BTreeMap<(u16, u16), Damaged>,
     /// How often all that was wanted of a set was withdrawn.
     withdrawn: BTreeMap<u32, u64>,
+    /// Why the master closed the connection, where it said so.
+    sent_away: Option<String>,
 }
 
 /// Damaged copies of one disk.
@@ -213,6 +217,9 @@ impl Client {
     pub fn open(&self, name: &str) -> Result<OpenSet> {
         let answer = self.shared.ask(|request| Open { request, name: name.to_owned() }.into())?;
         let Message::Opened(opened) = answer else { return Err(refusal(&answer)) };
+        if let Some(fault) = opened.about.fault() {
+            return Err(Error::environment(format!("what the master says of the set {name} cannot be: {fault}")));
+        }
         {
             let mut known = lock(&self.shared.known);
             known.machine.opened(opened.set, opened.about.clone());
@@ -224,7 +231,7 @@ impl Client {
             let rows = self.map(opened.set, 0, opened.about.blocks())?;
             lock(&self.shared.known).rows.insert(opened.set, rows);
         }
-        Ok(OpenSet { id: opened.set, about: opened.about })
+        Ok(OpenSet { id: opened.set, master: opened.master, about: opened.about })
     }
 
     /// Where blocks are.
@@ -405,6 +412,9 @@ pub(crate) fn refusal(message: &Message) -> Error {
         Why::Key => Error::input(words).hint("`stackline blocks key` makes the key that writing needs"),
         Why::Full => Error::environment(words)
             .hint("add a server or a disk: the space of sets that are deleted is not used again"),
+        Why::Memory => Error::environment(words).hint(
+            "make room on the disk of the master's --data, then start the master again: what was acknowledged is there",
+        ),
         Why::NoBlock | Why::Malformed => Error::input(words),
         _ => Error::environment(words),
     }
@@ -414,8 +424,16 @@ fn not_open(set: u32) -> Error {
     Error::input(format!("the set {set} is not open"))
 }
 
-fn master_gone() -> Error {
-    Error::environment("the master is gone").hint("sets that are open can be read on")
+/// What can be done without a master.
+pub(crate) const READ_ON: &str = "sets that are open can be read on";
+
+fn master_gone(sent_away: Option<&String>) -> Error {
+    match sent_away {
+        Some(words) => {
+            Error::environment(words.clone()).hint("another try may succeed; else close other clients first")
+        }
+        None => Error::environment("the master is gone").hint(READ_ON),
+    }
 }
 
 impl Known {
@@ -455,11 +473,14 @@ impl Shared {
 
     fn send(&self, message: &Message) -> Result<()> {
         let mut master = lock(&self.master);
-        let sent = master.as_mut().ok_or_else(master_gone)?.message(message);
-        sent.map_err(|_| {
-            *master = None;
-            master_gone()
-        })
+        let sent = master.as_mut().is_some_and(|master| master.message(message).is_ok());
+        if sent {
+            return Ok(());
+        }
+        // Why is known to whoever hears the master, and tells those who wait for answers.
+        *master = None;
+        drop(master);
+        Err(self.gone())
     }
 
     fn ask(&self, question: impl FnOnce(u32) -> Message) -> Result<Message> {
@@ -468,13 +489,17 @@ impl Shared {
         lock(&self.answers).insert(request, answer);
         let result = self.send(&question(request)).and_then(|()| {
             answered.recv_timeout(ANSWER).map_err(|why| match why {
-                RecvTimeoutError::Disconnected => master_gone(),
+                RecvTimeoutError::Disconnected => self.gone(),
                 RecvTimeoutError::Timeout => Error::environment("the master does not answer")
                     .hint("is it still running? `stackline blocks list`"),
             })
         });
         lock(&self.answers).remove(&request);
         result
+    }
+
+    fn gone(&self) -> Error {
+        master_gone(lock(&self.known).sent_away.as_ref())
     }
 
     fn done(&self, question: impl FnOnce(u32) -> Message) -> Result<()> {
@@ -493,9 +518,17 @@ impl Shared {
                 Message::Created(m) => m.request,
                 Message::Reserved(m) => m.request,
                 Message::Done(m) => m.request,
+                Message::Refused(m) if m.request == 0 => {
+                    lock(&self.known).sent_away = Some(m.words.clone());
+                    continue;
+                }
                 Message::Refused(m) => m.request,
                 Message::Missing(missing) => {
                     self.missing(missing);
+                    continue;
+                }
+                Message::Gone(gone) => {
+                    self.forget(gone.set);
                     continue;
                 }
                 Message::Changed(changed) => {
@@ -531,7 +564,15 @@ impl Shared {
         }
     }
 
+    /// A set was deleted: nothing of it is asked for past the master, which says so of each block.
+    fn forget(&self, set: u32) {
+        lock(&self.known).rows.remove(&set);
+    }
+
     fn missing(&self, missing: &Missing) {
+        if Why::of(missing.why) == Why::NoSet {
+            self.forget(missing.set);
+        }
         let (gone, withdrawals) = {
             let mut known = lock(&self.known);
             (known.machine.missing(missing), known.withdrawals(missing.set))

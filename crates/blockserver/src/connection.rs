@@ -1,24 +1,32 @@
 //! A TCP connection that carries messages: how it begins, how messages are read and written.
 //!
-//! Nothing that a peer sends makes it take more memory than the longest message that belongs there, and what does not
-//! come within [`GREETING`] ends the connection before it was any.
+//! Nothing that a peer sends makes it take more memory than the longest message that belongs there, and a greeting that is not
+//! whole within [`GREETING`], however its bytes come, ends the connection before it was any.
 
 mod receiver;
 
 use crate::key::nonce;
-pub use receiver::Receiver;
-use socket2::SockRef;
+use nix::sys::socket::{MsgFlags, send};
+pub use receiver::{Incoming, Receiver};
+use socket2::{SockRef, TcpKeepalive};
 use stackline_blocks::limits;
 use stackline_blocks::wire::VERSION;
+use stackline_blocks::wire::control::Refused;
 use stackline_blocks::wire::greeting::{Hello, Key, MAGIC, Prove, Role, Welcome};
 use stackline_blocks::wire::message::{Message, Why};
 use stackline_core::error::{Error, Result};
+use stackline_guard::deadline::Deadline;
 use std::io::{self, IoSlice, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-/// How long the other side may take to say who it is.
+/// How long the other side may take in all to say who it is.
 const GREETING: Duration = Duration::from_secs(5);
+/// Bytes of memory that a connection keeps for the next message.
+const KEPT: usize = 64 << 10;
+/// After what silence a client asks whether its master's machine is still there.
+const KEEPALIVE: Duration = Duration::from_secs(5);
 /// How long connecting may take.
 const CONNECTING: Duration = Duration::from_secs(5);
 
@@ -80,7 +88,11 @@ impl Sender {
     pub fn messages(&mut self, messages: &[Message]) -> io::Result<()> {
         self.buffer.clear();
         messages.iter().for_each(|message| message.put(&mut self.buffer));
-        self.stream.write_all(&self.buffer)
+        let sent = self.stream.write_all(&self.buffer);
+        if self.buffer.capacity() > KEPT {
+            self.buffer = Vec::new();
+        }
+        sent
     }
 
     /// Sends a message and the data behind it, which are not copied here.
@@ -122,6 +134,12 @@ impl Sender {
 
 /// Both directions of a connection.
 pub type Halves = (Receiver, Sender);
+
+/// The sending half of a connection that is none yet.
+#[cfg(test)]
+pub(crate) const fn sender(stream: TcpStream) -> Sender {
+    Sender::new(stream)
+}
 
 fn halves(stream: TcpStream) -> io::Result<Halves> {
     let sending = stream.try_clone()?;
@@ -172,15 +190,26 @@ pub fn connect(address: &str, role: Role, key: Option<&Key>, receive_buffer: Opt
     }
     let stream = stream.ok_or(last).map_err(failed)?;
     tune(&stream, None, receive_buffer).map_err(failed)?;
-    stream.set_read_timeout(Some(GREETING)).map_err(failed)?;
+    if matches!(role, Role::Client | Role::Loader) {
+        // A master whose machine went down is noticed also by who asks it nothing.
+        let alive = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(Duration::from_secs(1)).with_retries(3);
+        SockRef::from(&stream).set_tcp_keepalive(&alive).map_err(failed)?;
+    }
+    stream.set_write_timeout(Some(GREETING)).map_err(failed)?;
     let (mut receiver, mut sender) = halves(stream).map_err(failed)?;
+    let deadline = Deadline::within(GREETING);
     let ours = nonce().map_err(failed)?;
     sender.message(&Hello { magic: MAGIC, version: VERSION, role, nonce: ours }.into()).map_err(failed)?;
-    let answer = receiver.message_within(limits::LONGEST_GREETING);
+    let answer = receiver.message_by(&deadline, limits::LONGEST_GREETING);
     let welcome = match answer {
         Ok(Message::Welcome(welcome)) => welcome,
         Ok(Message::Refused(refused)) => return Err(refusal(address, Why::of(refused.why), &refused.words)),
         Err(Ended::Silent) => return Err(silent(address)),
+        Err(Ended::Closed) => {
+            return Err(Error::environment(format!("{address} closed the connection without a word")).hint(
+                "is that the port that `stackline blocks master` prints? if so, it may have too many connections",
+            ));
+        }
         Ok(_) | Err(_) => {
             return Err(Error::environment(format!("what answers at {address} is no block server"))
                 .hint("the port of a master is the one that `stackline blocks master` prints"));
@@ -198,6 +227,7 @@ pub fn connect(address: &str, role: Role, key: Option<&Key>, receive_buffer: Opt
         sender.message(&Prove { proof }.into()).map_err(failed)?;
     }
     receiver.stream.set_read_timeout(None).map_err(failed)?;
+    receiver.stream.set_write_timeout(None).map_err(failed)?;
     Ok((receiver, sender))
 }
 
@@ -219,7 +249,7 @@ fn refusal(address: &str, why: Why, words: &str) -> Error {
     match why {
         Why::Version => error.hint("run the same version of stackline on both sides"),
         Why::Key => error.hint("master, servers and loaders need the same file of `stackline blocks key`"),
-        Why::Limit => error.hint("close other clients first"),
+        Why::Limit => error.hint("another try may succeed; else close other clients first"),
         _ => error,
     }
 }
@@ -229,11 +259,11 @@ fn refusal(address: &str, why: Why, words: &str) -> Error {
 /// # Errors
 /// [`Ended`], also where the other side was refused.
 pub fn accept(stream: TcpStream, key: Option<&Key>, send_buffer: Option<usize>) -> Result<(Role, Halves), Ended> {
-    stream.set_read_timeout(Some(GREETING))?;
+    let deadline = Deadline::within(GREETING);
     stream.set_write_timeout(Some(GREETING))?;
     tune(&stream, send_buffer, None)?;
     let (mut receiver, mut sender) = halves(stream)?;
-    let Message::Hello(hello) = receiver.message_within(limits::LONGEST_GREETING)? else {
+    let Message::Hello(hello) = receiver.message_by(&deadline, limits::LONGEST_GREETING)? else {
         return refuse(&mut sender, Why::Malformed, "a connection begins with HELLO");
     };
     if hello.magic != MAGIC {
@@ -251,7 +281,7 @@ pub fn accept(stream: TcpStream, key: Option<&Key>, send_buffer: Option<usize>) 
     }
     sender.message(&Welcome { version: VERSION, nonce: ours, proof: proof.unwrap_or_default() }.into())?;
     if let Some(key) = key.filter(|_| role.proves()) {
-        let Message::Prove(prove) = receiver.message_within(limits::LONGEST_GREETING)? else {
+        let Message::Prove(prove) = receiver.message_by(&deadline, limits::LONGEST_GREETING)? else {
             return refuse(&mut sender, Why::Malformed, "a proof was expected");
         };
         if !key.verifies(&prove.proof, false, role, &theirs, &ours) {
@@ -263,8 +293,16 @@ pub fn accept(stream: TcpStream, key: Option<&Key>, send_buffer: Option<usize>) 
     Ok((role, (receiver, sender)))
 }
 
+/// Tells the other side why the connection ends, as far as there is room for it, and ends it: whoever waits for it wakes.
+pub(crate) fn send_away(stream: &TcpStream, words: &str) {
+    let refused = Refused { request: 0, why: Why::Limit as u8, words: words.to_owned() };
+    let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
+    let _ = send(stream.as_raw_fd(), &Message::from(refused).bytes(), flags);
+    let _ = stream.shutdown(Shutdown::Both);
+}
+
 fn refuse<T>(sender: &mut Sender, why: Why, words: &str) -> Result<T, Ended> {
-    let refused = stackline_blocks::wire::control::Refused { request: 0, why: why as u8, words: words.to_owned() };
+    let refused = Refused { request: 0, why: why as u8, words: words.to_owned() };
     let _ = sender.message(&refused.into());
     Err(Ended::Broken(words.to_owned()))
 }

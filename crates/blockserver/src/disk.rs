@@ -1,20 +1,28 @@
 //! A disk: a file of blocks in a directory, a plain file, or a block device. It begins with a page that says whose it is.
 //!
+//! Blocks are written only once that page names the master that gives out the space, and how far it is used is written with the blocks,
+//! before they are acknowledged, by the same sync. A disk that cannot be written is read as before.
+//!
 //! Nothing outside of it can be named by anybody: places are offsets in this one file, checked against its size.
+
+mod page;
 
 use crate::buffer::Buffer;
 use nix::fcntl::OFlag;
+use page::{Found, Page};
 use stackline_blocks::server::Spot;
+use stackline_blocks::wire::control::Kept;
 use stackline_blocks::wire::data::Disk as About;
 use stackline_blocks::wire::message::Why;
 use stackline_core::error::{Error, Result};
+use stackline_guard::files;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The first bytes of a disk.
-const MAGIC: &[u8; 16] = b"stackline blocks";
 /// What precedes the blocks.
 const FIRST: u64 = stackline_blocks::master::ALIGNMENT;
 /// The file in a directory.
@@ -27,9 +35,15 @@ pub struct Disk {
     files: Option<Files>,
     path: PathBuf,
     file_path: PathBuf,
-    /// 0 of one that was not there.
-    identity: u128,
+    /// Its identity is 0 if it was not there.
+    page: Mutex<Page>,
     capacity: u64,
+    /// Whether its page names a master and it can be written.
+    is_ready: AtomicBool,
+    /// Whether it can only be read.
+    is_read_only: AtomicBool,
+    /// Up to where blocks were written, whether its page says so yet or not.
+    stored: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -61,23 +75,31 @@ impl Disk {
             let error = Error::input(format!("{} is no directory, file or block device", path.display()));
             return Err(error.hint("--disk PATH names one"));
         }
-        let plain =
-            OpenOptions::new().read(true).write(true).create(metadata.is_dir()).truncate(false).open(&file_path);
-        let plain = plain.map_err(failed)?;
+        let open = |is_writable: bool, flags: OFlag| {
+            let create = metadata.is_dir() && is_writable && flags.is_empty();
+            let mut options = OpenOptions::new();
+            options.read(true).write(is_writable).create(create).truncate(false).custom_flags(flags.bits());
+            options.open(&file_path)
+        };
+        let (plain, is_writable) = match open(true, OFlag::empty()) {
+            Ok(file) => (file, true),
+            Err(error) if is_refusal_to_write(&error) => {
+                (open(false, OFlag::empty()).map_err(|_| failed(error))?, false)
+            }
+            Err(error) => return Err(failed(error)),
+        };
         plain.try_lock().map_err(|_| {
             let error = Error::input(format!("another server has the disk {}", path.display()));
             error.hint("each server has disks of its own")
         })?;
-        let identity = identity(&plain, &file_path, is_device)?;
+        let page = first_page(&plain, &file_path, is_device, is_writable)?;
         let capacity = match size {
             Some(size) => size,
             None if is_device => device_size(&plain).map_err(failed)?,
             None => free(path).map_err(failed)? + allocated(&plain).map_err(failed)?,
         };
         let data = if direct {
-            let opened =
-                OpenOptions::new().read(true).write(true).custom_flags(OFlag::O_DIRECT.bits()).open(&file_path);
-            opened.map_err(|error| {
+            open(is_writable, OFlag::O_DIRECT).map_err(|error| {
                 let error = Error::environment(format!("{} has no direct reads: {error}", file_path.display()));
                 error.hint("leave --direct out, or name a disk on another file system")
             })?
@@ -85,13 +107,37 @@ impl Disk {
             plain.try_clone().map_err(failed)?
         };
         let files = Some(Files { data, locked: plain });
-        Ok(Self { files, path: path.to_owned(), file_path, identity, capacity })
+        Ok(Self::with(files, (path, &file_path), page, capacity, is_writable))
+    }
+
+    fn with(
+        files: Option<Files>,
+        (path, file_path): (&Path, &Path),
+        page: Page,
+        capacity: u64,
+        writable: bool,
+    ) -> Self {
+        Self {
+            files,
+            path: path.to_owned(),
+            file_path: file_path.to_owned(),
+            capacity,
+            is_ready: AtomicBool::new(writable && page.kept.master != 0),
+            is_read_only: AtomicBool::new(!writable),
+            stored: AtomicU64::new(page.kept.used),
+            page: Mutex::new(page),
+        }
     }
 
     /// One that is not there: it keeps its place among the disks of a server, which serves the others without it.
     #[must_use]
     pub fn missing(path: &Path) -> Self {
-        Self { files: None, path: path.to_owned(), file_path: path.to_owned(), identity: 0, capacity: 0 }
+        let nobody = Page { identity: 0, kept: Kept { master: 0, used: FIRST } };
+        Self::with(None, (path, path), nobody, 0, false)
+    }
+
+    fn page(&self) -> MutexGuard<'_, Page> {
+        self.page.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What the master is told of it.
@@ -99,7 +145,45 @@ impl Disk {
     pub fn about(&self) -> About {
         let mut path = self.path.display().to_string();
         path.truncate(path.floor_char_boundary(200));
-        About { identity: self.identity, path, capacity: self.capacity, used: 0, up: self.is_there(), damaged: 0 }
+        let (identity, up, writable) = (self.page().identity, self.is_there(), self.is_writable());
+        About { identity, path, capacity: self.capacity, used: 0, up, writable, damaged: 0 }
+    }
+
+    /// Whose it is, as its first page says.
+    #[must_use]
+    pub fn kept(&self) -> Kept {
+        self.page().kept.clone()
+    }
+
+    /// Whether it can be written, as far as is known.
+    #[must_use]
+    pub fn is_writable(&self) -> bool {
+        self.files.is_some() && !self.is_read_only.load(Ordering::Relaxed)
+    }
+
+    /// It is that master's from now on: its first page says so when this returns. Whether it was another one's, with blocks on it.
+    ///
+    /// # Errors
+    /// What the system says; then it is one that can only be read.
+    pub fn belong_to(&self, master: u128) -> io::Result<bool> {
+        let Some(files) = self.files.as_ref().filter(|_| self.is_writable()) else { return Ok(false) };
+        let mut page = self.page();
+        let before = page.kept.clone();
+        let was_anothers = before.master != 0 && before.master != master && before.used > FIRST;
+        if before.master != master {
+            // How far it is used by another, or on a device by nobody knows whom, is of no use to this one.
+            let used = if before.master == 0 && before.used <= self.capacity { before.used } else { FIRST };
+            let new = Page { identity: page.identity, kept: Kept { master, used } };
+            let written = files.locked.write_all_at(&new.bytes(), 0).and_then(|()| files.locked.sync_data());
+            if let Err(error) = written {
+                self.is_read_only.store(true, Ordering::Relaxed);
+                return Err(error);
+            }
+            self.stored.store(used, Ordering::Relaxed);
+            *page = new;
+        }
+        self.is_ready.store(true, Ordering::Relaxed);
+        Ok(was_anothers)
     }
 
     /// Whether a place may be there.
@@ -144,51 +228,100 @@ impl Disk {
     /// # Errors
     /// [`Why::Full`] or [`Why::Disk`].
     pub fn write(&self, spot: &Spot, buffer: &mut Buffer) -> Result<(), Why> {
-        let files = self.files.as_ref().ok_or(Why::Disk)?;
+        let files = self.files.as_ref().filter(|_| self.is_writable()).ok_or(Why::Disk)?;
         if !self.holds(spot) {
             return Err(Why::NoBlock);
+        }
+        if !self.is_ready.load(Ordering::Relaxed) {
+            return Err(Why::Foreign);
         }
         // Whole pages, as direct writes want them: the place is rounded up to pages too.
         let pages = buffer.pages(spot.length as usize);
         files.data.write_all_at(pages, spot.offset).map_err(|error| match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Why::Full,
-            _ => Why::Disk,
-        })
+            _ => self.failed(&error),
+        })?;
+        self.stored.fetch_max(spot.offset + u64::from(spot.length), Ordering::Relaxed);
+        Ok(())
     }
 
-    /// What was written outlasts the machine when this returns.
+    /// Something could not be written.
+    fn failed(&self, error: &io::Error) -> Why {
+        if is_refusal_to_write(error) {
+            self.is_read_only.store(true, Ordering::Relaxed);
+        }
+        Why::Disk
+    }
+
+    /// What was written outlasts the machine when this returns, and that the disk is used so far.
     ///
     /// # Errors
     /// [`Why::Disk`], also where the disk's name is gone: a file that nobody can open again keeps nothing.
     pub fn sync(&self) -> Result<(), Why> {
         let files = self.files.as_ref().ok_or(Why::Disk)?;
-        files.data.sync_data().map_err(|_| Why::Disk)?;
+        let stored = self.stored.load(Ordering::Relaxed);
+        {
+            // Written before the sync that makes the blocks last, so that it costs no other.
+            let mut page = self.page();
+            if stored > page.kept.used {
+                let kept = Kept { used: stored, ..page.kept };
+                let new = Page { identity: page.identity, kept };
+                files.locked.write_all_at(&new.bytes(), 0).map_err(|error| self.failed(&error))?;
+                *page = new;
+            }
+        }
+        files.data.sync_data().map_err(|error| self.failed(&error))?;
         if self.is_there() { Ok(()) } else { Err(Why::Disk) }
     }
 }
 
-/// The identity of a disk; an empty one gets one.
-fn identity(file: &File, path: &Path, is_device: bool) -> Result<u128> {
+/// What the first page of a disk says; an empty disk gets one.
+fn first_page(file: &File, path: &Path, is_device: bool, is_writable: bool) -> Result<Page> {
     let failed = |error: io::Error| Error::environment(format!("the disk {}: {error}", path.display()));
-    let mut page = [0; 32];
-    let filled = read_up_to(file, &mut page).map_err(failed)?;
-    if filled == page.len() && page.starts_with(MAGIC) {
-        return Ok(u128::from_be_bytes(page[16..].try_into().unwrap_or_default()));
+    let mut bytes = [0; page::LENGTH];
+    read_up_to(file, &mut bytes).map_err(failed)?;
+    match page::found(&bytes) {
+        Found::Page(page) => Ok(page),
+        // Of a device nobody knows how far it is used.
+        Found::Old(identity) => {
+            let used = if is_device { u64::MAX } else { file.metadata().map_err(failed)?.len() };
+            Ok(Page { identity, kept: Kept { master: 0, used } })
+        }
+        Found::Nothing if is_writable => new_page(file, path).map_err(failed),
+        Found::Nothing => Err(Error::environment(format!("{} is empty and can only be read", path.display()))
+            .hint("a new disk is one that this user may write")),
+        Found::Damaged => Err(Error::environment(format!("the first page of the disk {} is damaged", path.display()))
+            .hint("restore its first 64 bytes from a copy; nothing was written")),
+        Found::Newer(version) => Err(Error::environment(format!(
+            "the disk {} is of version {version}, which this program does not know",
+            path.display()
+        ))
+        .hint("serve it with the newer stackline that made it; nothing was written")),
+        Found::Other => {
+            let error = Error::input(format!("{} holds something else than blocks", path.display()));
+            Err(error.hint(if is_device {
+                "a new disk begins with zeros: `wipefs` shows what is on it; nothing was written"
+            } else {
+                "name an empty file, or a directory; nothing was written"
+            }))
+        }
     }
-    if filled > 0 && page[..filled].iter().any(|byte| *byte != 0) {
-        let error = Error::input(format!("{} holds something else than blocks", path.display()));
-        return Err(error.hint(if is_device {
-            "a new disk begins with zeros: `wipefs` shows what is on it; nothing was written"
-        } else {
-            "name an empty file, or a directory; nothing was written"
-        }));
-    }
-    let identity = crate::key::number().map_err(failed)?;
-    let mut page = vec![0; FIRST as usize];
-    page[..16].copy_from_slice(MAGIC);
-    page[16..32].copy_from_slice(&identity.to_be_bytes());
-    file.write_all_at(&page, 0).and_then(|()| file.sync_all()).map_err(failed)?;
-    Ok(identity)
+}
+
+/// The first page of a new disk: it is nobody's yet.
+fn new_page(file: &File, path: &Path) -> io::Result<Page> {
+    let page = Page { identity: crate::key::number()?, kept: Kept { master: 0, used: FIRST } };
+    let mut bytes = vec![0; FIRST as usize];
+    bytes[..page::LENGTH].copy_from_slice(&page.bytes());
+    file.write_all_at(&bytes, 0)?;
+    file.sync_all()?;
+    files::sync_name(path)?;
+    Ok(page)
+}
+
+/// Whether a file cannot be written, though it may be read.
+fn is_refusal_to_write(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied)
 }
 
 fn read_up_to(file: &File, page: &mut [u8]) -> io::Result<usize> {
@@ -227,6 +360,19 @@ mod tests {
         Spot { disk: 0, offset, length }
     }
 
+    const MASTER: u128 = 5;
+
+    fn open(path: &Path) -> Disk {
+        Disk::open(path, false, Some(1 << 20)).unwrap()
+    }
+
+    /// A disk of [`MASTER`].
+    fn owned(path: &Path) -> Disk {
+        let disk = open(path);
+        assert!(!disk.belong_to(MASTER).unwrap());
+        disk
+    }
+
     fn buffer(data: &[u8]) -> Buffer {
         let mut buffer = Buffer::default();
         buffer.pages(data.len())[..data.len()].copy_from_slice(data);
@@ -236,7 +382,7 @@ mod tests {
     #[test]
     fn blocks_come_back_and_damage_is_noticed() {
         let directory = tempfile::tempdir().unwrap();
-        let disk = Disk::open(directory.path(), false, Some(1 << 20)).unwrap();
+        let disk = owned(directory.path());
         let data: Vec<u8> = (0..5000).map(|n| n as u8).collect();
         disk.write(&spot(8192, 5000), &mut buffer(&data)).unwrap();
         let mut back = Buffer::default();
@@ -249,7 +395,7 @@ mod tests {
     #[test]
     fn nothing_beside_the_blocks_can_be_read() {
         let directory = tempfile::tempdir().unwrap();
-        let disk = Disk::open(directory.path(), false, Some(1 << 20)).unwrap();
+        let disk = owned(directory.path());
         let mut buffer = Buffer::default();
         for place in [spot(0, 16), spot(4095, 1), spot(1 << 20, 1), spot(u64::MAX, 512), spot((1 << 20) - 1, 512)] {
             assert_eq!(disk.read(&place, 0, &mut buffer), Err(Why::NoBlock), "{place:?}");
@@ -265,13 +411,13 @@ mod tests {
         let first = Disk::open(&file, false, None).unwrap();
         let second = Disk::open(&file, false, None).unwrap_err();
         assert!(second.message.contains("another server"), "{second:?}");
-        assert_ne!(first.identity, 0);
+        assert_ne!(first.about().identity, 0);
     }
 
     #[test]
     fn what_nobody_could_open_again_is_not_acknowledged() {
         let directory = tempfile::tempdir().unwrap();
-        let disk = Disk::open(directory.path(), false, Some(1 << 20)).unwrap();
+        let disk = owned(directory.path());
         disk.write(&spot(8192, 100), &mut buffer(&[1; 100])).unwrap();
         assert_eq!(disk.sync(), Ok(()));
         fs::remove_file(directory.path().join(NAME)).unwrap();
@@ -288,5 +434,57 @@ mod tests {
         let error = Disk::open(&file, false, None).unwrap_err();
         assert!(error.message.contains("something else"), "{error:?}");
         assert_eq!(fs::read(&file).unwrap(), b"dear reader");
+    }
+
+    #[test]
+    fn a_disk_says_whose_it_is_before_a_block_is_written_and_how_far_it_is_used() {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = open(directory.path());
+        let write = |disk: &Disk, offset| disk.write(&spot(offset, 100), &mut buffer(&[1; 100]));
+        assert_eq!((write(&disk, 8192), disk.kept()), (Err(Why::Foreign), Kept { master: 0, used: FIRST }));
+        assert!(!disk.belong_to(MASTER).unwrap());
+        assert_eq!(write(&disk, 8192), Ok(()));
+        drop(disk);
+        // A server that was killed before the sync: nothing was acknowledged.
+        let disk = open(directory.path());
+        assert_eq!(disk.kept(), Kept { master: MASTER, used: FIRST });
+        assert_eq!((write(&disk, 8192), write(&disk, 4096), disk.sync()), (Ok(()), Ok(()), Ok(())));
+        drop(disk);
+        let disk = open(directory.path());
+        assert_eq!(disk.kept(), Kept { master: MASTER, used: 8292 });
+        // Another master takes it over: what it has given out there is nothing yet.
+        assert!(disk.belong_to(MASTER + 1).unwrap());
+        drop(disk);
+        assert_eq!(open(directory.path()).kept(), Kept { master: MASTER + 1, used: FIRST });
+    }
+
+    #[test]
+    fn disks_of_older_programs_are_used_as_far_as_their_file_goes() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join(NAME);
+        let mut old = vec![0; 12_288];
+        old[..16].copy_from_slice(b"stackline blocks");
+        old[31] = 9;
+        for (length, used) in [(4096, 4096), (12_288, 12_288)] {
+            fs::write(&file, &old[..length]).unwrap();
+            let disk = open(directory.path());
+            assert_eq!((disk.about().identity, disk.kept()), (9, Kept { master: 0, used }));
+            assert!(!disk.belong_to(MASTER).unwrap());
+            drop(disk);
+            let disk = open(directory.path());
+            assert_eq!((disk.about().identity, disk.kept()), (9, Kept { master: MASTER, used }));
+        }
+    }
+
+    #[test]
+    fn a_damaged_first_page_is_named_and_not_touched() {
+        let directory = tempfile::tempdir().unwrap();
+        drop(owned(directory.path()));
+        let file = OpenOptions::new().write(true).open(directory.path().join(NAME)).unwrap();
+        file.write_at(b"x", 45).unwrap();
+        let before = fs::read(directory.path().join(NAME)).unwrap();
+        let error = Disk::open(directory.path(), false, None).unwrap_err();
+        assert!(error.message.contains("is damaged"), "{error:?}");
+        assert!(fs::read(directory.path().join(NAME)).unwrap() == before);
     }
 }

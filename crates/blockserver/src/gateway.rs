@@ -15,6 +15,8 @@
 //! | `fault` | what went wrong, as a status and words |
 //! | `body` | a range or a list of blocks as they come |
 //! | `desk` | who waits for which block |
+//! | `room` | how much is held for all |
+//! | `conformity` | what is no request |
 //! | `session` | the client that all share, and the sets it has open |
 //! | `viewers` | a list supersedes the one before |
 //! | `picture` | pixels as PNG |
@@ -22,6 +24,7 @@
 
 mod answer;
 mod body;
+mod conformity;
 mod desk;
 mod fault;
 pub mod limits;
@@ -30,6 +33,7 @@ mod pages;
 mod patient;
 mod picture;
 mod range;
+mod room;
 mod route;
 mod session;
 mod tag;

@@ -2,10 +2,14 @@
 
 use stackline_blocks::wire::greeting::Key;
 use stackline_core::error::{Error, Result};
-use std::fs::{self, OpenOptions};
+use stackline_guard::files;
+use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+/// Bytes of the longest file of a key: its digits, and what an editor may put around them.
+const LONGEST: u64 = 1024;
 
 /// Where the key is unless another file is named: `$STACKLINE_BLOCKS_KEY`, else in the user's configuration directory.
 #[must_use]
@@ -59,7 +63,7 @@ pub fn create(path: &Path) -> Result<()> {
         _ => Error::environment(format!("the key {} cannot be written: {error}", path.display())),
     };
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        fs::create_dir_all(parent).map_err(failed)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(failed)?;
     }
     let key = fresh().map_err(failed)?;
     write(path, &key).map_err(failed)
@@ -73,7 +77,8 @@ pub fn write(path: &Path, key: &Key) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     let digits: String = key.0.iter().map(|byte| format!("{byte:02x}")).collect();
     writeln!(file, "{digits}")?;
-    file.sync_all()
+    file.sync_all()?;
+    files::sync_name(path)
 }
 
 /// Reads a key.
@@ -81,7 +86,7 @@ pub fn write(path: &Path, key: &Key) -> io::Result<()> {
 /// # Errors
 /// When there is none, or the file holds something else.
 pub fn read(path: &Path) -> Result<Key> {
-    let text = fs::read_to_string(path).map_err(|error| {
+    let text = files::read_text(path, LONGEST).map_err(|error| {
         Error::input(format!("the key {} cannot be read: {error}", path.display()))
             .hint("`stackline blocks key` makes one")
     })?;

@@ -24,6 +24,7 @@
 //! | `blasts` | blocks as blasts |
 //! | [`reassembly`] | blocks out of datagrams |
 //! | [`buffer`] | memory of blocks |
+//! | [`places`] | who gets a place where there are too many connections |
 //! | [`notes`] | what servers say while they run |
 
 mod blasts;
@@ -39,6 +40,7 @@ pub mod list_trace;
 pub mod load;
 pub mod master;
 pub mod notes;
+pub mod places;
 pub mod play;
 pub mod prediction;
 pub mod reassembly;

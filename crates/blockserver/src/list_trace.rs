@@ -5,13 +5,16 @@
 use stackline_blocks::limits;
 use stackline_core::error::{Error, Result};
 use stackline_core::time::{Duration, Instant};
+use stackline_guard::files;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
 
-/// Longest line, bytes.
+/// Longest line, and most bytes of all.
 const LONGEST: u64 = 1 << 20;
+/// See [`LONGEST`].
+const MOST: u64 = 256 << 20;
 
 /// Writes lists as they are asked for.
 #[derive(Debug)]
@@ -52,13 +55,19 @@ pub type Lists = BTreeMap<String, Vec<(Duration, Vec<u64>)>>;
 pub fn read(path: &Path) -> Result<Lists> {
     use std::io::Read;
     let failed = |error| Error::input(format!("{} cannot be read: {error}", path.display()));
-    let mut reader = BufReader::new(File::open(path).map_err(failed)?);
+    let mut reader = BufReader::new(files::open(path).map_err(failed)?.take(MOST + 1));
+    let mut all = 0;
     let mut lists = Lists::new();
     let mut line = String::new();
     for number in 1.. {
         line.clear();
-        if (&mut reader).take(LONGEST).read_line(&mut line).map_err(failed)? == 0 {
-            break;
+        match (&mut reader).take(LONGEST).read_line(&mut line).map_err(failed)? {
+            0 => break,
+            bytes => all += bytes as u64,
+        }
+        if all > MOST {
+            let error = Error::input(format!("{} has more than {} MiB of lists", path.display(), MOST >> 20));
+            return Err(error.hint("cut it into several traces"));
         }
         let words = line.trim();
         if words.is_empty() || words.starts_with('#') {

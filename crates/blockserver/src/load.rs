@@ -3,19 +3,22 @@
 //!
 //! A loader that was ended goes on behind what was acknowledged: blocks that are there are not written again.
 
-use crate::client::{Client, refusal};
+use crate::client::{Client, READ_ON, refusal};
 use crate::connection::{self, Halves};
 use stackline_blocks::set::Set;
 use stackline_blocks::wire::control::{Commit, Created, Row, ServerInfo, Written};
 use stackline_blocks::wire::data::{Store, Sync};
 use stackline_blocks::wire::greeting::{Key, Role};
-use stackline_blocks::wire::message::Message;
+use stackline_blocks::wire::message::{Message, Why};
 use stackline_core::error::{Error, Result};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// How long a server may take to make a batch last.
 const SYNC: Duration = Duration::from_secs(60);
+
+/// How long it is waited for the reason of a server that takes nothing more.
+const SAID: Duration = Duration::from_millis(500);
 
 /// What to do when a load ended through no fault of its own.
 const AGAIN: &str = "once the master is there, start the load again: it goes on where it was";
@@ -95,9 +98,9 @@ pub fn load_with(
         // The master was told of no block, so nothing is kept of it: not its name either.
         let _ = client.delete(&about.name);
     }
-    result.map(|()| loaded).map_err(|error| match client.has_master() {
-        true => error,
-        false => error.hint(AGAIN),
+    result.map(|()| loaded).map_err(|error| match error.hint.as_deref() {
+        None | Some(READ_ON) if !client.has_master() => error.hint(AGAIN),
+        _ => error,
     })
 }
 
@@ -205,7 +208,7 @@ impl Writers<'_> {
                 let store = Store { request: *number as u32, disk, offset, length, checksum };
                 let sent = self.connection(place.server)?.1.with_data(&store.into(), &data);
                 if let Err(error) = sent {
-                    return Err(self.gone(place.server, &error.to_string()));
+                    return Err(self.broke_off(place.server, &error.to_string()));
                 }
                 if !touched.contains(&place.server) {
                     touched.push(place.server);
@@ -216,18 +219,37 @@ impl Writers<'_> {
         for server in &touched {
             let sent = self.connection(*server)?.1.message(&Sync { request: 0 }.into());
             if let Err(error) = sent {
-                return Err(self.gone(*server, &error.to_string()));
+                return Err(self.broke_off(*server, &error.to_string()));
             }
         }
         for server in &touched {
             let name = self.name(*server);
             match self.connection(*server)?.0.message() {
                 Ok(Message::Synced(_)) => {}
+                Ok(Message::Refused(refused)) if Why::of(refused.why) == Why::Full => {
+                    return Err(refusal(&refused.into())
+                        .within(&name)
+                        .hint("make room on its disk, or give it a larger one"));
+                }
                 Ok(other) => return Err(refusal(&other).within(&name)),
                 Err(ended) => return Err(self.gone(*server, &ended.to_string())),
             }
         }
         Ok(written)
+    }
+
+    /// A server takes nothing more: perhaps it has said why.
+    fn broke_off(&mut self, server: u16, words: &str) -> Error {
+        let name = self.name(server);
+        let receiver = self.connections.get_mut(&server).map(|(receiver, _)| receiver);
+        let said = receiver.and_then(|receiver| {
+            receiver.stream().set_read_timeout(Some(SAID)).ok()?;
+            receiver.message().ok()
+        });
+        match said {
+            Some(message @ Message::Refused(_)) => refusal(&message).within(&name),
+            _ => self.gone(server, words),
+        }
     }
 
     fn gone(&self, server: u16, words: &str) -> Error {

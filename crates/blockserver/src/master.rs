@@ -1,26 +1,31 @@
 //! The master at work: a thread that receives and one that sends for each connection, one that remembers. All decisions
 //! are the machine's (`stackline_blocks::master`).
 
-use crate::connection::{self, Ended, Sender};
+mod outbox;
+
+use crate::connection::{self, Ended, Incoming};
+use crate::notes::Rarely;
+use crate::places::{Limits, Places};
 use crate::server::now;
 use crate::store::Store;
+use outbox::Outbox;
 use stackline_blocks::limits;
-use stackline_blocks::master::{Actions, Change, Master, stamp_master_out};
+use stackline_blocks::master::{Actions, Change, Master};
 use stackline_blocks::wire::control::Refused;
 use stackline_blocks::wire::greeting::{Key, Role};
 use stackline_blocks::wire::message::{Message, Why};
 use stackline_core::error::{Error, Result};
+use stackline_guard::files;
+use stackline_guard::pool::Place;
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// Messages that may wait for one connection; who does not take them is let go.
-const WAITING: usize = 1024;
 /// A server that has said nothing for so long is down: its machine hangs, or is not reached any more.
 const SILENCE: Duration = Duration::from_millis(limits::HEARTBEAT_MS.1);
 /// Stack of each thread.
@@ -33,18 +38,24 @@ pub struct Options {
     pub listen: SocketAddr,
     /// The key that writes need, where there is one.
     pub key: Option<Key>,
+    /// How many connections it takes.
+    pub places: Limits,
     /// Hears what happens that somebody should know.
     pub say: fn(&str),
 }
 
-struct Outbox {
-    queue: SyncSender<Message>,
-    stream: TcpStream,
+/// Actions whose messages are charged to those they go to.
+struct Job {
+    changes: Vec<Change>,
+    sends: Vec<(Arc<Outbox>, u64, Message)>,
+    closes: Vec<u64>,
+    /// Whose they are, and the bytes of what is to be remembered.
+    of: Option<(Arc<Outbox>, u64)>,
 }
 
 struct State {
     machine: Master,
-    outboxes: BTreeMap<u64, Outbox>,
+    outboxes: BTreeMap<u64, Arc<Outbox>>,
     /// Actions on their way to be remembered.
     on_their_way: usize,
     /// Why it ended by itself.
@@ -54,9 +65,17 @@ struct State {
 struct Shared {
     state: Mutex<State>,
     options: Options,
-    jobs: mpsc::Sender<Actions>,
+    jobs: mpsc::Sender<Job>,
     next: AtomicU64,
     stopped: AtomicBool,
+    places: Places,
+    /// Bytes that wait for all clients, and the most that did.
+    waiting: Arc<AtomicU64>,
+    most: AtomicU64,
+    /// Clients that were closed because they did not read.
+    closed: Rarely,
+    /// What has come of messages that are not whole.
+    incoming: Arc<Incoming>,
 }
 
 /// A master that runs.
@@ -84,6 +103,8 @@ pub fn start(options: Options, data: &Path) -> Result<Running> {
     })?;
     let path = data.join("master.redb");
     let store = Store::open(&path)?;
+    let made = files::sync_name(&path).and_then(|()| files::sync_name(data));
+    made.map_err(failed)?;
     let mut machine = Master::default();
     store.recall(&path, |change| machine.remember(change))?;
     let listener = TcpListener::bind(options.listen).map_err(|error| {
@@ -93,7 +114,18 @@ pub fn start(options: Options, data: &Path) -> Result<Running> {
     let address = listener.local_addr().map_err(failed)?;
     let (jobs, waiting) = mpsc::channel();
     let state = Mutex::new(State { machine, outboxes: BTreeMap::new(), on_their_way: 0, failure: None });
-    let shared = Arc::new(Shared { state, options, jobs, next: AtomicU64::new(1), stopped: AtomicBool::new(false) });
+    let shared = Arc::new(Shared {
+        state,
+        jobs,
+        next: AtomicU64::new(1),
+        stopped: AtomicBool::new(false),
+        places: Places::new("the master".into(), options.places),
+        waiting: Arc::default(),
+        most: AtomicU64::new(0),
+        closed: Rarely::default(),
+        incoming: Arc::default(),
+        options,
+    });
     let remembering = Arc::clone(&shared);
     spawn("remember", move || remembering.remember(&store, &waiting, address)).map_err(failed)?;
     let accepting = Arc::clone(&shared);
@@ -124,14 +156,20 @@ impl Running {
         self.shared.state().failure.clone()
     }
 
+    /// The most bytes that have waited for all clients at once.
+    #[must_use]
+    pub fn most_waiting(&self) -> u64 {
+        self.shared.most.load(Ordering::Relaxed)
+    }
+
     /// Ends it: its connections are closed, its threads go.
     pub fn stop(&self) {
         self.shared.stopped.store(true, Ordering::SeqCst);
         for outbox in self.shared.state().outboxes.values() {
-            let _ = outbox.stream.shutdown(Shutdown::Both);
+            outbox.end(None);
         }
         let _ = TcpStream::connect(self.address);
-        let _ = self.shared.jobs.send(Actions::default());
+        let _ = self.shared.jobs.send(Job { changes: Vec::new(), sends: Vec::new(), closes: Vec::new(), of: None });
     }
 }
 
@@ -149,38 +187,65 @@ impl Shared {
                 thread::sleep(Duration::from_millis(10));
                 continue;
             };
-            if Arc::strong_count(self) > 2 * limits::MOST_SESSIONS {
+            let Ok(place) = self.places.stranger(&stream) else { continue };
+            if Arc::strong_count(self) > self.options.places.threads() {
                 continue;
             }
             let shared = Arc::clone(self);
-            let _ = spawn("client", move || shared.client(stream));
+            let _ = spawn("client", move || shared.client(stream, place));
         }
     }
 
-    fn client(self: &Arc<Self>, stream: TcpStream) {
+    fn client(self: &Arc<Self>, stream: TcpStream, place: Place) {
         let Ok((role, (mut receiver, sender))) = connection::accept(stream, self.options.key.as_ref(), None) else {
             return;
         };
+        let mut seat = match self.places.known(role, sender.stream()) {
+            Ok(seat) => seat,
+            Err(words) => return connection::send_away(sender.stream(), &words),
+        };
+        drop(place);
+        if role == Role::Client {
+            receiver.bound(limits::LONGEST_QUESTION, &self.incoming);
+        }
         let (Ok(session), Ok(stream)) = (crate::key::number(), receiver.stream().try_clone()) else { return };
         let peer = receiver.stream().peer_addr().ok();
         let connection = self.next.fetch_add(1, Ordering::Relaxed);
-        let (queue, waiting) = mpsc::sync_channel(WAITING);
-        if spawn("send", move || send(sender, &waiting)).is_err() {
-            return;
-        }
+        let outbox = Outbox::new(stream, (role != Role::Server).then(|| Arc::clone(&self.waiting)));
         {
             let mut state = self.state();
             if let Err(why) = state.machine.connected(connection, role, session) {
-                let _ = queue.try_send(Refused { request: 0, why: why as u8, words: why.words().to_owned() }.into());
-                return;
+                return connection::send_away(sender.stream(), why.words());
             }
-            state.outboxes.insert(connection, Outbox { queue, stream });
+            state.outboxes.insert(connection, Arc::clone(&outbox));
         }
-        if role == Role::Server {
-            // Where the system knows no such bound, a server that hangs is one that waits.
-            let _ = receiver.stream().set_read_timeout(Some(SILENCE));
+        let sending = Arc::clone(&outbox);
+        if spawn("send", move || sending.send(sender)).is_ok() {
+            if role == Role::Server {
+                // Where the system knows no such bound, a server that hangs is one that waits.
+                let _ = receiver.stream().set_read_timeout(Some(SILENCE));
+            }
+            self.hear(connection, &mut receiver, &outbox, || seat.touch(), peer);
         }
-        loop {
+        let mut state = self.state();
+        state.outboxes.remove(&connection);
+        let actions = state.machine.disconnected(connection);
+        self.carry_out(&mut state, actions, None);
+        drop(state);
+        outbox.close();
+    }
+
+    /// Carries out what comes over a connection, until it is gone.
+    fn hear(
+        &self,
+        connection: u64,
+        receiver: &mut connection::Receiver,
+        outbox: &Arc<Outbox>,
+        mut touch: impl FnMut(),
+        peer: Option<SocketAddr>,
+    ) {
+        // Who does not take answers asks for no others.
+        while outbox.wait_below(limits::ANSWERS) {
             let mut message = match receiver.message() {
                 Ok(message) => message,
                 Err(ended) => {
@@ -188,34 +253,94 @@ impl Shared {
                     if let (Ended::Silent, Some(name)) = (ended, state.machine.server_name(connection)) {
                         (self.options.say)(&format!("the server {name} says nothing any more: it counts as down"));
                     }
-                    break;
+                    return;
                 }
             };
+            touch();
             complete_address(&mut message, peer);
-            let mut state = self.state();
+            let mut state = match message {
+                Message::List(_) => self.when_servers_have_room(),
+                _ => self.state(),
+            };
             let actions = state.machine.handle(now(), connection, message);
-            self.carry_out(&mut state, actions);
+            self.carry_out(&mut state, actions, Some(outbox));
         }
-        let mut state = self.state();
-        state.outboxes.remove(&connection);
-        let actions = state.machine.disconnected(connection);
-        self.carry_out(&mut state, actions);
+    }
+
+    /// The state once no server has too much before it: who asks for more than they take waits.
+    fn when_servers_have_room(&self) -> MutexGuard<'_, State> {
+        loop {
+            let state = self.state();
+            let servers = state.machine.connections_of_servers().filter_map(|server| state.outboxes.get(&server));
+            let Some(full) = servers.into_iter().find(|outbox| outbox.bytes() >= limits::LISTS).map(Arc::clone) else {
+                return state;
+            };
+            drop(state);
+            full.wait_below(limits::LISTS);
+        }
     }
 
     /// What has to be remembered is, before anything of it is sent. Nobody is told of blocks that a master killed now
     /// would not know.
-    fn carry_out(&self, state: &mut State, actions: Actions) {
+    fn carry_out(&self, state: &mut State, actions: Actions, asked: Option<&Arc<Outbox>>) {
+        actions.notes.iter().for_each(|note| (self.options.say)(note));
         let waits = !actions.changes.is_empty() || (state.on_their_way > 0 && tells_of_blocks(&actions));
+        let job = self.charged(state, actions, asked);
         if waits {
             state.on_their_way += 1;
-            // Never more than loaders wait for: each has a bounded number of questions on its way.
-            let _ = self.jobs.send(actions);
+            // Never more than loaders wait for: who asked is charged with it.
+            let _ = self.jobs.send(job);
         } else {
-            state.deliver(actions);
+            state.deliver(job);
         }
     }
 
-    fn remember(&self, store: &Store, waiting: &Receiver<Actions>, address: SocketAddr) {
+    /// Charges those that messages go to, and who asked with what is to be remembered; lets go of those for whom too much waits.
+    fn charged(&self, state: &mut State, actions: Actions, asked: Option<&Arc<Outbox>>) -> Job {
+        let Actions { changes, sends, closes, .. } = actions;
+        let charge = |(connection, message): (u64, Message)| {
+            let outbox = state.outboxes.get(&connection)?;
+            let bytes = message.weight();
+            outbox.charge(bytes);
+            if outbox.bytes() > limits::MOST_WAITING {
+                outbox.end(None);
+                self.tell_of_closed();
+            }
+            Some((Arc::clone(outbox), bytes, message))
+        };
+        let sends = sends.into_iter().filter_map(charge).collect();
+        let of = asked.filter(|_| !changes.is_empty()).map(|outbox| {
+            let bytes = changes.iter().map(Change::weight).sum();
+            outbox.charge(bytes);
+            (Arc::clone(outbox), bytes)
+        });
+        let waiting = self.waiting.load(Ordering::Relaxed);
+        self.most.fetch_max(waiting, Ordering::Relaxed);
+        if waiting > limits::ALL_ANSWERS {
+            self.let_go(state);
+        }
+        Job { changes, sends, closes, of }
+    }
+
+    /// Too much waits for all clients: the one for which most does is closed.
+    fn let_go(&self, state: &State) {
+        let servers: Vec<u64> = state.machine.connections_of_servers().collect();
+        let clients = state.outboxes.iter().filter(|(connection, _)| !servers.contains(connection));
+        if let Some((_, outbox)) = clients.max_by_key(|(_, outbox)| outbox.bytes()) {
+            outbox.end(None);
+            self.tell_of_closed();
+        }
+    }
+
+    fn tell_of_closed(&self) {
+        if let Some(count) = self.closed.happened(std::time::Instant::now()) {
+            (self.options.say)(&format!(
+                "connections that were closed because too much waited for them unread: {count}"
+            ));
+        }
+    }
+
+    fn remember(&self, store: &Store, waiting: &Receiver<Job>, address: SocketAddr) {
         while let Ok(first) = waiting.recv() {
             if self.stopped.load(Ordering::SeqCst) {
                 return;
@@ -223,22 +348,23 @@ impl Shared {
             // All that waits is remembered at once.
             let mut all = vec![first];
             all.extend(waiting.try_iter());
-            let changes: Vec<Change> =
-                all.iter_mut().flat_map(|actions| std::mem::take(&mut actions.changes)).collect();
+            let changes: Vec<Change> = all.iter_mut().flat_map(|job| std::mem::take(&mut job.changes)).collect();
             let remembered = store.remember(&changes);
             let mut state = self.state();
             state.on_their_way -= all.len();
-            for mut actions in all {
+            drop(changes);
+            for mut job in all {
                 if let Err(error) = &remembered {
-                    refuse(&mut actions, &error.message);
+                    refuse(&mut job, &error.message);
                 }
-                state.deliver(actions);
+                state.deliver(job);
             }
             if let Err(error) = remembered {
                 // What it knows is no longer what it remembers: it ends, and knows the latter when it is started again.
                 (self.options.say)(&error.message);
                 state.failure = Some(error);
                 self.stopped.store(true, Ordering::SeqCst);
+                state.outboxes.values().for_each(|outbox| outbox.close());
                 state.outboxes.clear();
                 drop(state);
                 let _ = TcpStream::connect(address);
@@ -255,8 +381,8 @@ fn tells_of_blocks(actions: &Actions) -> bool {
 }
 
 /// What was not remembered is not done.
-fn refuse(actions: &mut Actions, words: &str) {
-    for (_, message) in &mut actions.sends {
+fn refuse(job: &mut Job, words: &str) {
+    for (_, _, message) in &mut job.sends {
         let request = match message {
             Message::Done(done) => done.request,
             Message::Created(created) => created.request,
@@ -265,39 +391,22 @@ fn refuse(actions: &mut Actions, words: &str) {
             Message::Told(told) => told.request,
             _ => continue,
         };
-        *message = Refused { request, why: Why::Full as u8, words: words.to_owned() }.into();
+        *message = Refused { request, why: Why::Memory as u8, words: words.to_owned() }.into();
     }
 }
 
 impl State {
-    fn deliver(&mut self, actions: Actions) {
-        for (connection, message) in actions.sends {
-            let Some(outbox) = self.outboxes.get(&connection) else { continue };
-            if outbox.queue.try_send(message).is_err() {
-                // It does not take what it asked for.
-                let _ = outbox.stream.shutdown(Shutdown::Both);
+    fn deliver(&mut self, job: Job) {
+        job.sends.into_iter().for_each(|(outbox, charged, message)| outbox.put(charged, message));
+        for connection in job.closes {
+            if let Some(outbox) = self.outboxes.remove(&connection) {
+                outbox.close();
             }
         }
-        for connection in actions.closes {
-            // The queue ends behind what is in it; then the sending thread closes.
-            self.outboxes.remove(&connection);
+        if let Some((outbox, bytes)) = job.of {
+            outbox.discharge(bytes);
         }
     }
-}
-
-fn send(mut sender: Sender, waiting: &Receiver<Message>) {
-    let mut messages = Vec::new();
-    while let Ok(first) = waiting.recv() {
-        messages.push(first);
-        messages.extend(waiting.try_iter().take(64));
-        let at = now();
-        messages.iter_mut().for_each(|message| stamp_master_out(message, at));
-        if sender.messages(&messages).is_err() {
-            break;
-        }
-        messages.clear();
-    }
-    let _ = sender.stream().shutdown(Shutdown::Both);
 }
 
 /// A server that listens everywhere is where it comes from.

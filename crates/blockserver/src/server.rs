@@ -7,11 +7,14 @@ mod data;
 mod outgoing;
 
 use crate::buffer::{Buffer, Pool};
-use crate::connection::{self, Ended, Halves, Receiver, Sender};
+use crate::connection::{self, Ended, Halves, Incoming, Receiver, Sender};
 use crate::disk::Disk;
+use crate::notes::Rarely;
+use crate::places::{Limits, Places, Seat};
 use bell::Bell;
 use damage::Damage;
 use stackline_blocks::limits;
+use stackline_blocks::master::OWNERSHIP_HINT;
 use stackline_blocks::server::{Counts, Server, Spot, Woken};
 use stackline_blocks::wire::control::{Alive, DiskChanged, Join, Refused};
 use stackline_blocks::wire::data::{Store, Synced};
@@ -21,6 +24,7 @@ use stackline_core::distribution::Distribution;
 use stackline_core::error::{Error, Result};
 use stackline_core::random::Seed;
 use stackline_core::time::Instant;
+use stackline_guard::pool::Place;
 use std::collections::BTreeMap;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
@@ -32,6 +36,11 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(500);
 /// How long a server waits before it tries its master again: first, and at most.
 const AGAIN: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(800));
+/// While clients that read nothing take the room of others: how often it is looked for one that gives way, and after what time without a
+/// byte one is idle.
+const CROWDED: Duration = Duration::from_millis(500);
+/// See [`CROWDED`].
+const IDLE: stackline_core::time::Duration = stackline_core::time::Duration(2_000_000_000);
 /// How often a master hears that its server is still there.
 const HEARTBEAT: Duration = Duration::from_millis(limits::HEARTBEAT_MS.0);
 /// Stack of each thread.
@@ -57,6 +66,10 @@ pub struct Options {
     pub send_buffer: Option<usize>,
     /// What a read takes at least, s: a slower disk than there is.
     pub read_time: Option<Distribution>,
+    /// Whether disks of other masters are taken over: what those have on them is lost.
+    pub adopt: bool,
+    /// How many connections it takes.
+    pub places: Limits,
     /// Hears what happens that somebody should know.
     pub say: fn(&str),
 }
@@ -96,8 +109,9 @@ struct State {
 
 struct Slot {
     disk: Disk,
-    /// Whether it was there when it was last looked at.
+    /// Whether it was there, and could be written, when it was last looked at.
     is_up: AtomicBool,
+    is_writable: AtomicBool,
     wake: Condvar,
     damage: Mutex<Damage>,
 }
@@ -105,7 +119,8 @@ struct Slot {
 impl Slot {
     fn new(disk: Disk) -> Self {
         // The machine takes a disk as there until it is told otherwise.
-        Self { disk, is_up: AtomicBool::new(true), wake: Condvar::new(), damage: Mutex::default() }
+        let is_writable = AtomicBool::new(disk.is_writable());
+        Self { disk, is_up: AtomicBool::new(true), is_writable, wake: Condvar::new(), damage: Mutex::default() }
     }
 
     fn damage(&self) -> MutexGuard<'_, Damage> {
@@ -120,6 +135,14 @@ struct Shared {
     id: AtomicU16,
     next: AtomicU64,
     stopped: Arc<AtomicBool>,
+    places: Places,
+    /// Clients that gave way, and lists that were refused at a bound.
+    closed: Rarely,
+    refused: Rarely,
+    /// What has come of messages that are not whole.
+    incoming: Arc<Incoming>,
+    /// Whether disks of other masters are still to be taken over.
+    adopts: AtomicBool,
     /// Threads that no client has.
     own_threads: usize,
     options: Options,
@@ -165,6 +188,11 @@ pub fn start(options: Options, disks: Vec<Disk>) -> Result<Running> {
         id: AtomicU16::new(0),
         next: AtomicU64::new(1),
         stopped: Arc::default(),
+        places: Places::new(format!("the server {}", options.name), options.places),
+        closed: Rarely::default(),
+        refused: Rarely::default(),
+        incoming: Arc::default(),
+        adopts: AtomicBool::new(options.adopt),
         own_threads,
         options,
     });
@@ -251,7 +279,12 @@ impl Shared {
             let read = state.machine.next_read(now(), disk as u16, &mut woken);
             self.wake(&state, &woken);
             let Some(read) = read else {
-                state = slot.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = if state.machine.is_crowded() {
+                    self.make_way(&state);
+                    slot.wake.wait_timeout(state, CROWDED).unwrap_or_else(PoisonError::into_inner).0
+                } else {
+                    slot.wake.wait(state).unwrap_or_else(PoisonError::into_inner)
+                };
                 continue;
             };
             drop(state);
@@ -269,6 +302,18 @@ impl Shared {
             state = self.state();
             let woken = state.machine.read_done(now(), read.spot, held);
             self.wake(&state, &woken);
+        }
+    }
+
+    /// Blocks for clients that read nothing take all the room that others need: the one that has taken nothing for longest gives way.
+    fn make_way(&self, state: &State) {
+        let waiting = state.bells.iter().filter(|(connection, _)| state.machine.has_waiting(**connection));
+        let idlest = waiting.map(|(_, bell)| bell).min_by_key(|bell| bell.moved());
+        if idlest.is_some_and(|bell| now().since(bell.moved()) >= IDLE && bell.end())
+            && let Some(count) = self.closed.happened(std::time::Instant::now())
+        {
+            let words = "clients that were closed because they read nothing while others waited for room";
+            (self.options.say)(&format!("{words}: {count}"));
         }
     }
 
@@ -294,7 +339,12 @@ impl Shared {
     fn look_after_disks(&self) -> Vec<DiskChanged> {
         let mut changed = Vec::new();
         for (at, slot) in self.disks.iter().enumerate() {
-            let up = slot.disk.is_there();
+            let (up, writable) = (slot.disk.is_there(), slot.disk.is_writable());
+            let was_writable = slot.is_writable.swap(writable, Ordering::Relaxed);
+            if was_writable && !writable {
+                let path = &slot.disk.about().path;
+                (self.options.say)(&format!("disk {path} can only be read from now on: it gets no more blocks"));
+            }
             if up != slot.is_up.swap(up, Ordering::Relaxed) {
                 let mut state = self.state();
                 let woken = state.machine.set_disk(at as u16, up);
@@ -304,7 +354,9 @@ impl Shared {
                     slot.disk.about().path,
                     if up { "there again" } else { "gone" }
                 ));
-                changed.push(DiskChanged { disk: at as u16, up });
+                changed.push(DiskChanged { disk: at as u16, up, writable });
+            } else if writable != was_writable {
+                changed.push(DiskChanged { disk: at as u16, up, writable });
             }
         }
         changed
@@ -351,23 +403,29 @@ impl Shared {
             stackline_blocks::wire::data::Disk { damaged, ..slot.disk.about() }
         };
         let disks = self.disks.iter().map(about).collect();
-        let join = Join { name: self.options.name.clone(), address: address.to_string(), disks };
+        let kept = self.disks.iter().map(|slot| slot.disk.kept()).collect();
+        let adopt = self.adopts.load(Ordering::Relaxed);
+        let join = Join { name: self.options.name.clone(), address: address.to_string(), disks, kept, adopt };
         sender.message(&join.into())?;
         let joined = match receiver.message()? {
-            Message::Joined(joined) => joined.server,
+            Message::Joined(joined) => joined,
             Message::Refused(refused) => {
                 let hint = match Why::of(refused.why) {
-                    Why::Busy => " (hint: --name gives this one a name of its own)",
-                    _ => "",
+                    Why::Busy => " (hint: --name gives this one a name of its own)".to_owned(),
+                    Why::Foreign => format!("; nothing is written there (hint: {OWNERSHIP_HINT})"),
+                    _ => String::new(),
                 };
                 return Err(Ended::Broken(format!("the master refuses: {}{hint}", refused.words)));
             }
             _ => return Err(Ended::Broken("the master did not answer".into())),
         };
         *is_joined = true;
-        self.id.store(joined, Ordering::Relaxed);
-        self.state().machine.set_id(joined);
-        (self.options.say)(&format!("joined the master at {} as server {joined}", self.options.master));
+        self.adopts.store(false, Ordering::Relaxed);
+        let server = joined.server;
+        self.id.store(server, Ordering::Relaxed);
+        self.state().machine.set_id(server);
+        (self.options.say)(&format!("joined the master at {} as server {server}", self.options.master));
+        self.belong_to(joined.master);
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
             let looking = scope.spawn(|| {
@@ -387,7 +445,11 @@ impl Shared {
             let ended = loop {
                 match receiver.message() {
                     Ok(Message::Requests(list)) => self.requests(list),
-                    Ok(Message::Forget(forget)) => self.state().machine.forget(forget.session),
+                    Ok(Message::Forget(forget)) => {
+                        let mut state = self.state();
+                        let woken = state.machine.forget(forget.session);
+                        self.wake(&state, &woken);
+                    }
                     Ok(_) => {}
                     Err(ended) => break ended,
                 }
@@ -402,11 +464,32 @@ impl Shared {
         })
     }
 
+    /// The disks are that master's from now on: they say so before a block is written.
+    fn belong_to(&self, master: u128) {
+        for slot in &self.disks {
+            let path = || slot.disk.about().path;
+            match slot.disk.belong_to(master) {
+                Ok(false) => {}
+                Ok(true) => (self.options.say)(&format!("took over the disk {} from another master", path())),
+                Err(error) => {
+                    (self.options.say)(&format!("disk {} cannot be written: {error}; it is only read", path()));
+                }
+            }
+        }
+    }
+
     fn requests(&self, list: stackline_blocks::wire::data::Requests) {
         let came = now();
         let mut state = self.state();
-        if let Ok(woken) = state.machine.requests(came, came, list) {
-            self.wake(&state, &woken);
+        match state.machine.requests(came, came, list) {
+            Ok(woken) => self.wake(&state, &woken),
+            Err(_) => {
+                drop(state);
+                if let Some(count) = self.refused.happened(std::time::Instant::now()) {
+                    let words = "lists that were not taken because their clients had too much pending or did not read";
+                    (self.options.say)(&format!("{words}: {count}"));
+                }
+            }
         }
     }
 
@@ -422,22 +505,29 @@ impl Shared {
                 thread::sleep(Duration::from_millis(10));
                 continue;
             };
-            let too_many = Arc::strong_count(self) > self.own_threads + limits::MOST_SESSIONS;
-            if too_many || spawn(self, "client", move |shared| shared.client(stream)).is_err() {
+            let Ok(place) = self.places.stranger(&stream) else { continue };
+            let too_many = Arc::strong_count(self) > self.own_threads + self.options.places.threads();
+            if too_many || spawn(self, "client", move |shared| shared.client(stream, place)).is_err() {
                 // Dropped: the other side sees it closed.
             }
         }
     }
 
-    fn client(self: &Arc<Self>, stream: TcpStream) {
+    fn client(self: &Arc<Self>, stream: TcpStream, place: Place) {
         let accepted = connection::accept(stream, Some(&self.options.key), self.options.send_buffer);
         let Ok((role, (mut receiver, mut sender))) = accepted else { return };
+        let seat = match self.places.known(role, sender.stream()) {
+            Ok(seat) => seat,
+            Err(words) => return connection::send_away(sender.stream(), &words),
+        };
+        drop(place);
         match role {
             Role::Data => {
+                receiver.bound(limits::LONGEST_REQUEST, &self.incoming);
                 if self.options.send_buffer.is_none() && sender.wake_below(UNSENT).is_err() {
                     return;
                 }
-                self.data(receiver, sender);
+                self.data(receiver, sender, seat);
             }
             Role::Writer => {
                 let _ = self.write_blocks(&mut receiver, &mut sender);

@@ -17,8 +17,15 @@ const SERVERS: TableDefinition<'_, u16, &[u8]> = TableDefinition::new("servers")
 /// Bytes given away by server and disk.
 const SPACE: TableDefinition<'_, (u16, u16), u64> = TableDefinition::new("space");
 
+/// Who the master is: `identity` in 16 bytes, and `last set`, the highest number that a set has had, in 4.
+const MASTER: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("master");
+
 /// Most blocks of one change that is read back.
 const AT_ONCE: usize = 4096;
+
+/// Keys of [`MASTER`].
+const IDENTITY: &str = "identity";
+const LAST_SET: &str = "last set";
 
 /// The file.
 #[derive(Debug)]
@@ -62,6 +69,13 @@ impl Store {
         write.open_table(ROWS)?;
         write.open_table(SERVERS)?;
         write.open_table(SPACE)?;
+        {
+            let mut master = write.open_table(MASTER)?;
+            if master.get(IDENTITY)?.is_none() {
+                // Of an older program, or new.
+                master.insert(IDENTITY, &crate::key::number()?.to_be_bytes()[..])?;
+            }
+        }
         write.commit()?;
         Ok(())
     }
@@ -75,9 +89,16 @@ impl Store {
             let write = self.database.begin_write()?;
             for change in changes {
                 match change {
+                    Change::Master { .. } => {}
                     Change::Set { id, about, sealed } => {
                         let value = [vec![u8::from(*sealed)], bytes(about)].concat();
                         write.open_table(SETS)?.insert(id, &value[..])?;
+                        // Sets are numbered upwards: the one that is made last has the highest number.
+                        let mut master = write.open_table(MASTER)?;
+                        let last = master.get(LAST_SET)?.map(|value| field::<u32>(value.value())).transpose()?;
+                        if last.is_none_or(|last| last < *id) {
+                            master.insert(LAST_SET, &id.to_be_bytes()[..])?;
+                        }
                     }
                     Change::Rows { set, blocks } => {
                         let mut table = write.open_table(ROWS)?;
@@ -117,6 +138,10 @@ impl Store {
 
     fn changes(&self, mut take: impl FnMut(Change)) -> Result<(), Fault> {
         let read = self.database.begin_read()?;
+        let master = read.open_table(MASTER)?;
+        let identity = master.get(IDENTITY)?.ok_or("it does not say whose it is")?;
+        let last_set = master.get(LAST_SET)?.map(|value| field::<u32>(value.value())).transpose()?.unwrap_or(0);
+        take(Change::Master { identity: field::<u128>(identity.value())?, last_set });
         for entry in read.open_table(SERVERS)?.iter()? {
             let (id, value) = entry?;
             let mut reader = Reader::new(value.value());
@@ -192,10 +217,14 @@ mod tests {
         let store = Store::open(&path).unwrap();
         let mut back = Vec::new();
         store.recall(&path, |change| back.push(change)).unwrap();
+        let Change::Master { identity, last_set: 2 } = back.remove(0) else { panic!() };
         assert_eq!(back, [&changes[..4], &[rows(1, 0..4096), rows(1, 4096..5000), rows(2, 0..3)]].concat());
-        store.remember(&[Change::Deleted { set: 1 }]).unwrap();
+        store.remember(&[Change::Deleted { set: 1 }, Change::Deleted { set: 2 }, changes[2].clone()]).unwrap();
+        store.remember(&[Change::Deleted { set: 1 }, changes[3].clone(), rows(2, 0..3)]).unwrap();
         let mut back = Vec::new();
         store.recall(&path, |change| back.push(change)).unwrap();
+        // It stays who it is, and no number of a set comes again.
+        assert_eq!(back.remove(0), Change::Master { identity, last_set: 2 });
         assert_eq!(back, [&changes[..2], &changes[3..4], &[rows(2, 0..3)]].concat());
     }
 

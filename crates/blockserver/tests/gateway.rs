@@ -276,6 +276,7 @@ fn a_request_that_is_given_up_is_waited_for_no_more() {
         master: silent.local_addr().unwrap().to_string(),
         patience: Patience::default(),
         connections: 4,
+        room: gateway::limits::ROOM,
     };
     let gateway = gateway::start(options).unwrap();
     let asked = || {
@@ -364,9 +365,7 @@ fn restarted(site: &Site, address: std::net::SocketAddr) -> stackline_blockserve
     let data = site.directory.path().join("master");
     let until = Instant::now() + Duration::from_secs(10);
     loop {
-        let options =
-            stackline_blockserver::master::Options { listen: address, key: Some(site.key.clone()), say: |_| {} };
-        match stackline_blockserver::master::start(options, &data) {
+        match common::try_master(&data, &site.key, address) {
             Ok(master) => return master,
             Err(error) => assert!(Instant::now() < until, "{error:?}"),
         }
@@ -383,6 +382,7 @@ fn it_may_be_there_before_its_master() {
         master: free.to_string(),
         patience: Patience::default(),
         connections: 8,
+        room: gateway::limits::ROOM,
     };
     let gateway = gateway::start(options).unwrap();
     let mut http = Http::to(gateway.address());
@@ -520,17 +520,38 @@ fn what_is_no_http_is_refused() {
         (long.as_str(), &[431][..]),
         (&many, &[431]),
         (&target, &[414, 431]),
-        ("GET /map/1 HTTP/9.9\r\n\r\n", &[400, 505]),
+        ("GET /map/1 HTTP/9.9\r\nHost: x\r\n\r\n", &[400]),
+        ("GET /map/1 HTTP/1.1 \r\nHost: x\r\n\r\n", &[400]),
+        ("GET /map/1\r\nHost: x\r\n\r\n", &[400]),
         ("nonsense\r\n\r\n", &[400]),
-        ("GET /map/1 HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n", &[400, 413]),
-        ("GET /map/1 HTTP/1.1\r\nContent-Length: -1\r\n\r\n", &[400]),
+        ("GET /map/1 HTTP/1.1\r\n\r\n", &[400]),
+        ("GET /map/1 HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n", &[400]),
+        ("GET /map/1 HTTP/1.1\r\nHost: x\r\nhost: y\r\n\r\n", &[400]),
+        ("GET /map/1 HTTP/1.1\r\nHost: a/b@c\r\n\r\n", &[400]),
+        ("GET /map/1 HTTP/1.1\r\nHost: x y\r\n\r\n", &[400]),
+        ("GET /map/1 HTTP/1.1\r\nHost: x\r\n folded\r\n\r\n", &[400]),
+        ("GET /map/1 HTTP/1.1\r\nHost : x\r\n\r\n", &[400]),
+        ("GET /map/1 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n", &[400]),
+        ("GET /map/1 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n", &[400]),
+        ("GET /map/1 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", &[400]),
+        ("GET /map/1 HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", &[400]),
+        ("GET /map/1 HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", &[400]),
     ] {
         let mut http = Http::to(gateway.address());
         // It may be refused before it was sent whole.
         let _ = http.0.get_mut().write_all(what.as_bytes());
-        if let Some(answer) = http.head() {
-            assert!(statuses.contains(&answer.status), "{}: {}", &what[..20], answer.status);
+        let words = &what[..what.len().min(80)];
+        match http.head() {
+            Some(answer) => assert!(statuses.contains(&answer.status), "{words:?}: {}", answer.status),
+            // Refused before it was sent whole, the connection may be reset with what was said.
+            None => assert!(what.len() > 10_000 || statuses == [400], "{words:?}: no answer"),
         }
+    }
+    // What is good by the same rules.
+    for what in ["GET /map/1 HTTP/1.0\r\n\r\n", "GET http://x/map/1 HTTP/1.1\r\nHost: [::1]:80\r\n\r\n"] {
+        let mut http = Http::to(gateway.address());
+        http.send(what);
+        assert_eq!(http.answer(false).unwrap().status, 200, "{what}");
     }
     // Bytes of a generator, whatever they are.
     for seed in 0..200_u64 {
@@ -649,4 +670,113 @@ fn a_list_supersedes_the_one_before_of_its_viewer_alone() {
     assert_eq!((last.0, last.1), (u64::MAX, 409));
     assert!(blocks.len() < 64, "{}", blocks.len());
     assert_eq!((other.len(), other.last().unwrap().1), (65, 200));
+}
+
+#[test]
+fn no_level_of_a_picture_does_harm() {
+    let site = Site::new(1);
+    let about = picture("map", 1000, 300, 64);
+    load_picture(&site, &about);
+    let levels = about.picture.clone().unwrap().levels();
+    let gateway = start(&site);
+    let mut http = Http::to(gateway.address());
+    for level in 0..=255_u8 {
+        let expected = if level < levels { 200 } else { 404 };
+        assert_eq!(http.get(&format!("/map/tile/{level}/0/0.png")).status, expected, "level {level}");
+        assert_eq!(http.get(&format!("/map/xyz/{level}/0/0.png")).status, expected, "zoom {level}");
+    }
+    let last = u32::MAX;
+    assert_eq!(http.get(&format!("/map/tile/0/{last}/{last}.png")).status, 404);
+}
+
+/// A set of one byte again and again.
+struct Same(u8);
+
+impl Source for Same {
+    fn block(&mut self, _: u64, into: &mut Vec<u8>) -> stackline_core::error::Result<()> {
+        into.extend([self.0; 8192]);
+        Ok(())
+    }
+}
+
+#[test]
+fn what_was_deleted_is_gone_at_once_also_after_the_master_was_started_again() {
+    let mut site = Site::new(1);
+    let gateway = start(&site);
+    let mut http = Http::to(gateway.address());
+    let mut tags = std::collections::BTreeSet::new();
+    // Once with the same content: what somebody keeps of the old set is not taken for the new one.
+    for byte in [1_u8, 2, 2] {
+        let about = Set { bytes: 4 * 8192, ..set("s", 4, 1) };
+        load::load(&site.loader(), &site.key, &about, &mut Same(byte), None, |_| Ok(())).unwrap();
+        assert!(http.get("/s").body == vec![byte; 4 * 8192]);
+        let answer = http.get("/s/1");
+        assert_eq!(answer.body, vec![byte; 8192]);
+        assert_eq!(answer.header("cache-control"), Some("public, no-cache"));
+        for old in &tags {
+            assert_eq!(http.ask("GET", "/s/1", &format!("If-None-Match: {old}\r\n")).status, 200);
+        }
+        let tag = answer.header("etag").unwrap().to_owned();
+        assert!(tags.insert(tag.clone()), "{tag} again");
+        let address = site.master.address();
+        site.master.stop();
+        // Without its master it is read on.
+        assert_eq!(http.get("/s/2").body, vec![byte; 8192]);
+        site.master = restarted(&site, address);
+        site.wait_for(1);
+        site.loader().delete("s").unwrap();
+        for path in ["/s", "/s/1", "/s/3"] {
+            assert_eq!(http.get(path).status, 404, "{path}");
+        }
+        assert_eq!(http.ask("GET", "/s/1", &format!("If-None-Match: {tag}\r\n")).status, 404);
+    }
+}
+
+#[test]
+fn what_was_deleted_is_gone_also_where_a_server_is_gone_around() {
+    let site = Site::new(2);
+    let gateway = start(&site);
+    let mut http = Http::to(gateway.address());
+    site.load(&set("s", 4, 2)).unwrap();
+    assert_eq!(http.get("/s/1").status, 200);
+    site.servers[1].stop();
+    site.wait_for(1);
+    assert_eq!(http.get("/s/1").body, content(1, 8192));
+    site.loader().delete("s").unwrap();
+    // The gateway hears of it as everybody who has the set open does.
+    let until = Instant::now() + Duration::from_secs(10);
+    while http.get("/s/1").status != 404 {
+        assert!(Instant::now() < until);
+    }
+    site.load(&set("s", 3, 1)).unwrap();
+    assert_eq!(http.get("/s/2").body, content(2, 8092));
+    assert_eq!(http.get("/s/3").status, 404);
+}
+
+#[test]
+fn clients_that_do_not_read_hold_a_bounded_amount_together_and_give_way() {
+    let site = Site::new(1);
+    let about = Set { block_size: 1 << 20, bytes: 24 << 20, ..set("large", 1, 1) };
+    site.load(&about).unwrap();
+    let room = 8 << 20;
+    let gateway = gateway::start(gateway::Options { room, ..options(&site) }).unwrap();
+    let lazy: Vec<std::net::TcpStream> = (0..60)
+        .map(|_| {
+            let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+            socket.set_recv_buffer_size(4096).unwrap();
+            socket.connect(&gateway.address().into()).unwrap();
+            let mut stream = std::net::TcpStream::from(socket);
+            stream.write_all(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+            stream
+        })
+        .collect();
+    // They take all there is, until somebody waits for it.
+    let mut http = Http::to(gateway.address());
+    for number in 0..24 {
+        assert_eq!(http.get(&format!("/large/{number}")).body.len(), 1 << 20, "block {number}");
+    }
+    assert!(http.get("/").text().contains("\"large\""));
+    let (held, closed) = (gateway.most_held(), gateway.closed_for_room());
+    assert!(held <= room && held > room / 2 && closed > 0, "{held} bytes held, {closed} closed");
+    drop(lazy);
 }

@@ -213,9 +213,7 @@ fn a_master_that_starts_again_knows_everything() {
     let until = std::time::Instant::now() + Duration::from_secs(10);
     site.master = loop {
         // The old one lets go of its file when its last thread has gone.
-        let options =
-            stackline_blockserver::master::Options { listen: address, key: Some(site.key.clone()), say: |_| {} };
-        match stackline_blockserver::master::start(options, &data) {
+        match common::try_master(&data, &site.key, address) {
             Ok(master) => break master,
             Err(error) => assert!(std::time::Instant::now() < until, "{error:?}"),
         }
@@ -285,10 +283,10 @@ fn hostile_peers_are_closed_and_harm_nobody() {
         vec![0xff; 4096],
         vec![0; 4096],
         hello(2, 0),
-        hello(1, 77),
-        [hello(1, 0), vec![0, 0x0f, 0xff, 0xff, 19]].concat(),
-        [hello(1, 0), vec![0, 0, 0, 1, 200]].concat(),
-        [hello(1, 3), vec![0, 0, 0, 5, 19, 1, 2, 3, 4]].concat(),
+        hello(3, 77),
+        [hello(3, 0), vec![0, 0x0f, 0xff, 0xff, 19]].concat(),
+        [hello(3, 0), vec![0, 0, 0, 1, 200]].concat(),
+        [hello(3, 3), vec![0, 0, 0, 5, 19, 1, 2, 3, 4]].concat(),
     ];
     for address in [site.master.address(), site.servers[0].address()] {
         for bytes in &requests {
@@ -313,7 +311,7 @@ fn a_newer_version_is_named() {
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();
     let words = String::from_utf8_lossy(&answer);
-    assert!(words.contains("speaks version 2, the other side 9"), "{words}");
+    assert!(words.contains("speaks version 3, the other side 9"), "{words}");
 }
 
 #[test]
@@ -373,8 +371,7 @@ fn a_thousand_clients_read_at_once() {
 fn a_second_master_or_server_at_one_place_is_refused() {
     let site = Site::new(1);
     let address = site.master.address();
-    let options = stackline_blockserver::master::Options { listen: address, key: None, say: |_| {} };
-    let error = stackline_blockserver::master::start(options, &site.directory.path().join("other")).unwrap_err();
+    let error = common::try_master(&site.directory.path().join("other"), &site.key, address).unwrap_err();
     assert!(error.message.contains("nothing can listen"), "{error:?}");
     let _unused = start_master(&site.directory.path().join("third"), &site.key, ANYWHERE.into());
 }

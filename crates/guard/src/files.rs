@@ -86,6 +86,15 @@ pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     text(read(path, most)?)
 }
 
+/// Makes the name of a file that was made or renamed outlast the machine: syncs the directory that it is in.
+///
+/// # Errors
+/// The kernel's.
+pub fn sync_name(path: &Path) -> io::Result<()> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(directory)?.sync_all()
+}
+
 /// All of a file, at most `most` bytes.
 pub(crate) fn bytes(file: impl Read, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();

@@ -7,6 +7,7 @@ mod disk_time;
 mod folder;
 mod gateway;
 mod get;
+mod interruptible;
 mod list;
 mod load;
 mod picture;

@@ -17,7 +17,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("truth", &["core"]),
     ("proto", &["core"]),
     ("blocks", &["core"]),
-    ("blockserver", &["core", "blocks", "events", "monitor", "net", "sim", "transfer"]),
+    ("blockserver", &["core", "blocks", "events", "guard", "monitor", "net", "sim", "transfer"]),
     ("blockclient", &["core", "blocks", "blockserver"]),
     ("redact", &[]),
     ("dissect", &["proto", "events", "redact"]),

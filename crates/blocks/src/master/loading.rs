@@ -3,13 +3,13 @@
 //! A set has one loader at a time. What it committed is remembered block by block, so a loader that was ended goes on
 //! where it was; what was given a place and never committed is lost space.
 
-use super::space::in_turn;
+use super::space::{Space, in_turn};
 use super::{Actions, Change, Master, SetState};
 use crate::limits;
 use crate::master::rows::Rows;
 use crate::placement::Placement;
 use crate::set::Set;
-use crate::wire::control::{Commit, Create, Created, Delete, Done, Place, Reserve, Reserved, Row};
+use crate::wire::control::{Commit, Create, Created, Delete, Done, Gone, Place, Reserve, Reserved, Row};
 use crate::wire::message::Why;
 use alloc::format;
 use alloc::string::String;
@@ -43,8 +43,10 @@ impl Master {
         if self.sets.len() >= limits::MOST_SETS {
             return actions.refuse(connection, request, Why::Limit, "there are too many sets");
         }
-        self.last_set += 1;
-        let id = self.last_set;
+        let Some(id) = self.last_set.checked_add(1) else {
+            return actions.refuse(connection, request, Why::Limit, "all numbers of sets were used");
+        };
+        self.last_set = id;
         actions.changes.push(Change::Set { id, about: about.clone(), sealed: false });
         self.by_name.insert(about.name.clone(), id);
         let rows = Rows::new(about.replicas);
@@ -88,13 +90,16 @@ impl Master {
     fn no_places(&self, about: &Set, number: u64) -> String {
         let (copies, length) = (usize::from(about.replicas), about.length(number));
         let servers = self.up().filter_map(|(id, _)| self.servers.get(&id));
-        let disks: Vec<_> = servers.flat_map(|server| &server.disks).filter(|space| space.about.up).collect();
+        let disks: Vec<&Space> = servers.flat_map(|server| &server.disks).collect();
+        let (disks, read_only): (Vec<_>, Vec<_>) =
+            disks.into_iter().filter(|space| space.about.up).partition(|space| space.about.writable);
         let room = disks.iter().filter(|space| space.fits(length)).count();
         let (are, need) =
             (if disks.len() == 1 { "is" } else { "are" }, if copies == 1 { "y needs" } else { "ies need" });
         let disk = if copies == 1 { "disk" } else { "disks" };
         match disks.len() {
             0 if self.up().next().is_none() => "no disk server is up".into(),
+            0 if !read_only.is_empty() => "all disks that are up can only be read".into(),
             up if up < copies => format!("{copies} cop{need} {copies} {disk}; {up} {are} up"),
             up => format!(
                 "there is no room for block {number} of {}: {copies} cop{need} {copies} {disk} with {length} bytes free; {up} {are} up, {room} of them with so much room",
@@ -183,8 +188,12 @@ impl Master {
         }
         self.sets.remove(&id);
         self.by_name.remove(&delete.name);
-        for peer in self.peers.values_mut() {
-            peer.open.retain(|open| *open != id);
+        for (reader, peer) in &mut self.peers {
+            if peer.open.contains(&id) {
+                peer.open.retain(|open| *open != id);
+                // Whoever knows where its blocks are forgets it: nothing of it is read past the master.
+                actions.send(*reader, Gone { set: id });
+            }
         }
         actions.changes.push(Change::Deleted { set: id });
         actions.send(connection, Done { request: delete.request });

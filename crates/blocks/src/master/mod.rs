@@ -3,16 +3,18 @@
 //! It says what has to be remembered ([`Change`]) before its answers may be sent, and never touches a block itself.
 
 mod loading;
+mod ownership;
 mod rows;
 mod space;
 
+pub use ownership::HINT as OWNERSHIP_HINT;
 pub use space::ALIGNMENT;
 
 use crate::limits;
 use crate::set::Set;
 use crate::wire::control::{
-    Ask, Changed, Commit, Create, Delete, Forget, Join, Joined, List, Map, Mapped, Missing, Open, Opened, Place,
-    Refused, Reserve, Row, ServerInfo, SetInfo, Told, Written,
+    Ask, Changed, Commit, Create, Delete, DiskChanged, Forget, Join, Joined, List, Map, Mapped, Missing, Open, Opened,
+    Place, Refused, Reserve, Row, ServerInfo, SetInfo, Told, Written,
 };
 use crate::wire::data::{Disk, Entry, Requests};
 use crate::wire::greeting::Role;
@@ -27,6 +29,13 @@ use stackline_core::time::Instant;
 /// What has to outlast the master.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
+    /// Who the master is, drawn once, and the highest number that a set has had: neither is used again.
+    Master {
+        /// Its identity.
+        identity: u128,
+        /// That number.
+        last_set: u32,
+    },
     /// A set was created, or is whole now.
     Set {
         /// Its number.
@@ -68,6 +77,19 @@ pub enum Change {
     },
 }
 
+impl Change {
+    /// Bytes of memory that it takes while it waits, about.
+    #[must_use]
+    pub fn weight(&self) -> u64 {
+        let row = |block: &Written| size_of::<Written>() + size_of::<Place>() * block.row.places.len();
+        let blocks = match self {
+            Self::Rows { blocks, .. } => blocks.iter().map(row).sum(),
+            _ => 0,
+        };
+        (size_of::<Self>() + blocks) as u64
+    }
+}
+
 /// What is to be done: first remembered, then sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Actions {
@@ -77,6 +99,8 @@ pub struct Actions {
     pub sends: Vec<(u64, Message)>,
     /// Connections that are to be closed when all is sent.
     pub closes: Vec<u64>,
+    /// What whoever runs the master should know, a sentence each.
+    pub notes: Vec<String>,
 }
 
 impl Actions {
@@ -118,12 +142,16 @@ struct Peer {
 /// The master.
 #[derive(Default)]
 pub struct Master {
+    /// Who it is: what disks keep of it.
+    identity: u128,
     sets: BTreeMap<u32, SetState>,
     by_name: BTreeMap<String, u32>,
     /// The highest number that a set has had: what was said of one that is gone is of no other.
     last_set: u32,
     servers: BTreeMap<u16, ServerState>,
     peers: BTreeMap<u64, Peer>,
+    /// By server, why its disks are refused: said once.
+    refused: BTreeMap<String, String>,
 }
 
 impl core::fmt::Debug for Master {
@@ -137,6 +165,10 @@ impl Master {
     /// What was remembered, in any order in which sets precede their blocks and servers their space.
     pub fn remember(&mut self, change: Change) {
         match change {
+            Change::Master { identity, last_set } => {
+                self.identity = identity;
+                self.last_set = self.last_set.max(last_set);
+            }
             Change::Set { id, about, sealed } => {
                 self.by_name.insert(about.name.clone(), id);
                 self.last_set = self.last_set.max(id);
@@ -161,8 +193,15 @@ impl Master {
                 }
             }
             Change::Server { id, name, disks } => {
-                let disk =
-                    |identity| Disk { identity, path: String::new(), capacity: 0, used: 0, up: false, damaged: 0 };
+                let disk = |identity| Disk {
+                    identity,
+                    path: String::new(),
+                    capacity: 0,
+                    used: 0,
+                    up: false,
+                    writable: false,
+                    damaged: 0,
+                };
                 let disks = disks.into_iter().map(|identity| Space::new(disk(identity), 0)).collect();
                 self.servers.insert(id, ServerState { name, address: String::new(), connection: None, disks });
             }
@@ -222,7 +261,7 @@ impl Master {
             (Role::Loader, Message::Delete(delete)) => self.delete(connection, &delete, &mut actions),
             (Role::Server, Message::Join(join)) => self.join(connection, join, &mut actions),
             (Role::Server, Message::Alive(alive)) => self.alive(connection, &alive.damaged),
-            (Role::Server, Message::DiskChanged(disk)) => self.disk(connection, disk.disk, disk.up, &mut actions),
+            (Role::Server, Message::DiskChanged(disk)) => self.disk(connection, &disk, &mut actions),
             (
                 Role::Client,
                 Message::Create(Create { request, .. })
@@ -278,6 +317,14 @@ impl Master {
             actions.closes.push(connection);
             return;
         };
+        let objection =
+            join.disks.iter().zip(&join.kept).enumerate().find_map(|(at, (disk, kept))| {
+                ownership::objection(self.identity, &join.name, disk, kept, before.get(at))
+            });
+        match objection.filter(|_| !join.adopt) {
+            Some(words) => return self.refuse_disks(connection, join.name, words, actions),
+            None => drop(self.refused.remove(&join.name)),
+        }
         if known.is_none() || identities.len() > before.len() {
             actions.changes.push(Change::Server { id, name: join.name.clone(), disks: identities.clone() });
             for (disk, space) in before.iter().enumerate() {
@@ -286,8 +333,13 @@ impl Master {
             }
         }
         let mut disks: Vec<Space> = Vec::new();
-        for (at, (about, identity)) in join.disks.into_iter().zip(identities).enumerate() {
+        for (at, ((about, kept), identity)) in join.disks.into_iter().zip(join.kept).zip(identities).enumerate() {
             let mut space = before.get(at).cloned().unwrap_or_else(|| Space::new(about.clone(), ALIGNMENT));
+            let goes_on = ownership::goes_on(self.identity, &about, &kept, space.remembered);
+            if goes_on > space.remembered {
+                (space.next, space.remembered) = (goes_on, goes_on);
+                actions.changes.push(Change::Space { server: id, disk: at as u16, up_to: goes_on });
+            }
             space.about = Disk { identity, ..about };
             disks.push(space);
         }
@@ -296,16 +348,29 @@ impl Master {
         if let Some(peer) = self.peers.get_mut(&connection) {
             peer.server = Some(id);
         }
-        actions.send(connection, Joined { server: id });
+        actions.send(connection, Joined { server: id, master: self.identity });
         self.tell_clients(id, actions);
     }
 
-    fn disk(&mut self, connection: u64, disk: u16, up: bool, actions: &mut Actions) {
+    /// Disks that are not this master's: nothing is written there.
+    fn refuse_disks(&mut self, connection: u64, server: String, words: String, actions: &mut Actions) {
+        if self.refused.get(&server) != Some(&words) {
+            actions.notes.push(alloc::format!("{words}; nothing is written there (hint: {OWNERSHIP_HINT})"));
+            if self.refused.len() >= limits::MOST_SERVERS {
+                self.refused.clear();
+            }
+            self.refused.insert(server, words.clone());
+        }
+        actions.refuse(connection, 0, Why::Foreign, words);
+        actions.closes.push(connection);
+    }
+
+    fn disk(&mut self, connection: u64, changed: &DiskChanged, actions: &mut Actions) {
         let id = self.peers.get(&connection).and_then(|peer| peer.server);
         let Some(id) = id else { return };
         let server = self.servers.get_mut(&id);
-        if let Some(space) = server.and_then(|server| server.disks.get_mut(usize::from(disk))) {
-            space.about.up = up;
+        if let Some(space) = server.and_then(|server| server.disks.get_mut(usize::from(changed.disk))) {
+            (space.about.up, space.about.writable) = (changed.up, changed.writable);
             self.tell_clients(id, actions);
         }
     }
@@ -316,6 +381,11 @@ impl Master {
         for (space, damaged) in server.disks.iter_mut().zip(damaged) {
             space.about.damaged = *damaged;
         }
+    }
+
+    /// The connections of servers that are up.
+    pub fn connections_of_servers(&self) -> impl Iterator<Item = u64> + '_ {
+        self.up().map(|(_, connection)| connection)
     }
 
     /// The name of the server whose connection that is.
@@ -356,7 +426,8 @@ impl Master {
             peer.open.push(set);
         }
         let about = state.about.clone();
-        actions.send(connection, Opened { request: open.request, session: peer.session, set, about, servers });
+        let (request, session, master) = (open.request, peer.session, self.identity);
+        actions.send(connection, Opened { request, session, master, set, about, servers });
     }
 
     fn close(&mut self, connection: u64, set: u32) {

@@ -28,7 +28,11 @@ impl Space {
 
     /// Whether that many bytes fit.
     pub(crate) const fn fits(&self, bytes: u32) -> bool {
-        self.about.up && self.next + slot(bytes) <= self.about.capacity
+        let fits = match self.next.checked_add(slot(bytes)) {
+            Some(end) => end <= self.about.capacity,
+            None => false,
+        };
+        self.about.up && self.about.writable && fits
     }
 
     /// A place for that many bytes; whether more has to be remembered before it is used.
@@ -37,7 +41,7 @@ impl Space {
         self.next += slot(bytes);
         let more = self.next > self.remembered;
         if more {
-            self.remembered = (self.next + PIECE).min(self.about.capacity.max(self.next));
+            self.remembered = self.next.saturating_add(PIECE).min(self.about.capacity.max(self.next));
         }
         (at, more)
     }

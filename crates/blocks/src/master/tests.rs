@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::placement::Placement;
-use crate::wire::control::Close;
+use crate::wire::control::{Close, Gone, Kept};
 use alloc::vec;
 
 const SERVERS: [u64; 2] = [1, 2];
@@ -18,10 +18,16 @@ fn set(blocks: u64, replicas: u8) -> Set {
     Set { name: "map".into(), block_size, bytes: blocks * 4096 - 96, replicas, placement, picture }
 }
 
+/// A server comes with disks that nobody has used.
+fn joining(name: &str, disks: Vec<Disk>) -> Join {
+    let kept = disks.iter().map(|_| Kept { master: 0, used: ALIGNMENT }).collect();
+    Join { name: name.into(), address: alloc::format!("{name}:1"), disks, kept, adopt: false }
+}
+
 fn join(name: &str, capacity: u64) -> Message {
     let identity = name.len() as u128 * 1000 + u128::from(name.as_bytes()[0]);
-    let disk = Disk { identity, path: "/a".into(), capacity, used: 0, up: true, damaged: 0 };
-    Join { name: name.into(), address: alloc::format!("{name}:1"), disks: vec![disk] }.into()
+    let disk = Disk { identity, path: "/a".into(), capacity, used: 0, up: true, writable: true, damaged: 0 };
+    joining(name, vec![disk]).into()
 }
 
 /// A master with two servers of one disk each.
@@ -136,10 +142,17 @@ fn copies_are_read_as_evenly_as_they_were_placed() {
         let mut master = Master::default();
         for (connection, name) in SERVERS.into_iter().zip(["a", "b"]) {
             master.connected(connection, Role::Server, 0).unwrap();
-            let disk =
-                |identity| Disk { identity, path: "/a".into(), capacity: 1 << 30, used: 0, up: true, damaged: 0 };
+            let disk = |identity| Disk {
+                identity,
+                path: "/a".into(),
+                capacity: 1 << 30,
+                used: 0,
+                up: true,
+                writable: true,
+                damaged: 0,
+            };
             let disks = (0..disks).map(|at| disk(u128::from(connection) * 10 + at)).collect();
-            master.handle(at(0), connection, Join { name: name.into(), address: "a:1".into(), disks }.into());
+            master.handle(at(0), connection, joining(name, disks).into());
         }
         master.connected(LOADER, Role::Loader, 100).unwrap();
         master.connected(CLIENT, Role::Client, 101).unwrap();
@@ -251,8 +264,8 @@ fn a_server_that_comes_back_with_other_disks_is_refused() {
     let mut master = master(1 << 30);
     master.disconnected(1);
     master.connected(20, Role::Server, 0).unwrap();
-    let disk = Disk { identity: 5, path: "/b".into(), capacity: 1, used: 0, up: true, damaged: 0 };
-    let other = Join { name: "a".into(), address: "a:1".into(), disks: vec![disk] };
+    let disk = Disk { identity: 5, path: "/b".into(), capacity: 1, used: 0, up: true, writable: true, damaged: 0 };
+    let other = joining("a", vec![disk]);
     let actions = master.handle(at(5), 20, other.into());
     assert_eq!((why(&actions, 20), &actions.closes[..]), (Some(Why::Disk), &[20][..]));
     master.connected(21, Role::Server, 0).unwrap();
@@ -262,9 +275,16 @@ fn a_server_that_comes_back_with_other_disks_is_refused() {
 
 /// A disk of a server as it says when it starts: one that is not there has no identity.
 fn two(first: u128, second: u128) -> Message {
-    let disk =
-        |identity| Disk { identity, path: "/d".into(), capacity: 1 << 30, used: 0, up: identity != 0, damaged: 0 };
-    Join { name: "c".into(), address: "c:1".into(), disks: vec![disk(first), disk(second)] }.into()
+    let disk = |identity| Disk {
+        identity,
+        path: "/d".into(),
+        capacity: 1 << 30,
+        used: 0,
+        up: identity != 0,
+        writable: true,
+        damaged: 0,
+    };
+    joining("c", vec![disk(first), disk(second)]).into()
 }
 
 #[test]
@@ -291,4 +311,121 @@ fn a_server_without_one_of_its_disks_serves_the_others() {
         }
         master.disconnected(connection);
     }
+}
+
+const OURS: u128 = 77;
+const THEIRS: u128 = 78;
+const PIECE: u64 = 16 << 20;
+
+/// A master of that identity whose server `a` has used its disk up to there, as far as it remembers.
+fn remembering(identity: u128, up_to: Option<u64>) -> Master {
+    let mut master = Master::default();
+    master.remember(Change::Master { identity, last_set: 0 });
+    if let Some(up_to) = up_to {
+        master.remember(Change::Server { id: 0, name: "a".into(), disks: vec![1097] });
+        master.remember(Change::Space { server: 0, disk: 0, up_to });
+    }
+    master
+}
+
+/// What comes of a server `a` whose disk keeps that.
+fn comes(master: &mut Master, connection: u64, kept: Kept, adopt: bool) -> Actions {
+    master.connected(connection, Role::Server, 0).unwrap();
+    let Message::Join(join) = join("a", 1 << 30) else { panic!() };
+    master.handle(at(0), connection, Join { kept: vec![kept], adopt, ..join }.into())
+}
+
+/// Where the next block of a new set is put.
+fn next_place(master: &mut Master) -> Result<u64, Why> {
+    let connection = 90;
+    master.connected(connection, Role::Loader, 90).unwrap();
+    let about = Set { name: "next".into(), ..set(1, 1) };
+    let created = master.handle(at(1), connection, Create { request: 1, about }.into());
+    let Some(Message::Created(created)) = to(&created, connection).first().copied() else { panic!("{created:?}") };
+    let reserve = Reserve { request: 2, set: created.set, blocks: vec![0], given: vec![] };
+    let reserved = master.handle(at(2), connection, reserve.into());
+    match to(&reserved, connection)[..] {
+        [Message::Reserved(reserved)] => Ok(reserved.rows[0].places[0].offset),
+        _ => Err(why(&reserved, connection).unwrap()),
+    }
+}
+
+#[test]
+fn a_master_writes_only_where_it_gave_out_the_space() {
+    for (remembers, master, used, is_taken) in [
+        // Nobody's, and empty ones of any master.
+        (None, 0, ALIGNMENT, true),
+        (None, THEIRS, ALIGNMENT, true),
+        (Some(PIECE), OURS, ALIGNMENT, true),
+        // Its own.
+        (Some(PIECE), OURS, PIECE, true),
+        // Another one's, whether this one has seen the disk before or not: its file is another, or empty.
+        (None, THEIRS, 8192, false),
+        (Some(PIECE), THEIRS, 8192, false),
+        // More than it remembers: its file is an old copy, or was emptied.
+        (Some(PIECE), OURS, PIECE + 1, false),
+        (None, OURS, 8192, false),
+        // Of a version whose disks kept no master: the one that remembers it, and enough of it.
+        (Some(PIECE), 0, PIECE, true),
+        (Some(PIECE), 0, PIECE + 1, false),
+        (None, 0, 8192, false),
+        (None, THEIRS, u64::MAX, false),
+    ] {
+        let mut ours = remembering(OURS, remembers);
+        let actions = comes(&mut ours, 1, Kept { master, used }, false);
+        let case = (remembers, master, used);
+        assert_eq!(why(&actions, 1), (!is_taken).then_some(Why::Foreign), "{case:?}");
+        if is_taken {
+            assert!(matches!(to(&actions, 1)[..], [Message::Joined(joined)] if joined.master == OURS), "{case:?}");
+            assert!(next_place(&mut ours).unwrap() >= used, "{case:?}");
+        } else {
+            assert_eq!((&actions.closes[..], actions.notes.len()), (&[1][..], 1), "{case:?}");
+            assert!(actions.notes[0].contains("/a of the server a") && actions.notes[0].contains("--adopt"));
+            assert_eq!(next_place(&mut ours), Err(Why::Full), "{case:?}");
+            // It comes again and again: whoever runs the master reads it once.
+            assert_eq!(comes(&mut ours, 2, Kept { master, used }, false).notes, Vec::<String>::new());
+            // Taken over, it is used behind what this master knows of it.
+            let adopted = comes(&mut ours, 3, Kept { master, used }, true);
+            assert_eq!(why(&adopted, 3), None, "{case:?}");
+            if used < 1 << 30 {
+                let least = if master == THEIRS { remembers.unwrap_or(ALIGNMENT) } else { used };
+                assert_eq!(next_place(&mut ours), Ok(least.next_multiple_of(ALIGNMENT)), "{case:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_disk_that_can_only_be_read_is_read_and_gets_no_blocks() {
+    let mut master = master(1 << 30);
+    load(&mut master, set(4, 1));
+    let (_, id) = open(&mut master);
+    for server in SERVERS {
+        master.handle(at(5), server, DiskChanged { disk: 0, up: true, writable: false }.into());
+    }
+    let actions = master.handle(at(9), CLIENT, wants(id, &[0, 1, 2, 3]));
+    assert_eq!(to(&actions, CLIENT), Vec::<&Message>::new());
+    assert_eq!(next_place(&mut master), Err(Why::Full));
+    let about = Set { name: "words".into(), ..set(1, 1) };
+    master.handle(at(10), LOADER, Create { request: 1, about }.into());
+    let set = master.set("words").unwrap();
+    let reserved = master.handle(at(10), LOADER, Reserve { request: 2, set, blocks: vec![0], given: vec![] }.into());
+    assert!(matches!(to(&reserved, LOADER)[..], [Message::Refused(refused)] if refused.words.contains("only be read")));
+    master.handle(at(11), 2, DiskChanged { disk: 0, up: true, writable: true }.into());
+    assert!(next_place(&mut master).is_ok());
+}
+
+#[test]
+fn who_has_a_set_open_learns_that_it_is_gone_and_its_number_is_used_once() {
+    let mut first = master(1 << 30);
+    load(&mut first, set(4, 1));
+    let (_, id) = open(&mut first);
+    let deleted = first.handle(at(5), LOADER, Delete { request: 1, name: "map".into() }.into());
+    assert_eq!(to(&deleted, CLIENT), [&Message::from(Gone { set: id })]);
+    // After it was started again too.
+    let mut second = remembering(OURS, None);
+    second.remember(Change::Master { identity: OURS, last_set: id });
+    second.connected(LOADER, Role::Loader, 100).unwrap();
+    let created = second.handle(at(6), LOADER, Create { request: 1, about: set(4, 1) }.into());
+    assert!(matches!(to(&created, LOADER)[..], [Message::Created(created)] if created.set == id + 1));
 }

@@ -86,6 +86,7 @@ impl<B: Clone> Server<B> {
             stays
         });
         state.write_bytes -= freed;
+        self.waiting -= freed;
         for reading in self.reading.values_mut() {
             let started = reading.started;
             reading.wanted.retain(|(whose, wanted)| {
@@ -120,6 +121,7 @@ impl<B: Clone> Server<B> {
                 woken.disk(*disk);
             }
         }
+        self.go_on(woken);
     }
 
     /// The transport had no room: of what [`Server::next_write`] said, only `under_way` has been begun, if any. The rest waits
@@ -137,6 +139,7 @@ impl<B: Clone> Server<B> {
             }
             let Some(at) = superseded else {
                 state.write_bytes += u64::from(ready.wanted.entry.length);
+                self.waiting += u64::from(ready.wanted.entry.length);
                 state.to_write.push_front(ready);
                 continue;
             };

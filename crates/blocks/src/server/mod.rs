@@ -91,6 +91,8 @@ pub struct Counts {
     pub aged: u64,
     /// Blocks that could not be sent.
     pub failed: u64,
+    /// Blocks of lists that went beyond a bound: none of them was taken.
+    pub refused: u64,
 }
 
 struct Reading {
@@ -115,6 +117,10 @@ pub struct Server<B> {
     reading: BTreeMap<Spot, Reading>,
     cache: Cache<B>,
     counts: Counts,
+    /// Bytes of blocks that wait to be written, of all sessions.
+    waiting: u64,
+    /// Sessions that disks are not read for, because too much waits for others; the first that is read for again in front.
+    held_back: VecDeque<(u128, u16)>,
 }
 
 impl<B> core::fmt::Debug for Server<B> {
@@ -136,6 +142,8 @@ impl<B: Clone> Server<B> {
             reading: BTreeMap::new(),
             cache: Cache::new(cache),
             counts: Counts::default(),
+            waiting: 0,
+            held_back: VecDeque::new(),
         }
     }
 
@@ -184,25 +192,29 @@ impl<B: Clone> Server<B> {
     }
 
     /// A connection is gone, and with it what its session wanted.
-    pub fn detach(&mut self, connection: u64) {
-        if let Some(session) = self.by_connection.remove(&connection) {
-            self.forget(session);
-        }
+    pub fn detach(&mut self, connection: u64) -> Woken {
+        let session = self.by_connection.remove(&connection);
+        session.map_or_else(Woken::default, |session| self.forget(session))
     }
 
     /// A session is over. Blocks that are being read for it are still kept.
-    pub fn forget(&mut self, session: u128) {
-        if let Some(state) = self.sessions.remove(&session)
-            && let Some((connection, _)) = state.attached
-        {
-            self.by_connection.remove(&connection);
+    pub fn forget(&mut self, session: u128) -> Woken {
+        if let Some(state) = self.sessions.remove(&session) {
+            self.waiting -= state.write_bytes;
+            if let Some((connection, _)) = state.attached {
+                self.by_connection.remove(&connection);
+            }
         }
+        self.held_back.retain(|(whose, _)| *whose != session);
         for reading in self.reading.values_mut() {
             reading.wanted.retain(|(whose, _)| *whose != session);
         }
         for disk in self.disks.values_mut() {
             disk.turn.retain(|whose| *whose != session);
         }
+        let mut woken = Woken::default();
+        self.go_on(&mut woken);
+        woken
     }
 
     // --- lists ---
@@ -231,7 +243,9 @@ impl<B: Clone> Server<B> {
             self.flush(now, session, (list.set, list.serial), &list.entries, &mut woken);
         }
         let state = self.sessions.entry(session).or_default();
-        if state.pending + list.entries.len() > limits::MOST_PENDING {
+        let words: u64 = state.words.iter().map(Message::weight).sum();
+        if state.pending + list.entries.len() > limits::MOST_PENDING || words > limits::WORDS {
+            self.counts.refused += list.entries.len() as u64;
             return Err(Why::Limit);
         }
         let newest = state.newest.entry(list.set).or_default();
@@ -256,10 +270,10 @@ impl<B: Clone> Server<B> {
     fn want(&mut self, now: Instant, session: u128, wanted: Wanted, woken: &mut Woken) {
         let Some(state) = self.sessions.get_mut(&session) else { return };
         let disk = wanted.entry.disk;
-        let room = state.write_bytes < limits::WRITE_QUEUE;
+        let room = state.has_room(wanted.entry.length, self.waiting);
         if room && let Some(block) = self.cache.get(&spot(&wanted)) {
             self.counts.cached += 1;
-            state.push(Ready { wanted, block, cached: true, start_read: now, end_read: now });
+            self.waiting += state.push(Ready { wanted, block, cached: true, start_read: now, end_read: now });
             if let Some((connection, _)) = state.attached {
                 woken.connection(connection);
             }
@@ -282,7 +296,7 @@ impl<B: Clone> Server<B> {
         let Some(state) = self.sessions.get_mut(&session) else { return };
         let (list, entry) = (&wanted.list, &wanted.entry);
         let failed = Failed {
-            unit: list.first_unit + u64::from(entry.index),
+            unit: list.first_unit.wrapping_add(entry.index.into()),
             set: list.set,
             number: entry.number,
             serial: list.serial,
@@ -306,6 +320,11 @@ impl<B: Clone> Server<B> {
                 // Its turn comes again once its client has taken something.
                 continue;
             }
+            let next = state.to_read.get(&disk).and_then(VecDeque::front).map(|wanted| wanted.entry.length);
+            if next.is_some_and(|length| !state.has_room(length, self.waiting)) {
+                self.held_back.push_back((session, disk));
+                continue;
+            }
             let Some(queue) = state.to_read.get_mut(&disk) else { continue };
             let Some(wanted) = queue.pop_front() else { continue };
             if !queue.is_empty() {
@@ -315,7 +334,7 @@ impl<B: Clone> Server<B> {
             if let Some(block) = self.cache.get(&spot) {
                 self.counts.cached += 1;
                 state.pending -= 1;
-                state.push(Ready { wanted, block, cached: true, start_read: now, end_read: now });
+                self.waiting += state.push(Ready { wanted, block, cached: true, start_read: now, end_read: now });
                 if let Some((connection, _)) = state.attached {
                     woken.connection(connection);
                 }
@@ -345,7 +364,7 @@ impl<B: Clone> Server<B> {
             match &result {
                 Ok(block) => {
                     let (block, start_read) = (block.clone(), reading.started);
-                    state.push(Ready { wanted, block, cached: false, start_read, end_read: now });
+                    self.waiting += state.push(Ready { wanted, block, cached: false, start_read, end_read: now });
                     if let Some((connection, _)) = state.attached {
                         woken.connection(connection);
                     }
@@ -363,6 +382,7 @@ impl<B: Clone> Server<B> {
             at.up = up;
             at.turn.clear();
         }
+        self.held_back.retain(|(_, at)| *at != disk);
         let sessions: Vec<u128> = self.sessions.keys().copied().collect();
         for session in sessions {
             let Some(state) = self.sessions.get_mut(&session) else { continue };
@@ -397,10 +417,13 @@ impl<B: Clone> Server<B> {
             return Some(Write::Words(words));
         }
         let age = state.attached.and_then(|(_, age)| age);
-        let was_full = state.write_bytes >= limits::WRITE_QUEUE;
+        let before = state.write_bytes;
+        let was_full = before >= limits::WRITE_QUEUE;
         let ready = loop {
             let Some(ready) = state.pop() else {
                 state.waits = None;
+                self.waiting -= before;
+                self.go_on(woken);
                 return None;
             };
             if age.is_none_or(|age| now.since(ready.wanted.list.server_in).0 <= age) {
@@ -420,12 +443,49 @@ impl<B: Clone> Server<B> {
             }
         }
         self.counts.written += 1;
+        self.waiting -= before - state.write_bytes;
         let before = state.written.pop_front();
         let start = state.waits.take().map_or(now, |since| since.max(ready.end_read));
         let head = head(self.id, &ready, start, before);
         let block = ready.block.clone();
         state.writing.push_back(Writing { ready, start, before, superseded: None, asked_again: false });
+        self.go_on(woken);
         Some(Write::Block(head, block))
+    }
+
+    /// Less waits to be written: a session that was held back may be read for again.
+    pub(super) fn go_on(&mut self, woken: &mut Woken) {
+        while let Some((session, disk)) = self.held_back.pop_front() {
+            let queue = self.sessions.get(&session).and_then(|state| state.to_read.get(&disk));
+            if queue.is_some_and(|queue| !queue.is_empty())
+                && let Some(at) = self.disks.get_mut(&disk)
+            {
+                if !at.turn.contains(&session) {
+                    at.turn.push_back(session);
+                }
+                return woken.disk(disk);
+            }
+        }
+    }
+
+    /// Bytes of blocks that wait to be written, of all sessions.
+    #[must_use]
+    pub const fn waiting_bytes(&self) -> u64 {
+        self.waiting
+    }
+
+    /// Whether a session for which nothing waits gets nothing, because too much waits for others.
+    #[must_use]
+    pub fn is_crowded(&self) -> bool {
+        let state = |session| self.sessions.get(session);
+        self.held_back.iter().any(|(session, _)| state(session).is_some_and(|state| state.write_bytes == 0))
+    }
+
+    /// Whether blocks wait for a connection.
+    #[must_use]
+    pub fn has_waiting(&self, connection: u64) -> bool {
+        let state = self.by_connection.get(&connection).and_then(|session| self.sessions.get(session));
+        state.is_some_and(|state| state.write_bytes > 0)
     }
 
     /// The transport has no room to begin another block: the writing of the next starts now, though it can still be

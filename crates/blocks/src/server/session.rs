@@ -1,5 +1,6 @@
 //! What one user session wants of one server: blocks to read, by disk; blocks to write; words to say.
 
+use crate::limits;
 use crate::wire::data::Entry;
 use crate::wire::message::Message;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -99,15 +100,27 @@ impl<B> Default for Session<B> {
 impl<B> Ready<B> {
     /// The unit that the client gave it.
     pub(crate) fn unit(&self) -> u64 {
-        self.wanted.list.first_unit + u64::from(self.wanted.entry.index)
+        // Both are the client's: what it numbers beyond the end begins anew.
+        self.wanted.list.first_unit.wrapping_add(self.wanted.entry.index.into())
     }
 }
 
 impl<B> Session<B> {
-    /// A block is ready to be written.
-    pub(crate) fn push(&mut self, ready: Ready<B>) {
-        self.write_bytes += u64::from(ready.wanted.entry.length);
+    /// Whether a block of so many bytes may come to wait for this client, where so many bytes wait for all: each may have as much as is left
+    /// for others (Choudhury and Hahne 1998), but half is for those for whom nothing waits.
+    pub(crate) fn has_room(&self, length: u32, all: u64) -> bool {
+        let (left, length) = (limits::WRITE_QUEUES.saturating_sub(all), u64::from(length));
+        let is_within = self.write_bytes < limits::WRITE_QUEUE && self.to_write.len() < limits::MOST_PENDING;
+        let shared = left.saturating_sub(limits::WRITE_QUEUES / 2);
+        is_within && length <= left && (self.write_bytes == 0 || self.write_bytes + length <= shared)
+    }
+
+    /// A block is ready to be written; how many bytes more wait now.
+    pub(crate) fn push(&mut self, ready: Ready<B>) -> u64 {
+        let bytes = u64::from(ready.wanted.entry.length);
+        self.write_bytes += bytes;
         self.to_write.push_back(ready);
+        bytes
     }
 
     /// The next block to write.

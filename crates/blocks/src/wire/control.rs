@@ -61,6 +61,8 @@ record! {
         pub request: u32,
         /// The user session, not to be guessed: whoever knows it receives its blocks.
         pub session: u128,
+        /// Who the master is: with the set's number, which it never uses again, what is read is told from all else.
+        pub master: u128,
         /// The set's number.
         pub set: u32,
         /// What it is.
@@ -265,6 +267,14 @@ record! {
 }
 
 record! {
+    /// Master, to those who have it open: a set was deleted.
+    pub struct Gone {
+        /// Its number.
+        pub set: u32,
+    }
+}
+
+record! {
     /// Master: what was asked for is done, and outlasts the master.
     pub struct Done {
         /// Which request is answered.
@@ -285,6 +295,16 @@ record! {
 }
 
 record! {
+    /// What the first page of a disk keeps of whose it is.
+    pub struct Kept {
+        /// The identity of its master; 0: nobody's yet, or of a version that kept none.
+        pub master: u128,
+        /// Up to where it holds blocks, bytes.
+        pub used: u64,
+    }
+}
+
+record! {
     /// Server: it is there.
     pub struct Join {
         /// Its name: the same after it was started again.
@@ -293,14 +313,20 @@ record! {
         pub address: String,
         /// Its disks.
         pub disks: Vec<Disk>,
+        /// Of each disk, whose it is.
+        pub kept: Vec<Kept>,
+        /// Whether the master takes them over whosever they are.
+        pub adopt: bool,
     }
 }
 
 record! {
-    /// Master: it is known.
+    /// Master: it is known. Its disks keep whose they are before a block is written to them.
     pub struct Joined {
         /// Its number.
         pub server: u16,
+        /// Who the master is.
+        pub master: u128,
     }
 }
 
@@ -311,6 +337,8 @@ record! {
         pub disk: u16,
         /// Whether it is there.
         pub up: bool,
+        /// Whether it can be written.
+        pub writable: bool,
     }
 }
 

@@ -17,6 +17,8 @@ record! {
         pub used: u64,
         /// Whether it is there.
         pub up: bool,
+        /// Whether it can be written; else it is read as before, and gets no more blocks.
+        pub writable: bool,
         /// Copies on it that its server found to be damaged since it was started.
         pub damaged: u64,
     }

@@ -4,10 +4,12 @@ use super::HEAD;
 use super::Malformed as Fault;
 use super::codec::{Field, Malformed, Reader};
 use super::control::{
-    Alive, Ask, Changed, Close, Commit, Create, Created, Delete, DiskChanged, Done, Forget, Join, Joined, List, Map,
-    Mapped, Missing, Open, Opened, Refused, Reserve, Reserved, Told,
+    Alive, Ask, Changed, Close, Commit, Create, Created, Delete, DiskChanged, Done, Forget, Gone, Join, Joined, List,
+    Map, Mapped, Missing, Open, Opened, Place, Refused, Reserve, Reserved, Row, ServerInfo, SetInfo, Told, Written,
 };
-use super::data::{Attach, Attached, BlockHead, Failed, Flushed, Requests, Store, Sync, Synced};
+use super::data::{
+    Attach, Attached, BlockHead, Discarded, Disk, Entry, Failed, Flushed, Requests, Store, Sync, Synced,
+};
 use super::greeting::{Hello, Prove, Welcome};
 use crate::limits;
 use alloc::vec::Vec;
@@ -83,6 +85,8 @@ messages! {
     Told = 24,
     /// A server came or went.
     Changed = 25,
+    /// A set was deleted.
+    Gone = 26,
     /// A set is to be written.
     Create = 32,
     /// It may be.
@@ -136,6 +140,34 @@ impl Message {
         to[at..at + HEAD - 1].copy_from_slice(&length.to_be_bytes());
     }
 
+    /// Bytes of memory that it takes while it waits, about, and no fewer than it has on its way.
+    #[must_use]
+    pub fn weight(&self) -> u64 {
+        let rows = |rows: &[Row]| rows.iter().map(row).sum::<usize>();
+        let row = |block: &Written| size_of::<Written>() + row(&block.row);
+        let lists = match self {
+            Self::Opened(opened) => servers(&opened.servers),
+            Self::Created(created) => servers(&created.servers),
+            Self::Changed(changed) => servers(core::slice::from_ref(&changed.server)),
+            Self::Told(told) => {
+                let sets = told.sets.iter().map(|set| size_of::<SetInfo>() + set.about.name.len());
+                sets.sum::<usize>() + servers(&told.servers)
+            }
+            Self::Mapped(mapped) => rows(&mapped.rows),
+            Self::Reserved(reserved) => rows(&reserved.rows),
+            Self::Commit(commit) => commit.blocks.iter().map(row).sum(),
+            Self::Reserve(reserve) => 8 * reserve.blocks.len() + 4 * reserve.given.len(),
+            Self::Missing(missing) => 8 * missing.blocks.len(),
+            Self::List(list) => 8 * list.blocks.len(),
+            Self::Requests(list) => size_of::<Entry>() * list.entries.len(),
+            Self::Flushed(flushed) => size_of::<Discarded>() * flushed.blocks.len(),
+            Self::Refused(refused) => refused.words.len(),
+            Self::Join(join) => 48 * join.disks.len() + join.disks.iter().map(disk).sum::<usize>(),
+            _ => 0,
+        };
+        (size_of::<Self>() + lists) as u64
+    }
+
     /// The whole message.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
@@ -143,6 +175,22 @@ impl Message {
         self.put(&mut bytes);
         bytes
     }
+}
+
+fn row(row: &Row) -> usize {
+    size_of::<Row>() + size_of::<Place>() * row.places.len()
+}
+
+fn disk(disk: &Disk) -> usize {
+    size_of::<Disk>() + disk.path.len()
+}
+
+fn servers(servers: &[ServerInfo]) -> usize {
+    let one = |server: &ServerInfo| {
+        let texts = server.name.len() + server.address.len();
+        size_of::<ServerInfo>() + texts + server.disks.iter().map(disk).sum::<usize>()
+    };
+    servers.iter().map(one).sum()
 }
 
 /// Length of what follows the first four bytes, from them.
@@ -175,7 +223,9 @@ pub fn bounded(message: &Message) -> Result<(), Malformed> {
         Message::Reserve(reserve) => reserve.blocks.len() <= limits::LONGEST_BATCH,
         Message::Commit(commit) => commit.blocks.len() <= limits::LONGEST_BATCH,
         Message::Map(map) => map.count as usize <= limits::LONGEST_BATCH,
-        Message::Join(join) => !join.disks.is_empty() && join.disks.len() <= limits::MOST_DISKS,
+        Message::Join(join) => {
+            !join.disks.is_empty() && join.disks.len() <= limits::MOST_DISKS && join.kept.len() == join.disks.len()
+        }
         Message::Alive(alive) => alive.damaged.len() <= limits::MOST_DISKS,
         Message::BlockHead(_) | Message::Store(_) => data_behind(message) <= limits::BLOCK_SIZES.1,
         _ => true,
@@ -210,10 +260,14 @@ pub enum Why {
     Limit,
     /// No session has that number.
     NoSession,
+    /// A disk belongs to another master, or holds more than this one remembers.
+    Foreign,
+    /// The master cannot write down what it has to remember.
+    Memory,
 }
 
 impl Why {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 14] = [
         Self::Version,
         Self::Malformed,
         Self::Key,
@@ -226,6 +280,8 @@ impl Why {
         Self::Busy,
         Self::Limit,
         Self::NoSession,
+        Self::Foreign,
+        Self::Memory,
     ];
 
     /// Of its number; one that a newer program sent is [`Why::Malformed`].
@@ -250,6 +306,8 @@ impl Why {
             Self::Busy => "somebody else loads it, or it is there already",
             Self::Limit => "it is more than is allowed at once",
             Self::NoSession => "the session is over",
+            Self::Memory => "the master cannot write down what it has to remember",
+            Self::Foreign => "its disk belongs to another master",
         }
     }
 }

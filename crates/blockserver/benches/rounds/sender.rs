@@ -3,7 +3,7 @@
 
 use crate::BLOCK;
 use crate::common::{ANYWHERE, Site};
-use stackline_blocks::wire::control::Join;
+use stackline_blocks::wire::control::{Join, Kept};
 use stackline_blocks::wire::data::{Attached, BlockHead, Disk, Requests, Synced};
 use stackline_blocks::wire::greeting::Role;
 use stackline_blocks::wire::message::Message;
@@ -28,10 +28,12 @@ pub(crate) fn start(site: &Site, number: u16) {
         capacity: 1 << 40,
         used: 0,
         up: true,
+        writable: true,
         damaged: 0,
     };
     let (name, address) = (format!("bare{number}"), listener.local_addr().unwrap().to_string());
-    sender.message(&Join { name, address, disks: vec![disk] }.into()).unwrap();
+    let kept = vec![Kept { master: 0, used: 0 }];
+    sender.message(&Join { name, address, disks: vec![disk], kept, adopt: false }.into()).unwrap();
     let Ok(Message::Joined(joined)) = receiver.message() else { panic!("the master does not take it") };
     thread::spawn(move || {
         while receiver.message().is_ok() {}

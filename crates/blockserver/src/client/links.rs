@@ -249,6 +249,7 @@ impl Shared {
                         Err(ended) => break ended,
                     }
                 }
+                Ok(Message::Refused(refused)) if refused.request == 0 => break Ended::Broken(refused.words),
                 Ok(Message::Flushed(flushed)) => self.tell(Event::Flushed(flushed)),
                 Ok(Message::Failed(failed)) => {
                     let disk = self.disk_of(failed.set, failed.number, id);

@@ -1,7 +1,7 @@
 //! Messages out of a connection's bytes. What comes behind a message is read with it, as far as it has come, so that a message
 //! and a block take one system call each or less. It holds no more than the longest message that belongs there.
 
-use super::Ended;
+use super::{Ended, KEPT};
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, recv};
 use stackline_blocks::limits;
@@ -9,9 +9,12 @@ use stackline_blocks::wire::data::BLOCK_HEAD;
 use stackline_blocks::wire::message::{self, Message};
 use stackline_blocks::wire::parts::{self, PART};
 use stackline_blocks::wire::{HEAD, Malformed};
+use stackline_guard::deadline::Deadline;
 use std::io::{self, IoSliceMut, Read};
 use std::net::TcpStream;
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes that are read at once where a message is to come.
 const AT_ONCE: usize = 4096;
@@ -26,11 +29,36 @@ pub struct Receiver {
     memory: Vec<u8>,
     from: usize,
     until: usize,
+    /// Bytes of the longest message.
+    most: usize,
+    /// Where what has come counts, together with that of others.
+    counted: Option<Counted>,
+}
+
+/// Bytes that have come of messages that are not whole, over all connections that count there.
+#[derive(Debug, Default)]
+pub struct Incoming(AtomicU64);
+
+#[derive(Debug)]
+struct Counted {
+    all: Arc<Incoming>,
+    own: u64,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.all.0.fetch_sub(self.own, Ordering::Relaxed);
+    }
 }
 
 impl Receiver {
     pub(super) const fn new(stream: TcpStream) -> Self {
-        Self { stream, memory: Vec::new(), from: 0, until: 0 }
+        Self { stream, memory: Vec::new(), from: 0, until: 0, most: limits::LONGEST_MESSAGE, counted: None }
+    }
+
+    /// Of somebody who may be anybody: no message is longer than that, and what has come counts among that of others.
+    pub(crate) fn bound(&mut self, most: usize, all: &Arc<Incoming>) {
+        (self.most, self.counted) = (most, Some(Counted { all: Arc::clone(all), own: 0 }));
     }
 
     /// The next message.
@@ -38,15 +66,21 @@ impl Receiver {
     /// # Errors
     /// [`Ended`].
     pub fn message(&mut self) -> Result<Message, Ended> {
-        self.message_within(limits::LONGEST_MESSAGE)
+        self.next(self.most, |_| Ok(()))
     }
 
-    pub(super) fn message_within(&mut self, most: usize) -> Result<Message, Ended> {
+    /// The next message, of at most so many bytes, which has to be whole by then however its bytes come.
+    pub(super) fn message_by(&mut self, deadline: &Deadline, most: usize) -> Result<Message, Ended> {
+        self.next(most, |stream| stream.set_read_timeout(Some(deadline.timeout()?)))
+    }
+
+    fn next(&mut self, most: usize, before: impl Fn(&TcpStream) -> io::Result<()>) -> Result<Message, Ended> {
         loop {
             if let Some(message) = self.parse(most)? {
                 return Ok(message);
             }
-            self.make_room(AT_ONCE);
+            self.make_room(AT_ONCE)?;
+            before(&self.stream)?;
             match self.stream.read(&mut self.memory[self.until..]) {
                 Ok(0) => return Err(self.over()),
                 Ok(count) => self.until += count,
@@ -61,7 +95,7 @@ impl Receiver {
     /// # Errors
     /// [`Ended`].
     pub fn take(&mut self) -> Result<bool, Ended> {
-        self.make_room(AT_ONCE);
+        self.make_room(AT_ONCE)?;
         match recv(self.stream.as_raw_fd(), &mut self.memory[self.until..], MsgFlags::MSG_DONTWAIT) {
             Ok(0) => Err(self.over()),
             Ok(count) => {
@@ -79,7 +113,7 @@ impl Receiver {
     /// # Errors
     /// [`Ended`].
     pub fn come(&mut self) -> Result<Option<Message>, Ended> {
-        self.parse(limits::LONGEST_MESSAGE)
+        self.parse(self.most)
     }
 
     /// The data behind a message, and with the same system call what precedes the next block.
@@ -93,7 +127,7 @@ impl Receiver {
         while done < data.len() {
             // All that was read is used: the memory is free.
             (self.from, self.until) = (0, 0);
-            self.make_room(BEHIND);
+            self.make_room(BEHIND)?;
             let left = data.len() - done;
             let mut parts = [IoSliceMut::new(&mut data[done..]), IoSliceMut::new(&mut self.memory[..BEHIND])];
             match self.stream.read_vectored(&mut parts) {
@@ -146,13 +180,30 @@ impl Receiver {
 
     /// Moves what is there to the beginning, and makes room for so many bytes behind it. The memory grows with what has
     /// come, never with what was announced.
-    fn make_room(&mut self, bytes: usize) {
+    fn make_room(&mut self, bytes: usize) -> Result<(), Ended> {
         if self.from > 0 {
             self.memory.copy_within(self.from..self.until, 0);
             (self.from, self.until) = (0, self.until - self.from);
         }
+        if self.until == 0 && self.memory.len() > KEPT {
+            // A long message has gone.
+            self.memory = Vec::new();
+        }
         if self.memory.len() < self.until + bytes {
             self.memory.resize((2 * self.until).max(self.until + bytes), 0);
+        }
+        let Some(Counted { all, own }) = &mut self.counted else { return Ok(()) };
+        let now = self.memory.len() as u64;
+        let before = std::mem::replace(own, now);
+        if now == before {
+            return Ok(());
+        }
+        all.0.fetch_sub(before, Ordering::Relaxed);
+        match all.0.fetch_add(now, Ordering::Relaxed) + now {
+            too_much if too_much > limits::ALL_INCOMING && now > AT_ONCE as u64 => {
+                Err(Ended::Broken("too much has come of messages that are not whole".into()))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -161,5 +212,32 @@ impl Receiver {
             0 => Ended::Closed,
             _ => Ended::Broken("the connection ended within a message".into()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::net::TcpListener;
+
+    #[test]
+    fn what_has_come_of_all_messages_that_are_not_whole_is_bounded() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut receiver = Receiver::new(listener.accept().unwrap().0);
+        // Of others so much has come that a short message has room and a long one has not.
+        let all = Arc::new(Incoming::default());
+        let others = limits::ALL_INCOMING - 2 * AT_ONCE as u64;
+        all.0.store(others, Ordering::Relaxed);
+        receiver.bound(limits::LONGEST_REQUEST, &all);
+        let short = Message::from(stackline_blocks::wire::control::Ask { request: 7 });
+        sender.write_all(&short.bytes()).unwrap();
+        assert_eq!(receiver.message().unwrap(), short);
+        sender.write_all(&[&(64_u32 << 10).to_be_bytes()[..], &[19], &[0; 32 << 10]].concat()).unwrap();
+        let ended = receiver.message().unwrap_err();
+        assert!(matches!(&ended, Ended::Broken(words) if words.contains("not whole")), "{ended:?}");
+        drop(receiver);
+        assert_eq!(all.0.load(Ordering::Relaxed), others);
     }
 }

@@ -4,10 +4,11 @@ use super::body::{Body, List, Range, Viewer};
 use super::fault::Fault;
 use super::limits;
 use super::range::{self, Asked};
+use super::room::Room;
 use super::route::{self, Named, Route};
 use super::session::{Open, Sessions};
 use super::viewers::Viewers;
-use super::{pages, picture, tag, timing};
+use super::{conformity, pages, picture, tag, timing};
 use crate::server::now;
 use bytes::Bytes;
 use hyper::body::{Body as _, Incoming};
@@ -16,18 +17,24 @@ use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use png::ColorType;
 use stackline_blocks::pyramid::Pyramid;
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 /// What all connections share.
 pub(super) struct Gateway {
     pub(super) sessions: Sessions,
     pub(super) viewers: Arc<Viewers>,
+    /// What is held for all.
+    pub(super) room: Arc<Room>,
+    /// Large pictures, and lists of sets, that are made at once.
+    pub(super) pictures: Semaphore,
+    pub(super) texts: Semaphore,
 }
 
 type Answer = Response<Body>;
 
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
-/// A name can be loaded anew, so what is under it is looked at again after a minute.
-const A_MINUTE: &str = "public, max-age=60";
+/// A name can be deleted and loaded anew at any time: what somebody keeps is asked for again by its tag, which costs no block.
+const ASK_AGAIN: &str = "public, no-cache";
 const METHODS: &str = "GET, HEAD, OPTIONS";
 const EXPOSED: &str = "Accept-Ranges, Content-Length, Content-Range, ETag, Server-Timing";
 
@@ -59,7 +66,7 @@ impl Gateway {
         let entered = now().0;
         let (parts, body) = request.into_parts();
         let head_only = parts.method == Method::HEAD;
-        let mut answer = match self.judged(&parts.method, &body) {
+        let mut answer = match conformity::fault(&parts).map(malformed).or_else(|| self.judged(&parts.method, &body)) {
             Some(answer) => answer,
             None => {
                 let asking = Asking { headers: parts.headers, head_only, entered };
@@ -120,13 +127,17 @@ impl Gateway {
     }
 
     async fn sets(&self, asking: &Asking) -> Result<Answer, Fault> {
+        let _few = self.texts.acquire().await;
         let (sets, servers) = self.sessions.list().await?;
         let wants_page = asking.header(header::ACCEPT).is_some_and(|accept| accept.contains("text/html"));
         let (kind, text) = match wants_page {
             true => ("text/html; charset=utf-8", pages::sets_page(&sets)),
             false => ("application/json", pages::sets_json(&sets, &servers)),
         };
-        let mut answer = typed(kind, Body::Whole(text.into()));
+        drop((sets, servers));
+        let words = "the gateway holds as much for its clients as it may";
+        let taken = self.room.wait(text.len() as u64).await.ok_or_else(|| Fault::unavailable(words))?;
+        let mut answer = typed(kind, Body::Whole(taken.holding(text.into_bytes())));
         let headers = answer.headers_mut();
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         headers.insert(header::VARY, HeaderValue::from_static("Accept"));
@@ -155,7 +166,7 @@ impl Gateway {
             return Ok(answer);
         }
         let came = self.sessions.block(&mut open, number).await?;
-        let tag = tag::of("block", came.head.checksum, came.head.length);
+        let tag = tag::of("block", &open.set, came.head.checksum, came.head.length);
         if let Some(answer) = asking.judged(&tag)? {
             return Ok(answer);
         }
@@ -166,7 +177,7 @@ impl Gateway {
 
     async fn tile(&self, name: &str, tile: Named, asking: &Asking) -> Result<Answer, Fault> {
         let mut open = self.sessions.open(name).await?;
-        let (picture, came) = loop {
+        let (picture, mut came) = loop {
             let (picture, number) = tile_of(&open, tile)?;
             let before = open.set.id;
             if let Some(answer) = self.known(&mut open, number, "png", asking).await? {
@@ -178,14 +189,16 @@ impl Gateway {
                 break (picture, came);
             }
         };
-        let tag = tag::of("png", came.head.checksum, came.head.length);
+        let tag = tag::of("png", &open.set, came.head.checksum, came.head.length);
         if let Some(answer) = asking.judged(&tag)? {
             return Ok(answer);
         }
         let begun = now().0;
-        let file = encoded(picture, came.data.clone()).await?;
+        // Its pixels go as soon as the picture is there.
+        let pixels = std::mem::take(&mut came.data);
+        let file = self.encoded(picture, pixels).await?;
         let encoding = now().0.saturating_sub(begun);
-        let mut answer = typed("image/png", Body::Whole(file.into()));
+        let mut answer = typed("image/png", Body::Whole(file));
         let header = format!("{}, png;dur={:.3}", timing::block(&came, asking.entered), encoding as f64 / 1e6);
         set(&mut answer, SERVER_TIMING, &header);
         Ok(tagged(answer, &tag))
@@ -202,7 +215,7 @@ impl Gateway {
         }
         let Some(checksum) = self.sessions.checksum(open, number).await? else { return Ok(None) };
         let length = open.set.about.length(number);
-        let tag = tag::of(kind, checksum, length);
+        let tag = tag::of(kind, &open.set, checksum, length);
         if let Some(answer) = asking.judged(&tag)? {
             return Ok(Some(answer));
         }
@@ -261,6 +274,21 @@ impl Gateway {
         }
     }
 
+    async fn encoded(&self, picture: (Pyramid, ColorType), pixels: Bytes) -> Result<Bytes, Fault> {
+        let (large, room) = (pixels.len() >= picture::LARGE, Arc::clone(&self.room));
+        let work = move || {
+            let mut file = picture::encoded(&picture.0, picture.1, &pixels)?;
+            file.shrink_to_fit();
+            Ok(room.take_anyway(file.len() as u64).holding(file))
+        };
+        if !large {
+            return work();
+        }
+        let _few = self.pictures.acquire().await;
+        let done = tokio::task::spawn_blocking(work).await;
+        done.unwrap_or_else(|_| Err(Fault::unavailable("the gateway is being ended")))
+    }
+
     async fn list(&self, name: &str, query: Option<&str>) -> Result<Answer, Fault> {
         let (numbers, viewer) = wanted(query.unwrap_or_default())?;
         let open = self.sessions.open_now(name).await?;
@@ -278,16 +306,6 @@ fn tile_of(open: &Open, tile: Named) -> Result<((Pyramid, ColorType), u64), Faul
     let number = tile.tile(&picture.0).and_then(|tile| picture.0.number(tile));
     let number = number.ok_or_else(|| Fault::not_found(format!("the picture {name} has no such tile")))?;
     Ok((picture, number))
-}
-
-async fn encoded(picture: (Pyramid, ColorType), pixels: Bytes) -> Result<Vec<u8>, Fault> {
-    let large = pixels.len() >= picture::LARGE;
-    let work = move || picture::encoded(&picture.0, picture.1, &pixels);
-    if !large {
-        return work();
-    }
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|_| Err(Fault::unavailable("the gateway is being ended")))
 }
 
 /// The blocks and the viewer of a query such as `numbers=1,2,7-9&viewer=me`.
@@ -328,6 +346,13 @@ fn plain(status: StatusCode, words: Bytes) -> Answer {
     answer
 }
 
+/// The answer to what is no request: nothing after it is one either.
+fn malformed(words: &str) -> Answer {
+    let mut answer = refused(&Fault::new(StatusCode::BAD_REQUEST, words));
+    answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    answer
+}
+
 fn refused(fault: &Fault) -> Answer {
     let words = format!("{}: {}\n", fault.status.as_u16(), fault.words);
     let mut answer = plain(fault.status, words.into());
@@ -355,7 +380,7 @@ fn set(answer: &mut Answer, name: HeaderName, value: &str) {
 
 fn tagged(mut answer: Answer, tag: &str) -> Answer {
     set(&mut answer, header::ETAG, tag);
-    set(&mut answer, header::CACHE_CONTROL, A_MINUTE);
+    set(&mut answer, header::CACHE_CONTROL, ASK_AGAIN);
     answer
 }
 

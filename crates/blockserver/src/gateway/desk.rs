@@ -3,6 +3,7 @@
 //! It bounds what is on its way ([`limits::FLIGHT`]): further blocks wait here, where giving them up costs nothing.
 
 use super::limits;
+use super::room::{Room, Taken};
 use crate::client::Block;
 use bytes::Bytes;
 use stackline_blocks::wire::data::BlockHead;
@@ -74,6 +75,7 @@ struct Wanted {
 
 struct Flight {
     length: u32,
+    taken: Taken,
     since: Instant,
     waiters: Vec<Waiter>,
 }
@@ -83,17 +85,46 @@ struct State {
     queue: VecDeque<Wanted>,
     flights: BTreeMap<(u32, u64), Flight>,
     bytes: u64,
+    /// Whether what is wanted waits for room.
+    is_crowded: bool,
     over: bool,
 }
 
 /// Who waits for which block of one session.
-#[derive(Default)]
 pub(super) struct Desk {
     state: Mutex<State>,
     changed: Condvar,
+    room: Arc<Room>,
+}
+
+impl std::fmt::Debug for Desk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Desk").finish_non_exhaustive()
+    }
 }
 
 impl Desk {
+    /// What comes takes that room.
+    pub(super) fn new(room: Arc<Room>) -> Arc<Self> {
+        let desk = Arc::new(Self { state: Mutex::default(), changed: Condvar::new(), room });
+        desk.room.serves(&desk);
+        desk
+    }
+
+    /// There may be room for what waits.
+    pub(super) fn look(&self) {
+        // Locked, so that whoever is about to wait hears of it.
+        drop(self.state());
+        self.changed.notify_one();
+    }
+
+    /// Where what is wanted waits for room, somebody who takes nothing gives way.
+    pub(super) fn make_way(&self) {
+        if self.state().is_crowded {
+            self.room.make_way();
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -126,7 +157,7 @@ impl Desk {
             if state.over {
                 return None;
             }
-            let now = state.take();
+            let now = state.take(&self.room);
             if !now.is_empty() {
                 return Some(now);
             }
@@ -138,30 +169,29 @@ impl Desk {
     pub(super) fn came(&self, block: Block) {
         let Block { head, data, at, .. } = block;
         let (set, number) = (head.set, head.number);
-        self.land(set, number, &Ok(Came { head, data: data.into(), at: at.0 }));
+        let Some(Flight { taken, waiters, .. }) = self.land(set, number) else { return };
+        let outcome = Ok(Came { head, data: taken.holding(data), at: at.0 });
+        waiters.into_iter().for_each(|waiter| waiter.tell(number, outcome.clone()));
     }
 
     /// A block will not come.
     pub(super) fn failed(&self, set: u32, number: u64, failure: Failure) {
-        self.land(set, number, &Err(failure));
+        let Some(Flight { waiters, .. }) = self.land(set, number) else { return };
+        waiters.into_iter().for_each(|waiter| waiter.tell(number, Err(failure.clone())));
     }
 
-    fn land(&self, set: u32, number: u64, outcome: &Outcome) {
-        let waiters = {
-            let mut state = self.state();
-            let Some(flight) = state.flights.remove(&(set, number)) else { return };
-            state.bytes -= u64::from(flight.length);
-            self.changed.notify_one();
-            flight.waiters
-        };
-        for waiter in waiters {
-            waiter.tell(number, outcome.clone());
-        }
+    /// What was on its way is no longer.
+    fn land(&self, set: u32, number: u64) -> Option<Flight> {
+        let mut state = self.state();
+        let flight = state.flights.remove(&(set, number))?;
+        state.bytes -= u64::from(flight.length);
+        self.changed.notify_one();
+        Some(flight)
     }
 
     /// Whoever has waited for longer than that waits no more; whether there was somebody.
     pub(super) fn give_up(&self, after: Duration) -> bool {
-        let mut late = Vec::new();
+        let (mut late, mut room) = (Vec::new(), Vec::new());
         let mut state = self.state();
         let is_late = |since: Instant| since.elapsed() >= after;
         while state.queue.front().is_some_and(|wanted| is_late(wanted.since)) {
@@ -173,8 +203,11 @@ impl Desk {
             let Some(flight) = state.flights.remove(&block) else { continue };
             state.bytes -= u64::from(flight.length);
             late.extend(flight.waiters.into_iter().map(|waiter| (block.1, waiter)));
+            room.push(flight.taken);
         }
         drop(state);
+        // Not before: who waits for room looks at what is wanted here.
+        drop(room);
         self.changed.notify_one();
         let any = !late.is_empty();
         for (number, waiter) in late {
@@ -197,18 +230,25 @@ impl Desk {
 
 impl State {
     /// Takes what there is room for from the queue.
-    fn take(&mut self) -> BTreeMap<u32, Vec<u64>> {
+    fn take(&mut self, room: &Arc<Room>) -> BTreeMap<u32, Vec<u64>> {
         let mut now: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+        self.is_crowded = false;
         while self.bytes < limits::FLIGHT && self.flights.len() < limits::FLIGHT_BLOCKS {
-            let Some(Wanted { set, number, length, waiter, .. }) = self.queue.pop_front() else { break };
-            if waiter.is_gone() {
+            let Some(wanted) = self.queue.pop_front() else { break };
+            if wanted.waiter.is_gone() {
                 continue;
             }
+            let Wanted { set, number, length, since, waiter } = wanted;
             if let Some(flight) = self.flights.get_mut(&(set, number)) {
                 flight.waiters.push(waiter);
                 continue;
             }
-            self.flights.insert((set, number), Flight { length, since: Instant::now(), waiters: vec![waiter] });
+            let Some(taken) = room.take(length.into()) else {
+                self.queue.push_front(Wanted { set, number, length, since, waiter });
+                self.is_crowded = true;
+                break;
+            };
+            self.flights.insert((set, number), Flight { length, taken, since: Instant::now(), waiters: vec![waiter] });
             self.bytes += u64::from(length);
             now.entry(set).or_default().push(number);
         }
@@ -224,11 +264,11 @@ mod tests {
 
     #[test]
     fn what_several_wait_for_is_asked_for_once() {
-        let desk = Desk::default();
+        let desk = Desk::new(Room::new(limits::ROOM));
         let mut waiting: Vec<_> = [7, 8, 7].iter().map(|number| desk.one(1, *number, MIB)).collect();
         assert_eq!(desk.next().unwrap(), BTreeMap::from([(1, vec![7, 8])]));
         let mut late = desk.one(1, 7, MIB);
-        assert_eq!(desk.state().take(), BTreeMap::new());
+        assert_eq!(desk.state().take(&desk.room), BTreeMap::new());
         desk.failed(1, 7, Failure::Late);
         assert_eq!(late.try_recv().unwrap().unwrap_err(), Failure::Late);
         assert!(waiting[0].try_recv().is_ok() && waiting[1].try_recv().is_err() && waiting[2].try_recv().is_ok());
@@ -237,7 +277,7 @@ mod tests {
 
     #[test]
     fn what_nobody_waits_for_is_not_asked_for() {
-        let desk = Desk::default();
+        let desk = Desk::new(Room::new(limits::ROOM));
         let given_up = desk.one(1, 1, MIB);
         let kept = desk.one(1, 2, MIB);
         drop(given_up);
@@ -253,10 +293,10 @@ mod tests {
 
     #[test]
     fn no_more_is_on_its_way_than_is_allowed() {
-        let desk = Desk::default();
+        let desk = Desk::new(Room::new(limits::ROOM));
         let waiting: Vec<_> = (0..40).map(|number| desk.one(1, number, MIB)).collect();
         assert_eq!(desk.next().unwrap()[&1].len(), 16);
-        assert_eq!(desk.state().take(), BTreeMap::new());
+        assert_eq!(desk.state().take(&desk.room), BTreeMap::new());
         desk.failed(1, 3, Failure::Late);
         assert_eq!(desk.next().unwrap(), BTreeMap::from([(1, vec![16])]));
         drop(waiting);
@@ -264,7 +304,7 @@ mod tests {
 
     #[test]
     fn who_waits_for_too_long_is_told() {
-        let desk = Desk::default();
+        let desk = Desk::new(Room::new(limits::ROOM));
         let mut waiting: Vec<_> = (0..20).map(|number| desk.one(1, number, MIB)).collect();
         assert_eq!(desk.next().unwrap()[&1].len(), 16);
         assert!(!desk.give_up(Duration::from_secs(3600)));

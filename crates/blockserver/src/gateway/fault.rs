@@ -43,9 +43,14 @@ const fn status(why: Why) -> StatusCode {
     match why {
         Why::NoSet | Why::NoBlock => StatusCode::NOT_FOUND,
         Why::Corrupt | Why::Version | Why::Malformed | Why::Key => StatusCode::BAD_GATEWAY,
-        Why::NoServer | Why::Disk | Why::Full | Why::Busy | Why::Limit | Why::NoSession => {
-            StatusCode::SERVICE_UNAVAILABLE
-        }
+        Why::NoServer
+        | Why::Disk
+        | Why::Foreign
+        | Why::Memory
+        | Why::Full
+        | Why::Busy
+        | Why::Limit
+        | Why::NoSession => StatusCode::SERVICE_UNAVAILABLE,
     }
 }
 

@@ -12,7 +12,7 @@ pub const HEADERS: usize = 64;
 pub const FLIGHT: u64 = 16 << 20;
 /// Blocks that are asked of the servers and have not come.
 pub const FLIGHT_BLOCKS: usize = 4096;
-/// Bytes that are asked for ahead of what one range or list has sent; at least two blocks.
+/// Bytes that are asked for ahead of what one range or list has sent; at least two blocks of at most so many bytes, or one larger one.
 pub const AHEAD: u64 = 1 << 20;
 /// Most blocks asked for ahead of what one range or list has sent.
 pub const AHEAD_BLOCKS: u64 = 64;
@@ -26,8 +26,16 @@ pub const SETS: usize = stackline_blocks::limits::MOST_OPEN - 2;
 pub const QUESTIONS: usize = 8;
 /// How long the master may take for an answer.
 pub const ANSWER: Duration = Duration::from_secs(5);
-/// How long after a failure the master is not connected to again.
+/// How long after a failure that took longer than [`BRIEF`] the master is not connected to again.
 pub const REST: Duration = Duration::from_secs(1);
+/// How long a request for a set that is open waits for a master that is gone to be there again.
+pub const BRIEF: Duration = Duration::from_millis(250);
+/// Bytes of blocks, pictures and texts that are held for all clients together.
+pub const ROOM: u64 = 256 << 20;
+/// Large pictures that are made at once.
+pub const PICTURES: usize = 4;
+/// After what time without taking a byte a client gives way where others wait for room.
+pub const IDLE: Duration = Duration::from_secs(1);
 
 /// How patient a gateway is.
 #[derive(Clone, Copy, Debug)]
@@ -49,5 +57,6 @@ impl Default for Patience {
 /// Blocks of a size that are asked for ahead.
 #[must_use]
 pub(super) fn ahead(block_size: u32) -> usize {
-    (AHEAD / u64::from(block_size.max(1))).clamp(2, AHEAD_BLOCKS) as usize
+    let least = if u64::from(block_size) <= AHEAD { 2 } else { 1 };
+    (AHEAD / u64::from(block_size.max(1))).clamp(least, AHEAD_BLOCKS) as usize
 }

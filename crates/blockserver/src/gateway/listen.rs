@@ -3,6 +3,7 @@
 use super::answer::Gateway;
 use super::limits::{self, Patience};
 use super::patient::Patient;
+use super::room::Room;
 use super::session::Sessions;
 use super::viewers::Viewers;
 use hyper::server::conn::http1;
@@ -10,9 +11,12 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use stackline_core::error::{Error, Result};
 use std::convert::Infallible;
+use std::future::{Future, poll_fn};
 use std::io::Write;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
@@ -39,12 +43,15 @@ pub struct Options {
     pub patience: Patience,
     /// Connections at once; [`limits::CONNECTIONS`] unless told otherwise.
     pub connections: usize,
+    /// Bytes that are held for all clients together; [`limits::ROOM`] unless told otherwise.
+    pub room: u64,
 }
 
 /// A gateway that runs. It ends with this value.
 #[derive(Debug)]
 pub struct Running {
     address: SocketAddr,
+    room: Arc<Room>,
     stop: Mutex<Option<(oneshot::Sender<()>, JoinHandle<()>)>>,
 }
 
@@ -53,6 +60,18 @@ impl Running {
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The most bytes that were held for all clients at once.
+    #[must_use]
+    pub fn most_held(&self) -> u64 {
+        self.room.peak()
+    }
+
+    /// Clients that were closed because they took nothing while others waited for room.
+    #[must_use]
+    pub fn closed_for_room(&self) -> u64 {
+        self.room.closed()
     }
 
     /// Ends it: its connections are closed, its threads go.
@@ -90,12 +109,14 @@ pub fn start(options: Options) -> Result<Running> {
         .enable_all()
         .build()
         .map_err(|error| Error::environment(format!("the gateway cannot be started: {error}")))?;
+    let room = Room::new(options.room);
+    let gateway_room = Arc::clone(&room);
     let (stop, stopped) = oneshot::channel();
     let work = move || {
         runtime.block_on(async move {
             // What is not registered is no listener: the system has no room, which `accept` would say too.
             let Ok(listener) = TcpListener::from_std(listener) else { return };
-            let listening = tokio::spawn(listen(listener, options));
+            let listening = tokio::spawn(listen(listener, options, gateway_room));
             // Said, or there is nobody left to say it.
             let _ = stopped.await;
             listening.abort();
@@ -104,20 +125,26 @@ pub fn start(options: Options) -> Result<Running> {
     };
     let thread = thread::Builder::new().name("gateway".into()).spawn(work);
     let thread = thread.map_err(|error| Error::environment(format!("no thread can be started: {error}")))?;
-    Ok(Running { address, stop: Mutex::new(Some((stop, thread))) })
+    Ok(Running { address, room, stop: Mutex::new(Some((stop, thread))) })
 }
 
-async fn listen(listener: TcpListener, options: Options) {
+async fn listen(listener: TcpListener, options: Options, room: Arc<Room>) {
     let patience = options.patience;
-    let sessions = Sessions::new(options.master, patience);
-    let gateway = Arc::new(Gateway { sessions, viewers: Arc::new(Viewers::default()) });
-    let (room, told) = (Arc::new(Semaphore::new(options.connections)), Arc::new(Semaphore::new(TOLD)));
+    let sessions = Sessions::new(options.master, patience, Arc::clone(&room));
+    let gateway = Arc::new(Gateway {
+        sessions,
+        viewers: Arc::new(Viewers::default()),
+        room,
+        pictures: Semaphore::new(limits::PICTURES),
+        texts: Semaphore::new(limits::QUESTIONS),
+    });
+    let (places, told) = (Arc::new(Semaphore::new(options.connections)), Arc::new(Semaphore::new(TOLD)));
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             tokio::time::sleep(REST).await;
             continue;
         };
-        match Arc::clone(&room).try_acquire_owned() {
+        match Arc::clone(&places).try_acquire_owned() {
             Ok(permit) => {
                 let gateway = Arc::clone(&gateway);
                 tokio::spawn(async move {
@@ -140,7 +167,9 @@ async fn listen(listener: TcpListener, options: Options) {
 /// Serves one connection to its end. A request that is given up is dropped where it waits.
 async fn serve(stream: TcpStream, gateway: Arc<Gateway>, patience: Patience) {
     let _ = stream.set_nodelay(true);
-    let io = TokioIo::new(Patient::new(stream, patience.stall));
+    let client = gateway.room.enter();
+    let gone = client.has_to_go();
+    let io = TokioIo::new(Patient::new(stream, patience.stall, client));
     let service = service_fn(|request| {
         let gateway = Arc::clone(&gateway);
         async move { Ok::<_, Infallible>(gateway.answer(request).await) }
@@ -151,8 +180,13 @@ async fn serve(stream: TcpStream, gateway: Arc<Gateway>, patience: Patience) {
         .max_headers(limits::HEADERS)
         .max_buf_size(limits::HEAD)
         .serve_connection(io, service);
-    // How it ended matters to nobody: the client has what it got.
-    drop(connection.await);
+    // How it ended matters to nobody: the client has what it got. Or others wait for the room that it does not give back.
+    let (mut connection, mut gone) = (pin!(connection), pin!(gone));
+    poll_fn(|context| {
+        let is_over = connection.as_mut().poll(context).is_ready() || gone.as_mut().poll(context).is_ready();
+        if is_over { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
 }
 
 /// Tells that there are too many connections.

@@ -1,5 +1,6 @@
 //! A connection whose other side has to take something now and then: one that takes nothing for too long is closed.
 
+use super::room::Client;
 use std::future::Future;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -15,18 +16,22 @@ pub(super) struct Patient {
     patience: Duration,
     /// Runs while a write waits.
     stalled: Option<Pin<Box<Sleep>>>,
+    client: Client,
 }
 
 impl Patient {
-    pub(super) const fn new(stream: TcpStream, patience: Duration) -> Self {
-        Self { stream, patience, stalled: None }
+    pub(super) const fn new(stream: TcpStream, patience: Duration, client: Client) -> Self {
+        Self { stream, patience, stalled: None, client }
     }
 
     fn watched(&mut self, context: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if written.is_ready() {
-            self.stalled = None;
+            if self.stalled.take().is_some() {
+                self.client.moves();
+            }
             return written;
         }
+        self.client.stalls();
         let until = Instant::now() + self.patience;
         let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until)));
         match stalled.as_mut().poll(context) {

@@ -1,9 +1,13 @@
-//! The client that all requests share, and the sets it has open. Where its master is gone, sets that are open are read on,
-//! and the master is connected to again when something is asked that needs it.
+//! The client that all requests share, and the sets it has open.
+//!
+//! Where its master is gone, each request tries it first: only while it cannot be reached sets that are open are read on, since a master
+//! that is there again may have deleted them. What is open belongs to one session with one master, and numbers of sets are used once, so
+//! what is read is never of another set of the same name.
 
 use super::desk::{Came, Desk, Failure};
 use super::fault::Fault;
 use super::limits::{self, Patience};
+use super::room::Room;
 use crate::client::{Client, Event, OpenSet, Options};
 use stackline_blocks::wire::control::{ServerInfo, SetInfo};
 use stackline_blocks::wire::message::Why;
@@ -23,7 +27,7 @@ const LOOK: Duration = Duration::from_millis(250);
 /// What the threads of a session share with those who use it.
 struct Inner {
     client: Client,
-    desk: Desk,
+    desk: Arc<Desk>,
     /// Whether another session is to be begun when the master is needed.
     stale: AtomicBool,
 }
@@ -41,9 +45,9 @@ impl Drop for Session {
 }
 
 impl Session {
-    fn start(master: &str, patience: Patience) -> Done<Self> {
+    fn start(master: &str, patience: Patience, room: &Arc<Room>) -> Done<Self> {
         let client = Client::connect(master, Options::default())?;
-        let inner = Arc::new(Inner { client, desk: Desk::default(), stale: AtomicBool::new(false) });
+        let inner = Arc::new(Inner { client, desk: Desk::new(Arc::clone(room)), stale: AtomicBool::new(false) });
         let (asking, taking) = (Arc::clone(&inner), Arc::clone(&inner));
         let session = Self { inner, sets: Mutex::default() };
         spawn("ask", move || asking.ask())?;
@@ -56,7 +60,8 @@ impl Session {
     }
 
     fn is_stale(&self) -> bool {
-        self.inner.stale.load(Ordering::Relaxed)
+        // The connection may have ended a moment before that is told.
+        self.inner.stale.load(Ordering::Relaxed) || !self.inner.client.has_master()
     }
 
     fn open(&self) -> MutexGuard<'_, BTreeMap<String, Arc<OpenSet>>> {
@@ -66,6 +71,10 @@ impl Session {
     fn find(&self, name: &str) -> Option<Arc<OpenSet>> {
         self.open().get(name).cloned()
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Done<()> {
@@ -96,6 +105,7 @@ impl Inner {
                 Some(Event::Flushed(_) | Event::ServerGone { .. } | Event::ServerCame { .. }) | None => {}
             }
             if looked.elapsed() >= LOOK {
+                self.desk.make_way();
                 looked = Instant::now();
                 if self.desk.give_up(patience) {
                     // Perhaps the master is silent without being gone.
@@ -119,23 +129,25 @@ pub(super) struct Open {
 pub(super) struct Sessions {
     master: String,
     patience: Patience,
-    current: Mutex<Option<Arc<Session>>>,
+    room: Arc<Room>,
+    current: Arc<Mutex<Option<Arc<Session>>>>,
+    /// Since when it is tried to connect to the master.
+    trying: Arc<Mutex<Option<Instant>>>,
     /// Why the master could not be connected to, and when that was.
-    connecting: tokio::sync::Mutex<Option<(Instant, Fault)>>,
+    connecting: Arc<tokio::sync::Mutex<Option<(Instant, Fault)>>>,
     opening: tokio::sync::Mutex<()>,
     questions: Arc<Semaphore>,
 }
 
 impl Sessions {
-    pub(super) fn new(master: String, patience: Patience) -> Self {
+    pub(super) fn new(master: String, patience: Patience, room: Arc<Room>) -> Self {
         let questions = Arc::new(Semaphore::new(limits::QUESTIONS));
-        let (current, connecting, opening) =
-            (Mutex::default(), tokio::sync::Mutex::default(), tokio::sync::Mutex::default());
-        Self { master, patience, current, connecting, opening, questions }
+        let (current, trying, connecting, opening) = Default::default();
+        Self { master, patience, room, current, trying, connecting, opening, questions }
     }
 
     fn current(&self) -> Option<Arc<Session>> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.current).clone()
     }
 
     /// Something that blocks, elsewhere; given up when it takes too long, while its thread goes on.
@@ -163,7 +175,7 @@ impl Sessions {
         if let Some(session) = usable() {
             return Ok(session);
         }
-        let mut before = self.connecting.lock().await;
+        let mut before = Arc::clone(&self.connecting).lock_owned().await;
         if let Some(session) = usable() {
             return Ok(session);
         }
@@ -172,39 +184,63 @@ impl Sessions {
         {
             return Err(fault.clone());
         }
-        let (master, patience) = (self.master.clone(), self.patience);
-        match self.elsewhere(move || Session::start(&master, patience)).await {
-            Ok(session) => {
-                let session = Arc::new(session);
-                *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&session));
-                *before = None;
-                Ok(session)
-            }
-            Err(fault) => {
-                let fault = Fault::unavailable(fault.words);
-                *before = Some((Instant::now(), fault.clone()));
-                Err(fault)
-            }
+        let (master, patience, room) = (self.master.clone(), self.patience, Arc::clone(&self.room));
+        let (current, trying) = (Arc::clone(&self.current), Arc::clone(&self.trying));
+        let begun = Instant::now();
+        // It goes on, and is of use, also when nobody waits for it any more.
+        let work = move || {
+            *lock(&trying) = Some(begun);
+            let result = Session::start(&master, patience, &room).map(Arc::new);
+            *before = match &result {
+                Ok(session) => {
+                    *lock(&current) = Some(Arc::clone(session));
+                    None
+                }
+                // One that refuses at once may be there at any moment; one that says nothing is left alone for a while.
+                Err(error) if begun.elapsed() > limits::BRIEF => {
+                    Some((Instant::now(), Fault::unavailable(error.message.clone())))
+                }
+                Err(_) => None,
+            };
+            *lock(&trying) = None;
+            result
+        };
+        self.elsewhere(work).await.map_err(|fault| Fault::unavailable(fault.words))
+    }
+
+    /// The session that is read from: the master's as it is now; where it cannot be reached, the one before.
+    async fn session(&self) -> Result<Arc<Session>, Fault> {
+        let before = match self.current() {
+            Some(session) if !session.is_stale() => return Ok(session),
+            Some(before) => before,
+            None => return self.fresh().await,
+        };
+        if lock(&self.trying).is_some_and(|since| since.elapsed() > limits::BRIEF) {
+            // It says nothing: that is not waited for by everybody.
+            return Ok(before);
+        }
+        match tokio::time::timeout(limits::BRIEF, self.fresh()).await {
+            Ok(Ok(session)) => Ok(session),
+            Ok(Err(_)) | Err(_) => Ok(before),
         }
     }
 
-    fn find(&self, name: &str) -> Option<Open> {
-        let session = self.current()?;
-        let set = session.find(name)?;
-        Some(Open { session, set })
+    fn is_open(&self, name: &str) -> bool {
+        self.current().is_some_and(|session| session.find(name).is_some())
     }
 
     /// A set by its name, opened unless that was done.
     pub(super) async fn open(&self, name: &str) -> Result<Open, Fault> {
-        if let Some(open) = self.find(name) {
-            return Ok(open);
+        let session = self.session().await?;
+        if let Some(set) = session.find(name) {
+            return Ok(Open { session, set });
         }
         // One after the other: who comes second finds it open.
         let _alone = self.opening.lock().await;
-        if let Some(open) = self.find(name) {
-            return Ok(open);
-        }
         let mut session = self.fresh().await?;
+        if let Some(set) = session.find(name) {
+            return Ok(Open { session, set });
+        }
         if session.open().len() >= limits::SETS {
             session.inner.stale.store(true, Ordering::Relaxed);
             session = self.fresh().await?;
@@ -253,7 +289,7 @@ impl Sessions {
         let mut open = self.open(name).await?;
         match self.checksum(&mut open, 0).await {
             // Its first block may be missing; the set is there.
-            Err(fault) if self.find(name).is_none() => Err(fault),
+            Err(fault) if !self.is_open(name) => Err(fault),
             _ => Ok(open),
         }
     }

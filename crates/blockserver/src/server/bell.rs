@@ -4,10 +4,11 @@
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::time::TimeSpec;
+use stackline_core::time::Instant;
 use std::io;
 use std::net::TcpStream;
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// What a thread waits for, beside what comes over the connection.
@@ -44,13 +45,17 @@ pub(super) struct Ready {
 pub(super) struct Bell {
     event: EventFd,
     asleep: AtomicBool,
+    /// When the transport took something last, ns.
+    moved: AtomicU64,
+    is_over: AtomicBool,
 }
 
 impl Bell {
     /// That nobody has rung.
     pub(super) fn new() -> io::Result<Self> {
         let event = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
-        Ok(Self { event, asleep: AtomicBool::new(false) })
+        let moved = AtomicU64::new(super::now().0);
+        Ok(Self { event, asleep: AtomicBool::new(false), moved, is_over: AtomicBool::new(false) })
     }
 
     /// There is work: wakes the thread if it said that it has none.
@@ -58,6 +63,28 @@ impl Bell {
         if self.asleep.swap(false, Ordering::SeqCst) {
             self.wake();
         }
+    }
+
+    /// The transport took something then.
+    pub(super) fn move_on(&self, at: Instant) {
+        self.moved.store(at.0, Ordering::Relaxed);
+    }
+
+    /// When it did so last.
+    pub(super) fn moved(&self) -> Instant {
+        Instant(self.moved.load(Ordering::Relaxed))
+    }
+
+    /// The connection ends; whether it was not to before.
+    pub(super) fn end(&self) -> bool {
+        let is_first = !self.is_over.swap(true, Ordering::SeqCst);
+        self.wake();
+        is_first
+    }
+
+    /// Whether the connection is to end.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
     }
 
     /// Wakes the thread, whatever it waits for.

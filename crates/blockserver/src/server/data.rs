@@ -4,7 +4,7 @@
 
 use super::bell::{Bell, Until};
 use super::outgoing::{Outgoing, Whole};
-use super::{Block, Shared, now};
+use super::{Block, Seat, Shared, now};
 use crate::blasts::Blasts;
 use crate::connection::{Ended, Receiver, Sender};
 use crate::datagrams::Datagrams;
@@ -26,8 +26,10 @@ const BRIEF: stackline_core::time::Duration = stackline_core::time::Duration(50_
 const TOGETHER: usize = 64 << 10;
 
 impl Shared {
-    pub(super) fn data(&self, mut receiver: Receiver, mut sender: Sender) {
+    pub(super) fn data(&self, mut receiver: Receiver, mut sender: Sender, mut seat: Seat) {
+        // Whoever says nothing more is one of the readers, of which the idlest gives way.
         let Ok(Message::Attach(attach)) = receiver.message() else { return };
+        seat.touch();
         let Ok(bell) = Bell::new().map(Arc::new) else { return };
         let connection = self.next.fetch_add(1, Ordering::Relaxed);
         let age = (attach.age > 0).then_some(attach.age);
@@ -47,14 +49,16 @@ impl Shared {
             && let Ok(apart) = self.apart(&attach, &receiver)
         {
             let flight = parts.then(|| Flight::new(acked(receiver.stream())));
-            let mut client = Client { shared: self, session: attach.session, connection, bell: &bell, apart, flight };
+            let session = attach.session;
+            let mut client = Client { shared: self, session, connection, bell: &bell, seat, apart, flight };
             // However it ended: nobody is left to be told.
             let _ = client.serve(&mut receiver);
         }
         let _ = receiver.stream().shutdown(Shutdown::Both);
         let mut state = self.state();
         state.bells.remove(&connection);
-        state.machine.detach(connection);
+        let woken = state.machine.detach(connection);
+        self.wake(&state, &woken);
     }
 
     /// What data go over, if not over the connection.
@@ -102,6 +106,7 @@ struct Client<'s> {
     session: u128,
     connection: u64,
     bell: &'s Bell,
+    seat: Seat,
     apart: Option<Apart>,
     /// What the connection holds, and how large parts are; none where data go beside it, or a send buffer of a fixed size
     /// bounds it: then blocks are sent as they are.
@@ -122,7 +127,7 @@ impl Client<'_> {
     fn serve(&mut self, receiver: &mut Receiver) -> Result<(), Ended> {
         let (mut outgoing, mut sent) = (Outgoing::default(), Vec::new());
         let (mut until, mut had_room) = (Until::Now, true);
-        while !self.shared.is_stopped() {
+        while !self.shared.is_stopped() && !self.bell.is_over() {
             let asked = now();
             let ready = self.bell.wait(receiver.stream(), until)?;
             if until.is_for_the_transport() && now().since(asked) > BRIEF {
@@ -150,11 +155,17 @@ impl Client<'_> {
                 }
                 Next::Stream => {
                     let taken = outgoing.send(receiver.stream(), &mut sent)?;
+                    if taken > 0 {
+                        self.bell.move_on(asked);
+                        self.seat.touch();
+                    }
                     self.flight.iter_mut().for_each(|flight| flight.handed(taken));
                 }
                 Next::Apart(blocks) => {
                     sent.extend(blocks.iter().map(|(head, _)| head.unit));
                     self.send_apart(receiver, &blocks)?;
+                    self.bell.move_on(now());
+                    self.seat.touch();
                 }
             }
             had_room = outgoing.is_empty();
@@ -209,7 +220,7 @@ impl Client<'_> {
     /// Takes the lists that have come.
     fn lists(&self, receiver: &mut Receiver) -> Result<(), Ended> {
         let mut more = true;
-        while more && !self.shared.is_stopped() {
+        while more && !self.shared.is_stopped() && !self.bell.is_over() {
             more = receiver.take()?;
             while let Some(message) = receiver.come()? {
                 let Message::Requests(list) = message else {

@@ -9,7 +9,7 @@ use stackline_blocks::limits;
 use stackline_blocks::master::{Actions, Master, stamp_master_out};
 use stackline_blocks::placement::Placement;
 use stackline_blocks::server::{Server, Spot, Woken, Write};
-use stackline_blocks::wire::control::{Commit, Create, Join, Open, Reserve, Row, Written};
+use stackline_blocks::wire::control::{Commit, Create, Join, Kept, Open, Reserve, Row, Written};
 use stackline_blocks::wire::data::{BlockHead, Disk, Requests};
 use stackline_blocks::wire::greeting::Role;
 use stackline_blocks::wire::message::Message;
@@ -524,13 +524,16 @@ fn set_up(scene: &Scene<'_>, master: &mut Master, client: &mut Client) -> Result
             capacity: CAPACITY,
             used: 0,
             up: true,
+            writable: true,
             damaged: 0,
         };
         let disks = (0..server.disks.len()).map(disk).collect();
         let connection = FIRST_SERVER + at as u64;
         let _ = master.connected(connection, Role::Server, 0);
         let name = format!("{}-{at}", server.host);
-        refused(&master.handle(start, connection, Join { name, address: String::new(), disks }.into()))?;
+        let kept = server.disks.iter().map(|_| Kept { master: 0, used: 0 }).collect();
+        let join = Join { name, address: String::new(), disks, kept, adopt: false };
+        refused(&master.handle(start, connection, join.into()))?;
     }
     let loader = 2;
     let _ = master.connected(loader, Role::Loader, 0);

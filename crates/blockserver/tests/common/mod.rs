@@ -7,6 +7,7 @@ use stackline_blocks::wire::greeting::Key;
 use stackline_blockserver::client::{Client, Options};
 use stackline_blockserver::disk::Disk;
 use stackline_blockserver::load::{self, Loaded, Source};
+use stackline_blockserver::places::Limits;
 use stackline_blockserver::{key, master, server};
 use stackline_core::error::Result;
 use std::net::SocketAddr;
@@ -71,6 +72,8 @@ impl Site {
             depth: 1,
             send_buffer: None,
             read_time: None,
+            adopt: false,
+            places: Limits::default(),
             say: |_| {},
         }
     }
@@ -110,7 +113,12 @@ impl Drop for Site {
 }
 
 pub(crate) fn start_master(data: &std::path::Path, key: &Key, listen: SocketAddr) -> master::Running {
-    master::start(master::Options { listen, key: Some(key.clone()), say: |_| {} }, data).unwrap()
+    try_master(data, key, listen).unwrap()
+}
+
+pub(crate) fn try_master(data: &std::path::Path, key: &Key, listen: SocketAddr) -> Result<master::Running> {
+    let (key, places) = (Some(key.clone()), Limits::default());
+    master::start(master::Options { listen, key, places, say: |_| {} }, data)
 }
 
 pub(crate) fn set(name: &str, blocks: u64, replicas: u8) -> Set {

@@ -15,7 +15,13 @@ use std::time::Duration;
 
 pub(crate) fn options(site: &Site) -> gateway::Options {
     let (listen, master) = (ANYWHERE.into(), site.master.address().to_string());
-    gateway::Options { listen, master, patience: Patience::default(), connections: limits::CONNECTIONS }
+    gateway::Options {
+        listen,
+        master,
+        patience: Patience::default(),
+        connections: limits::CONNECTIONS,
+        room: limits::ROOM,
+    }
 }
 
 pub(crate) fn start(site: &Site) -> Running {

@@ -10,6 +10,7 @@ use stackline_blocks::set::Set;
 use stackline_blockserver::client::{Client, Options};
 use stackline_blockserver::disk::Disk;
 use stackline_blockserver::load::{self, Source};
+use stackline_blockserver::places::Limits;
 use stackline_blockserver::{get, key, master, server};
 use stackline_core::error::{Error, Result};
 use stackline_guard::scratch;
@@ -110,7 +111,7 @@ fn site(directory: &Path) -> Result<Served> {
     let key = key::fresh().map_err(failed)?;
     let anywhere = ([127, 0, 0, 1], 0).into();
     let master = master::start(
-        master::Options { listen: anywhere, key: Some(key.clone()), say: |_| {} },
+        master::Options { listen: anywhere, key: Some(key.clone()), places: Limits::default(), say: |_| {} },
         &directory.join("master"),
     )?;
     let address = master.address().to_string();
@@ -135,6 +136,8 @@ fn site(directory: &Path) -> Result<Served> {
             depth: 1,
             send_buffer: None,
             read_time: None,
+            adopt: false,
+            places: Limits::default(),
             say: |_| {},
         };
         let running = server::start(options, vec![Disk::open(&disk, false, Some(1 << 30))?])?;

@@ -44,7 +44,7 @@ pub(super) struct Cutter {
 
 impl Cutter {
     pub(super) fn new(about: Pyramid) -> Result<Self> {
-        let file = tempfile::tempfile().map_err(|error| unwritten(&error))?;
+        let file = stackline_guard::scratch::file().map_err(|error| unwritten(&error))?;
         let levels = (0..about.levels()).map(|level| {
             let size = |pixels: u32| (u64::from(pixels)).div_ceil(1 << level) as usize;
             let (width, height) = (size(about.width), size(about.height));

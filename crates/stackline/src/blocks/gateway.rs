@@ -8,10 +8,12 @@ use stackline_blockserver::client::{self, Client};
 use stackline_blockserver::gateway::{self, Options, limits};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often it looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(50);
+/// How often it says how many clients it closed.
+const REST: Duration = Duration::from_secs(10);
 
 /// Serves until it is interrupted. The first line on stdout is where.
 pub(crate) fn gateway(flags: &BlocksGateway) -> Result {
@@ -22,6 +24,7 @@ pub(crate) fn gateway(flags: &BlocksGateway) -> Result {
         master: flags.master.clone(),
         patience: limits::Patience::default(),
         connections: limits::CONNECTIONS,
+        room: limits::ROOM,
     };
     let running = gateway::start(options)?;
     output::print(&format!("http://{}/\n", running.address()))?;
@@ -35,8 +38,15 @@ pub(crate) fn gateway(flags: &BlocksGateway) -> Result {
             output::say(&format!("{}; until it is there, answers are 503", error.message));
         }
     });
+    let (mut told, mut said) = (0, None::<Instant>);
     while !interrupted.load(Ordering::Relaxed) {
         std::thread::sleep(LOOK);
+        let closed = running.closed_for_room();
+        if closed > told && said.is_none_or(|said| said.elapsed() >= REST) {
+            let words = "clients that were closed because they took nothing while others waited for room";
+            output::say(&format!("{words}: {}", closed - told));
+            (told, said) = (closed, Some(Instant::now()));
+        }
     }
     running.stop();
     Ok(Exit::Done)

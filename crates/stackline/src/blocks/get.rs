@@ -1,6 +1,6 @@
 //! `blocks get`: reads a set back, each block checked, into a file, into a directory that was loaded, or into nothing.
 
-use super::{bar, folder, tile};
+use super::{bar, folder, interruptible, tile};
 use crate::exit::{Error, Exit, Result};
 use crate::flags::BlocksGet;
 use crate::output;
@@ -28,8 +28,13 @@ struct Reading {
 pub(super) fn get(flags: &BlocksGet) -> Result {
     let interrupted = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&interrupted])?;
-    let client = Client::connect(&flags.at.master, Options::default())?;
-    let set = client.open(&flags.set)?;
+    let (master, name) = (flags.at.master.clone(), flags.set.clone());
+    // A master that says nothing is not waited for by whoever wants to end it.
+    let (client, set) = interruptible::until(&interrupted, "the read was ended before it was done", move || {
+        let client = Client::connect(&master, Options::default())?;
+        let set = client.open(&name)?;
+        Ok((client, set))
+    })?;
     let bar = bar::bytes(0, "");
     let reading = Reading { client, set, bar, interrupted };
     let result = reading.get(flags);

@@ -47,7 +47,7 @@ fn set_json(set: &SetInfo) -> Value {
 fn server_json(server: &ServerInfo) -> Value {
     let disk = |disk: &stackline_blocks::wire::data::Disk| {
         json!({ "path": disk.path, "identity": format!("{:032x}", disk.identity), "up": disk.up,
-                "used_bytes": disk.used, "capacity_bytes": disk.capacity, "damaged_copies": disk.damaged })
+                "writable": disk.writable, "used_bytes": disk.used, "capacity_bytes": disk.capacity, "damaged_copies": disk.damaged })
     };
     let disks: Vec<Value> = server.disks.iter().map(disk).collect();
     json!({ "id": server.id, "name": server.name, "address": server.address, "up": server.up, "disks": disks })
@@ -70,7 +70,9 @@ fn text(sets: &[SetInfo], servers: &[ServerInfo]) -> String {
                 1 => "1 damaged copy was met".into(),
                 copies => format!("{copies} damaged copies were met"),
             };
-            rows.push([name, address, up, disk.path.clone(), state(disk.up), used, of, damaged]);
+            let is_read_only = disk.up && !disk.writable;
+            let disk_state = if is_read_only { "read-only".to_owned() } else { state(disk.up) };
+            rows.push([name, address, up, disk.path.clone(), disk_state, used, of, damaged]);
         }
     }
     text.push('\n');

@@ -1,7 +1,7 @@
 //! `blocks load`: puts a source on the servers. It may end anywhere: what was acknowledged is there, and the next load of
 //! the same source under the same name goes on behind it.
 
-use super::{bar, placement, source};
+use super::{bar, interruptible, placement, source};
 use crate::exit::{Blame, Error, Exit, Result};
 use crate::flags::BlocksLoad;
 use crate::output;
@@ -13,13 +13,8 @@ use stackline_blockserver::client::{Client, Options};
 use stackline_blockserver::load::{self, How, Loaded};
 use stackline_blockserver::{connection, key};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-
-/// How often it is looked whether Ctrl-C came.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// Loads a set.
 pub(super) fn load(flags: &BlocksLoad) -> Result {
@@ -27,27 +22,13 @@ pub(super) fn load(flags: &BlocksLoad) -> Result {
     listen_for_ctrl_c([&interrupted])?;
     let key = key::find(flags.key.key.as_deref())?.ok_or_else(connection::no_key)?;
     let bar = bar::bytes(0, "reading the source");
-    let (done, ended) = mpsc::channel();
-    // In a thread of its own: servers and disks that hang are not waited for by whoever wants to end it.
     let (flags, loading) = (flags.clone(), bar.clone());
-    let work = move || {
-        let _ = done.send(loaded(&flags, &key, &loading));
-    };
-    thread::Builder::new()
-        .name("load".into())
-        .spawn(work)
-        .map_err(|error| Error::environment(format!("no thread can be started: {error}")))?;
-    let result = loop {
-        match ended.recv_timeout(LOOK) {
-            Ok(result) => break result,
-            Err(RecvTimeoutError::Timeout) if interrupted.load(Ordering::Relaxed) => {
-                let error = Error::new(Blame::Interrupted, "the load was ended before it was done");
-                break Err(error.hint("start it again: it goes on where it was"));
-            }
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => break Err(Error::measurement("the load broke off")),
-        }
-    };
+    let work = move || loaded(&flags, &key, &loading);
+    let result = interruptible::until(&interrupted, "the load was ended before it was done", work);
+    let result = result.map_err(|error| match error.blame {
+        Blame::Interrupted => error.hint("start it again: it goes on where it was"),
+        _ => error,
+    });
     bar.finish_and_clear();
     output::print(&result?)?;
     Ok(Exit::Done)

@@ -42,7 +42,7 @@ fn given(text: &str) -> Result<Vec<u32>> {
     if let Some(disks) = numbers(text) {
         return Ok(disks);
     }
-    let read = std::fs::read_to_string(text).map_err(|error| {
+    let read = stackline_guard::files::read_text(std::path::Path::new(text), 64 << 20).map_err(|error| {
         Error::input(format!("the placement {text} cannot be read: {error}")).hint(
             "given:FILE has a disk's number for each block, and begins again where it ends; given:0,0,1 is such a list",
         )

@@ -1,11 +1,12 @@
 //! `blocks master` and `blocks serve`: they run until Ctrl-C or TERM, which is their normal end.
 
 use super::disk_time;
-use crate::exit::{Error, Exit, Result};
+use crate::exit::{Blame, Error, Exit, Result};
 use crate::flags;
 use crate::output;
 use crate::run::listen_for_ctrl_c;
 use stackline_blockserver::disk::Disk;
+use stackline_blockserver::places::Limits;
 use stackline_blockserver::{connection, key, master, notes, server};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -29,8 +30,8 @@ pub(super) fn master(flags: &flags::BlocksMaster) -> Result {
         Error::environment("there is no home directory for what the master remembers")
             .hint("--data DIR names a directory")
     })?;
-    // Why it ends by itself is its result, below.
-    let running = master::start(master::Options { listen: flags.listen, key, say: |_| {} }, &data)?;
+    let places = Limits::default();
+    let running = master::start(master::Options { listen: flags.listen, key, places, say: notes::say }, &data)?;
     say_who_may_read(running.address());
     output::print(&format!("{}\n", running.address()))?;
     wait(|| interrupted.load(Ordering::Relaxed) || running.failure().is_some());
@@ -62,6 +63,8 @@ pub(super) fn serve(flags: &flags::BlocksServe) -> Result {
         depth: usize::from(flags.depth),
         send_buffer,
         read_time: flags.disk_time.as_deref().map(disk_time::of).transpose()?,
+        adopt: flags.adopt,
+        places: Limits::default(),
         say: notes::say,
     };
     let running = server::start(options, disks)?;
@@ -72,17 +75,22 @@ pub(super) fn serve(flags: &flags::BlocksServe) -> Result {
     Ok(Exit::Done)
 }
 
-/// The disks of a server: one that is not there keeps its place, as long as another is.
+/// The disks of a server: one that cannot be used now keeps its place, as long as another can.
 fn disks(flags: &flags::BlocksServe) -> Result<Vec<Disk>> {
-    let is_any_there = flags.disk.iter().any(|path| path.exists());
-    let open = |path: &PathBuf| match is_any_there && !path.exists() {
-        true => {
-            output::say(&format!("note: the disk {} is not there; the others are served without it", path.display()));
+    let opened: Vec<Result<Disk>> = flags.disk.iter().map(|path| Disk::open(path, flags.direct, flags.size)).collect();
+    let is_any_there = opened.iter().any(|disk| disk.is_ok());
+    let disk = |(path, opened): (&PathBuf, Result<Disk>)| match opened {
+        Err(error) if is_any_there && error.blame == Blame::Environment => {
+            output::say(&format!("note: {}; the other disks are served without it", error.message));
             Ok(Disk::missing(path))
         }
-        false => Disk::open(path, flags.direct, flags.size),
+        Ok(disk) if !disk.is_writable() => {
+            output::say(&format!("note: the disk {} can only be read: it gets no more blocks", path.display()));
+            Ok(disk)
+        }
+        opened => opened,
     };
-    flags.disk.iter().map(open).collect()
+    flags.disk.iter().zip(opened).map(disk).collect()
 }
 
 fn say_who_may_read(address: SocketAddr) {

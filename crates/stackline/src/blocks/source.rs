@@ -42,11 +42,12 @@ pub(super) fn open(names: &[String], block: Option<u64>, plain: bool) -> Result<
 }
 
 fn file(path: &Path, is_device: bool, block: Option<u64>, plain: bool) -> Result<Opened> {
-    let mut file = File::open(path).map_err(|error| unread(path, &error))?;
-    if !is_device && !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
+    // Not opened if it is something else: a pipe would be waited for.
+    if !is_device && !path.metadata().is_ok_and(|metadata| metadata.is_file()) {
         let error = Error::input(format!("{} is no file, directory or block device", path.display()));
         return Err(error.hint("write what comes from a pipe into a file first"));
     }
+    let mut file = File::open(path).map_err(|error| unread(path, &error))?;
     let bytes = file.seek(SeekFrom::End(0)).map_err(|error| unread(path, &error))?;
     if bytes == 0 {
         return Err(Error::input(format!("{} is empty", path.display())).hint("a set has at least one byte"));

@@ -109,7 +109,9 @@ Examples:
 
 A disk is a directory (one file is made in it), a file, or a block device; nothing else on the
 machine can be read or written. After a restart a server has the same name and the same disks in the
-same order; new disks come behind.";
+same order; new disks come behind. A disk belongs to the master that filled it: another one, or one that
+forgot what it gave out, is refused, unless --adopt takes the disk over. A disk that cannot be written is
+served read-only.";
 
 #[derive(Args, Debug)]
 pub(crate) struct BlocksServe {
@@ -130,6 +132,9 @@ pub(crate) struct BlocksServe {
     /// The most each disk may take; of a directory what is free, of a device all of it, without it
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) size: Option<u64>,
+    /// Take over disks that belong to another master: the blocks that it has on them are lost
+    #[arg(long)]
+    pub(crate) adopt: bool,
     /// Read and write past the system's page cache (O_DIRECT)
     #[arg(long)]
     pub(crate) direct: bool,

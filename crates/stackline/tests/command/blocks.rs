@@ -336,3 +336,52 @@ fn damaged_copies_are_told_of() {
     });
     assert!(site.blocks(&["list"]).out.contains(" damaged copies were met"));
 }
+
+#[test]
+fn ctrl_c_is_heard_while_a_master_says_nothing() {
+    // It takes connections, and never answers.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap().to_string();
+    let place = Place::new();
+    let mut command = place.command(&["blocks", "get", "map", "--master", &address]);
+    let child = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let (mut connection, _) = silent.accept().unwrap();
+    // It has said who it is: from now on it waits, with Ctrl-C already listened for.
+    connection.read_exact(&mut [0; 28]).unwrap();
+    let begun = Instant::now();
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(i32::try_from(child.id()).unwrap()), Signal::SIGINT).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(130), "{}", String::from_utf8_lossy(&ended.stderr));
+    // Before its own patience of 5 s, which would be another end.
+    assert!(String::from_utf8_lossy(&ended.stderr).contains("ended before it was done"), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_master_with_other_data_leaves_what_is_on_the_disks() {
+    let mut site = Site::new(1);
+    let data = noise(100_000, 5);
+    site.place.write("data", &data);
+    site.blocks(&["load", "a", "data"]).succeeds();
+    site.restart_master("elsewhere");
+    site.blocks(&["load", "b", "data"]).fails(3, &["no disk server is up"]);
+    site.restart_master("m");
+    site.is_ready();
+    site.blocks(&["get", "a", "-o", "back"]).succeeds();
+    assert!(content(&site.place, "back") == data);
+    let list = site.blocks(&["list", "--json"]).json();
+    assert_eq!(list["servers"][0]["disks"][0]["writable"], true);
+}
+
+#[test]
+fn what_cannot_be_a_source_is_not_waited_for() {
+    let site = Site::new(1);
+    nix::unistd::mkfifo(&site.place.path("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    site.blocks(&["load", "a", "pipe"]).fails(2, &["is no file, directory or block device"]).hints("from a pipe");
+    site.blocks(&["load", "a", "/dev/zero"]).fails(2, &["is no file, directory or block device"]);
+    site.blocks(&["replay", "--trace", "/dev/zero"]).fails(2, &["it is a device"]);
+    site.place.write("data", noise(1000, 1));
+    site.blocks(&["load", "a", "data", "--placement", "given:/dev/zero"]).fails(2, &["it is a device"]);
+    let mut command = site.command(&["list"]);
+    command.args(["--master", &site.master.address]);
+    site.place.finish(&mut command).succeeds();
+}

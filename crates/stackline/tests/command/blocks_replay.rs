@@ -1,6 +1,6 @@
 //! `blocks replay` in virtual time: what it keeps can be diagnosed, and shown.
 
-use crate::support::Place;
+use crate::support::{Place, until};
 use serde_json::Value;
 
 const COLLAPSES: &str = "network atm { host s1, s2, s3, master, app; switch x { buffer 1500 bytes per port; cells 53; }
@@ -117,4 +117,44 @@ fn a_receive_buffer_is_that_of_simulated_connections_too() {
     let (large, small) = (throughput(&[]), throughput(&["--receive-buffer", "16KiB"]));
     assert!(small < large / 2.0, "{small} {large}");
     assert_eq!(small, throughput(&["--over", "tcp(receive_buffer = 16 KiB)"]));
+}
+
+#[test]
+fn however_a_replay_is_ended_its_key_and_disks_go() {
+    use nix::sys::signal::{Signal, kill};
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    place.write("net.stackline", "network n { host s, m, c; switch x; link s - x 100 Mbit/s 1 ms; link m - x 100 Mbit/s 1 ms; link c - x 100 Mbit/s 1 ms; }");
+    std::fs::create_dir(place.path("tmp")).unwrap();
+    let left = || -> Vec<std::path::PathBuf> {
+        let entries = std::fs::read_dir(place.path("tmp")).unwrap().flatten().map(|entry| entry.path());
+        entries.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("stackline-")).collect()
+    };
+    // Ended while it loads, and in the midst of its session.
+    for (signal, file) in [
+        (Signal::SIGINT, "key"),
+        (Signal::SIGTERM, "key"),
+        (Signal::SIGHUP, "key"),
+        (Signal::SIGINT, "ports"),
+        (Signal::SIGTERM, "ports"),
+        (Signal::SIGHUP, "ports"),
+    ] {
+        let words = ["blocks", "replay", "--across", "net.stackline", "--in", "emulated", "--for", "60s"];
+        let roles = ["--blocks", "4", "--picture", "1024x1024", "--server", "s", "--master-host", "m", "--client", "c"];
+        let mut command = place.command(&[&words[..], &roles].concat());
+        command.env("TMPDIR", place.path("tmp")).stdin(std::process::Stdio::null());
+        command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let directory = until("it has a directory", || {
+            assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
+            left().into_iter().find(|path| path.join(file).exists())
+        });
+        for path in [directory.clone(), directory.join("key")] {
+            assert_eq!(path.metadata().unwrap().permissions().mode() & 0o077, 0, "{path:?} is private");
+        }
+        kill(nix::unistd::Pid::from_raw(i32::try_from(child.id()).unwrap()), signal).unwrap();
+        let ended = child.wait_with_output().unwrap();
+        assert_eq!(ended.status.code(), Some(130), "{signal} {file}: {}", String::from_utf8_lossy(&ended.stderr));
+        assert_eq!(left(), Vec::<std::path::PathBuf>::new(), "{signal} {file}");
+    }
 }

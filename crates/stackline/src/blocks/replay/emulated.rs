@@ -7,9 +7,11 @@ use super::simulated::{Roles, network, set, stack};
 use super::watched;
 use crate::exit::{Error, Exit, Result};
 use crate::flags::{BlockTransport, Replay, ViewerPath};
+use crate::run::listen_for_ctrl_c;
 use stackline_blocks::wire::greeting::Key;
 use stackline_blockserver::client::{Client, Options};
 use stackline_blockserver::disk::Disk;
+use stackline_blockserver::places::Limits;
 use stackline_blockserver::{key, load, master, server};
 use stackline_core::network::Network;
 use stackline_core::plan::World;
@@ -19,10 +21,13 @@ use stackline_guard::scratch::{self, Scratch};
 use stackline_net::Node;
 use stackline_net::packet::address;
 use std::ffi::OsString;
-use std::fs;
+use std::fs::DirBuilder;
 use std::net::Ipv4Addr;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The master's port on its host, and those of the servers on theirs.
@@ -50,15 +55,8 @@ impl Buffers {
     }
 }
 
-/// A directory of this replay alone: disks, what the master remembers, and the key.
-fn scratch() -> Result<Scratch> {
-    scratch::directory("blocks").map_err(|error| {
-        Error::environment(format!("no directory for the disks of the servers can be made: {error}"))
-            .hint("TMPDIR names another place for the disks of the servers")
-    })
-}
-
-fn disk_of(scratch: &Scratch, server: usize, disk: u16) -> PathBuf {
+/// Where a disk of a server is.
+fn disk_path(scratch: &Scratch, server: usize, disk: u16) -> PathBuf {
     scratch.path().join(format!("server{server}")).join(format!("disk{disk}"))
 }
 
@@ -89,17 +87,24 @@ pub(super) fn replay(flags: &Replay) -> Result {
         return Err(Error::input("a server shares its host with the client or the master")
             .hint("name other hosts with --client, --master-host and --server"));
     }
-    let scratch = scratch()?;
+    // However it is ended: what was started ends, and the directory with the key goes, before this process does.
+    let interrupted = Arc::new(AtomicBool::new(false));
+    listen_for_ctrl_c([&interrupted])?;
+    let scratch = scratch::directory("blocks").map_err(|error| {
+        Error::environment(format!("no temporary directory can be made: {error}"))
+            .hint("TMPDIR names another place for the disks of the servers")
+    })?;
     let failed = |error: std::io::Error| Error::environment(format!("the key cannot be made: {error}"));
     let made = key::fresh().map_err(failed)?;
     let key_file = scratch.path().join("key");
     key::write(&key_file, &made).map_err(failed)?;
-    fill(flags, &roles, &scratch, &made)?;
+    fill(flags, &roles, &scratch, &made, &interrupted)?;
+    goes_on(&interrupted)?;
     let program = std::env::current_exe()
         .map_err(|error| Error::environment(format!("this program's own file cannot be found: {error}")))?;
     let seed = Seed::root(flags.seed).child("network").child(&network.name);
     let mut emulation = Emulation::shared(&program, &network.name, &network, seed, &Default::default())?;
-    let site = Site { flags, network: &network, program: &program, buffers };
+    let site = Site { flags, network: &network, program: &program, buffers, interrupted: &interrupted };
     let at = |host: &str, port: u16| Ok::<String, Error>(format!("{}:{port}", site.address(host)?));
     let master_address = at(&roles.master, PORTS.0)?;
     let mut parts = Vec::new();
@@ -121,28 +126,30 @@ pub(super) fn replay(flags: &Replay) -> Result {
             command.extend(["--send-buffer".into(), bytes.to_string().into()]);
         }
         command.push("--disk".into());
-        command.extend((0..flags.disks).map(|disk| disk_of(&scratch, number, disk).into()));
+        command.extend((0..flags.disks).map(|disk| disk_path(&scratch, number, disk).into()));
         parts.push(site.start(host, &command)?);
     }
-    let code = site.client(&roles, &master_address, &mut emulation, &scratch.path().join("ports"))?;
+    let code = site.client(&roles, &master_address, &mut emulation, &scratch.path().join("ports"));
     drop(parts);
     drop(emulation);
+    let code = code?;
+    goes_on(&interrupted)?;
     Ok(Exit::Program(code))
 }
 
 /// Loads the picture over loopback, onto the disks that the servers will have.
-fn fill(flags: &Replay, roles: &Roles, scratch: &Scratch, made: &Key) -> Result<()> {
+fn fill(flags: &Replay, roles: &Roles, scratch: &Scratch, made: &Key, interrupted: &AtomicBool) -> Result<()> {
     let failed = |error: std::io::Error| Error::environment(format!("a disk cannot be made: {error}"));
     let anywhere = ([127, 0, 0, 1], 0).into();
     let say: fn(&str) = |_| {};
-    let options = master::Options { listen: anywhere, key: Some(made.clone()), say };
+    let options = master::Options { listen: anywhere, key: Some(made.clone()), places: Limits::default(), say };
     let master = master::start(options, &scratch.path().join("master"))?;
     let mut servers = Vec::new();
     for (number, host) in roles.servers.iter().enumerate() {
         let mut disks = Vec::new();
         for disk in 0..flags.disks {
-            let path = disk_of(scratch, number, disk);
-            fs::create_dir_all(&path).map_err(failed)?;
+            let path = disk_path(scratch, number, disk);
+            DirBuilder::new().recursive(true).mode(0o700).create(&path).map_err(failed)?;
             disks.push(Disk::open(&path, false, None)?);
         }
         let options = server::Options {
@@ -154,27 +161,35 @@ fn fill(flags: &Replay, roles: &Roles, scratch: &Scratch, made: &Key) -> Result<
             depth: 1,
             send_buffer: None,
             read_time: None,
+            adopt: false,
+            places: Limits::default(),
             say,
         };
         servers.push(server::start(options, disks)?);
     }
     let client =
         Client::connect(&master.address().to_string(), Options { key: Some(made.clone()), ..Options::default() })?;
-    wait(|| Ok(client.list()?.1.iter().filter(|server| server.up).count() == roles.servers.len()))?;
+    wait(interrupted, || Ok(client.list()?.1.iter().filter(|server| server.up).count() == roles.servers.len()))?;
     let (width, height) = flags.picture;
     let text = format!("terrain:{width}x{height}:{}", flags.seed);
     let mut terrain = Terrain::of(&text).ok_or_else(|| Error::input(format!("{text} is no terrain")))??;
-    load::load(&client, made, &set(flags), &mut terrain, None, |_| Ok(()))?;
+    load::load(&client, made, &set(flags), &mut terrain, None, |_| goes_on(interrupted))?;
     drop(client);
     servers.iter().for_each(server::Running::stop);
     master.stop();
     // Their disks, and the master's file, are free when the last thread has gone.
-    wait(|| Ok(master.is_over() && servers.iter().all(server::Running::is_over)))
+    wait(interrupted, || Ok(master.is_over() && servers.iter().all(server::Running::is_over)))
 }
 
-fn wait(done: impl Fn() -> Result<bool>) -> Result<()> {
+/// That nobody has ended it.
+fn goes_on(interrupted: &AtomicBool) -> Result<()> {
+    if interrupted.load(Ordering::Relaxed) { Err(Error::interrupted()) } else { Ok(()) }
+}
+
+fn wait(interrupted: &AtomicBool, done: impl Fn() -> Result<bool>) -> Result<()> {
     let until = Instant::now() + PATIENCE;
     while !done()? {
+        goes_on(interrupted)?;
         if Instant::now() > until {
             return Err(Error::environment("the servers do not come up, or do not end"));
         }
@@ -188,6 +203,7 @@ struct Site<'s> {
     network: &'s Network,
     program: &'s Path,
     buffers: Buffers,
+    interrupted: &'s AtomicBool,
 }
 
 impl Site<'_> {
@@ -212,6 +228,7 @@ impl Site<'_> {
         let mut command = self.command(host);
         // What master and servers say of themselves is for those who run them by hand.
         command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        goes_on(self.interrupted)?;
         let mut part = Part(command.spawn().map_err(failed)?);
         let mut line = String::new();
         if let Some(out) = part.0.stdout.take() {
@@ -275,7 +292,7 @@ impl Site<'_> {
         let failed = |error: std::io::Error| Error::environment(format!("the client cannot be started: {error}"));
         command.arg("--watched").arg(ports);
         let mut child = command.stdin(Stdio::null()).spawn().map_err(failed)?;
-        let status = watched::until_over(&mut child, emulation, self.network, ports)?;
+        let status = watched::until_over(&mut child, emulation, self.network, ports, self.interrupted)?;
         Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
     }
 }

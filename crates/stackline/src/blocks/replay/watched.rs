@@ -2,6 +2,8 @@
 //! and the one that keeps the session reads them from it.
 
 use crate::exit::{Error, Result};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use stackline_core::network::Network;
 use stackline_emu::client::Emulation;
 use stackline_emu::engine::Port;
@@ -9,27 +11,32 @@ use stackline_events::text::{Event, line};
 use stackline_events::{Emit, Value};
 use stackline_net::{Counters, Reason};
 use stackline_sim::ports::{port_setup, port_use, since};
-use std::fs::{self, File};
+use std::fs::{self, OpenOptions};
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Child, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How often ports are looked at, and how often whether the session is over.
 const EVERY: Duration = Duration::from_millis(100);
 const STEP: Duration = Duration::from_millis(5);
+/// How long a session may take to end when it is told to.
+const ENDING: Duration = Duration::from_secs(5);
 /// What is written and read.
 const KEYWORDS: [&str; 2] = ["PORT_SETUP", "PORT_USE"];
 
-/// Watches until the child has ended.
+/// Watches until the child has ended; it is ended when somebody ends this.
 pub(super) fn until_over(
     child: &mut Child,
     emulation: &mut Emulation,
     network: &Network,
     file: &Path,
+    interrupted: &AtomicBool,
 ) -> Result<ExitStatus> {
     let failed = |error: std::io::Error| Error::environment(format!("ports cannot be watched: {error}"));
-    let mut out = File::create(file).map_err(failed)?;
+    let mut out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file).map_err(failed)?;
     let mut text = String::new();
     let mut put = |host: &str, keyword: &'static str, at_ns: u64, values: &[Value<'_>]| {
         text += &line(keyword, host, at_ns, values);
@@ -40,9 +47,20 @@ pub(super) fn until_over(
     }
     let (mut before, mut last) = (read(emulation)?, now_ns());
     let mut next = Instant::now() + EVERY;
+    let mut ending = None;
     loop {
         if let Some(status) = child.try_wait().map_err(failed)? {
             return Ok(status);
+        }
+        match ending {
+            None if interrupted.load(Ordering::Relaxed) => {
+                ending = Some(Instant::now());
+                if let Ok(pid) = i32::try_from(child.id()) {
+                    let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
+                }
+            }
+            Some(since) if since.elapsed() > ENDING => drop(child.kill()),
+            _ => {}
         }
         if Instant::now() >= next {
             next += EVERY;

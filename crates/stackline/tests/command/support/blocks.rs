@@ -66,8 +66,13 @@ impl Site {
 
     /// Kills the master and starts it again where it was.
     pub(crate) fn kill_master(&mut self) {
+        self.restart_master("m");
+    }
+
+    /// Kills the master and starts one in its place that remembers there.
+    pub(crate) fn restart_master(&mut self, data: &str) {
         self.master.kill();
-        let arguments = ["master", "--listen", &self.master.address.clone(), "--data", "m"];
+        let arguments = ["master", "--listen", &self.master.address.clone(), "--data", data];
         self.master = until("the master is back", || Daemon::start(served(&self.place, &arguments)));
     }
 

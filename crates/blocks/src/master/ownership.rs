@@ -1,0 +1,41 @@
+//! Whose disks are: a master writes only where it was the one that gave out the space.
+//!
+//! A disk's first page keeps the identity of its master and how far the space is used. A master of another identity, or one that
+//! remembers less than the disk holds (an old copy of its file, or none), would give out places where blocks of others lie.
+
+use super::space::{ALIGNMENT, Space};
+use crate::wire::control::Kept;
+use crate::wire::data::Disk;
+use alloc::format;
+use alloc::string::String;
+
+/// What somebody can do whose disk is refused.
+pub const HINT: &str = "start the master with the --data that it had when the disk was filled; or `stackline blocks serve --adopt` \
+                        takes the disk over, and the blocks on it that this master does not know are lost";
+
+/// Why the master must not write to a disk of that server; `before` is what it remembers of it.
+pub(super) fn objection(own: u128, server: &str, disk: &Disk, kept: &Kept, before: Option<&Space>) -> Option<String> {
+    let given_out = before.map_or(ALIGNMENT, |space| space.remembered.max(ALIGNMENT));
+    let is_empty = kept.used <= ALIGNMENT;
+    if disk.identity == 0 || is_empty || (kept.master == own && kept.used <= given_out) {
+        return None;
+    }
+    let which = format!("the disk {} of the server {server}", disk.path);
+    match kept.master {
+        // Of a version that kept no master: what is there is this one's if it remembers the disk and has given out as much.
+        0 if before.is_some() && kept.used <= given_out => None,
+        0 => Some(format!("{which} holds blocks, and neither its first page nor this master says whose they are")),
+        master if master == own => Some(format!(
+            "{which} is used up to byte {}, and this master remembers only {given_out}: it has forgotten what it gave out",
+            kept.used
+        )),
+        _ => Some(format!("{which} belongs to another master, which has used it up to byte {}", kept.used)),
+    }
+}
+
+/// Where a master goes on with a disk that it may write to, or takes over: behind all that is its own, or nobody knows whose.
+pub(super) fn goes_on(own: u128, disk: &Disk, kept: &Kept, remembered: u64) -> u64 {
+    let is_kept = kept.master == own || (kept.master == 0 && kept.used <= disk.capacity);
+    let used = if is_kept { kept.used.checked_next_multiple_of(ALIGNMENT).unwrap_or(u64::MAX) } else { 0 };
+    remembered.max(used).max(ALIGNMENT)
+}

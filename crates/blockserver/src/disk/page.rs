@@ -1,0 +1,114 @@
+//! The first page of a disk: which disk it is, whose, and how far it is used.
+//!
+//! | bytes | |
+//! | --- | --- |
+//! | 0..16 | `stackline blocks` |
+//! | 16..32 | the disk's identity, drawn when it was made |
+//! | 32..36 | version of this page: 1; 0 of the pages of older programs, which end here |
+//! | 36..40 | CRC-32 of the other 60 bytes |
+//! | 40..56 | identity of the master that gives out its space; 0: none has yet |
+//! | 56..64 | up to where it holds blocks, bytes |
+//!
+//! All of it lies in one sector, which disks write whole or not at all. Numbers are in network byte order.
+
+use stackline_blocks::wire::control::Kept;
+
+/// The first bytes of a disk.
+const MAGIC: &[u8; 16] = b"stackline blocks";
+/// Bytes of a page that mean something.
+pub(super) const LENGTH: usize = 64;
+const VERSION: u32 = 1;
+
+/// What a first page says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Page {
+    /// Which disk it is.
+    pub(super) identity: u128,
+    /// Whose, and how far it is used.
+    pub(super) kept: Kept,
+}
+
+/// What the first bytes of a disk are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// A page.
+    Page(Page),
+    /// Of an older program, which kept no master: the disk's identity.
+    Old(u128),
+    /// Nothing yet.
+    Nothing,
+    /// A page that is not what was written.
+    Damaged,
+    /// Of a newer program: its version.
+    Newer(u32),
+    /// Something else.
+    Other,
+}
+
+impl Page {
+    pub(super) fn bytes(&self) -> [u8; LENGTH] {
+        let mut bytes = [0; LENGTH];
+        bytes[..16].copy_from_slice(MAGIC);
+        bytes[16..32].copy_from_slice(&self.identity.to_be_bytes());
+        bytes[32..36].copy_from_slice(&VERSION.to_be_bytes());
+        bytes[40..56].copy_from_slice(&self.kept.master.to_be_bytes());
+        bytes[56..].copy_from_slice(&self.kept.used.to_be_bytes());
+        let checksum = checksum(&bytes);
+        bytes[36..40].copy_from_slice(&checksum.to_be_bytes());
+        bytes
+    }
+}
+
+fn checksum(bytes: &[u8; LENGTH]) -> u32 {
+    crc32fast::hash(&[&bytes[..36], &bytes[40..]].concat())
+}
+
+/// What the first bytes of a disk say; those that it has not are zeros.
+pub(super) fn found(bytes: &[u8; LENGTH]) -> Found {
+    let part = |from: usize, to: usize| bytes[from..to].iter().fold(0, |number, byte| number << 8 | u128::from(*byte));
+    if bytes.iter().all(|byte| *byte == 0) {
+        return Found::Nothing;
+    }
+    if !bytes.starts_with(MAGIC) {
+        return Found::Other;
+    }
+    let identity = part(16, 32);
+    match part(32, 36) as u32 {
+        0 if bytes[36..].iter().all(|byte| *byte == 0) => Found::Old(identity),
+        VERSION if part(36, 40) as u32 == checksum(bytes) => {
+            Found::Page(Page { identity, kept: Kept { master: part(40, 56), used: part(56, 64) as u64 } })
+        }
+        0 | VERSION => Found::Damaged,
+        newer => Found::Newer(newer),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_comes_back_and_every_damaged_byte_is_noticed() {
+        let page = Page { identity: u128::MAX - 5, kept: Kept { master: 1 << 99, used: 1 << 40 } };
+        let bytes = page.bytes();
+        assert_eq!(found(&bytes), Found::Page(page.clone()));
+        for at in 0..LENGTH {
+            let mut damaged = bytes;
+            damaged[at] ^= 0x40;
+            assert_ne!(found(&damaged), Found::Page(page.clone()), "{at}");
+            assert!(!matches!(found(&damaged), Found::Page(_) | Found::Old(_) | Found::Nothing), "{at}");
+        }
+    }
+
+    #[test]
+    fn pages_of_older_programs_are_known() {
+        let mut old = [0; LENGTH];
+        assert_eq!(found(&old), Found::Nothing);
+        old[..16].copy_from_slice(MAGIC);
+        old[31] = 7;
+        assert_eq!(found(&old), Found::Old(7));
+        old[35] = 2;
+        assert_eq!(found(&old), Found::Newer(2));
+        assert_eq!(found(&[b'x'; LENGTH]), Found::Other);
+    }
+}
