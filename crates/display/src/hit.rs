@@ -107,9 +107,10 @@ fn is_near(from: Point, to: Point, at: Point) -> bool {
         return px.abs().max(py.abs()) <= NEAR;
     }
     let along = (px * dx + py * dy).clamp(0, square);
-    // The distance from the nearest place of the line, times the square of its length.
-    let (ex, ey) = (i128::from(px * square - along * dx), i128::from(py * square - along * dy));
-    ex * ex + ey * ey <= i128::from(NEAR * NEAR) * i128::from(square) * i128::from(square)
+    // The distance from the nearest place of the line, times the square of its length. Calls within calls may lie far away.
+    let off = |p: i64, d: i64| i128::from(p) * i128::from(square) - i128::from(along) * i128::from(d);
+    let (ex, ey, near) = (off(px, dx), off(py, dy), i128::from(NEAR) * i128::from(square));
+    ex.abs() <= near && ey.abs() <= near && ex * ex + ey * ey <= near * near
 }
 
 #[cfg(test)]
@@ -172,6 +173,34 @@ mod tests {
                 (vec![], vec![]),
                 "{scale} {turns} {view}"
             );
+        }
+    }
+
+    /// As far as calls within calls move, scale and turn it, no number is too large.
+    #[test]
+    fn what_lies_as_far_away_as_can_be_is_drawn_and_hit() {
+        let bytes: Vec<u8> = [0x7f, 0xff, 0x80, 0x00, 0x80, 0x00, 0x7f, 0xff].repeat(2);
+        for (kind, x, turns) in (1..8).flat_map(|kind| [(kind, i16::MAX, 0), (kind, i16::MIN, 0), (kind, i16::MIN, 1)])
+        {
+            let kind = Kind::of(kind).unwrap();
+            let mut symbols = Symbols::default();
+            let mut inner = Symbol::default();
+            let to = if kind == Kind::Raster { (16, 8) } else { (i16::MIN, i16::MAX) };
+            let held = if kind.has_bytes() { bytes.as_slice() } else { &[] };
+            inner.add(Item::drawn(kind, 1, (x, x), to), held).unwrap();
+            symbols.put(&Limits::default(), 0, inner).unwrap();
+            for number in 1..=64 {
+                let mut symbol = Symbol::default();
+                symbol.add(Item { x1: i16::MAX, y1: turns, ..Item::call(1, number - 1, x, x) }, &[]).unwrap();
+                symbols.put(&Limits::default(), number, symbol).unwrap();
+            }
+            for scale in [1, 256, 1 << 16] {
+                let place = Place { at: (i32::from(x), i32::from(x)), scale, turns: 0 };
+                draw::symbol(&mut Pixels::new(20, 20), &symbols, 64, place);
+                for at in [(0, 0), (i32::from(i16::MAX), i32::from(i16::MIN))] {
+                    assert!(hits(&symbols, 64, place, at).1);
+                }
+            }
         }
     }
 
