@@ -35,6 +35,8 @@ struct Shared {
     agent: Agent,
     /// To the display, while there is one, and its connection.
     display: Option<(Sender<Vec<u8>>, Stream)>,
+    /// There was one: until then nothing is read behind what says who the client is, so that the first one gets it as it is.
+    is_begun: bool,
     /// The client is gone.
     is_over: bool,
 }
@@ -105,7 +107,7 @@ fn one(
         too_many(&mut client);
         return Err(format!("there are {MOST_CLIENTS} already"));
     };
-    let shared = Arc::new(Mutex::new(Shared { agent, display: None, is_over: false }));
+    let shared = Arc::new(Mutex::new(Shared { agent, display: None, is_begun: false, is_over: false }));
     let (reader, mut back) = (client.again().map_err(lost)?, client.again().map_err(lost)?);
     client.keeps(UNREAD);
     back.write_within(PATIENCE).map_err(lost)?;
@@ -140,7 +142,7 @@ fn greet(client: &mut Stream, agent: &mut Agent) -> Result<bool, Ends> {
 fn take(mut client: Stream, shared: &Mutex<Shared>) -> Result<(), Ends> {
     let mut piece = vec![0; PIECE];
     let mut ended = Ok(());
-    while let Some(room) = room(shared) {
+    while let Some(room) = room(shared, &client) {
         let most = room.min(PIECE);
         let Ok(count @ 1..) = client.read(&mut piece[..most]) else { break };
         let mut shared = lock(shared);
@@ -165,16 +167,20 @@ fn take(mut client: Stream, shared: &Mutex<Shared>) -> Result<(), Ends> {
 }
 
 /// Bytes that may be taken from a client, once there are any; nothing where it is over.
-fn room(shared: &Mutex<Shared>) -> Option<usize> {
+fn room(shared: &Mutex<Shared>, client: &Stream) -> Option<usize> {
     loop {
-        let (room, is_over) = {
+        let (room, is_begun, is_over) = {
             let shared = lock(shared);
-            (shared.agent.room(), shared.is_over)
+            (shared.agent.room(), shared.is_begun, shared.is_over)
         };
-        if is_over || room > 0 {
-            return (!is_over).then_some(room);
+        // Who goes is seen where it is read, once it is.
+        if is_over || (!is_begun && client.is_gone()) {
+            return None;
         }
-        // The display has said nothing for a whole credit: it is no hurry.
+        if is_begun && room > 0 {
+            return Some(room);
+        }
+        // The display is not there yet, or has said nothing for a whole credit: it is no hurry.
         thread::sleep(FULL);
     }
 }
@@ -254,6 +260,7 @@ fn answers(shared: &Arc<Mutex<Shared>>, mut stream: Stream, client: &mut Stream)
         let picture = shared.agent.again();
         let _ = to.send(picture);
         shared.display = Some((to, kept));
+        shared.is_begun = true;
     }
     let mut piece = vec![0; PIECE];
     while let Ok(count) = stream.read(&mut piece) {
