@@ -93,6 +93,12 @@ impl Agent {
     /// Why its connection has to end.
     pub fn from_client(&mut self, bytes: &[u8]) -> Result<Vec<u8>, Ends> {
         self.rest.extend_from_slice(bytes);
+        // What begins otherwise is ended at once, and not once it is a whole message; so is a long one.
+        let is_other =
+            |first: &u8| !protocol::begins_hello(*first) || protocol::needed(&self.rest) > protocol::LONGEST_HELLO;
+        if self.hello.is_empty() && self.rest.first().is_some_and(is_other) {
+            return Err(Ends::NotHello);
+        }
         let mut used = 0;
         while let Some((request, wants, length)) = protocol::take(&self.rest[used..]).map_err(Ends::Malformed)? {
             let own = self.rest[used..used + length].to_vec();

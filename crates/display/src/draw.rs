@@ -79,15 +79,15 @@ pub(crate) fn points(symbol: &Symbol, item: &Item, place: &Place) -> Vec<Point> 
 
 /// Draws a symbol. How many items, and whether all were.
 pub fn symbol(pixels: &mut Pixels, symbols: &Symbols, number: u32, place: Place) -> (usize, bool) {
-    let mut drawing = Drawing { pixels, symbols, left: MOST_ITEMS, left_pixels: MOST_PIXELS };
+    let mut drawing = Drawing { pixels, symbols, left: MOST_ITEMS, left_pixels: MOST_PIXELS, is_too_deep: false };
     let Some(symbol) = symbols.get(number) else { return (0, true) };
     let is_whole = drawing.items(symbol, symbol.items(), place, 0);
-    (MOST_ITEMS - drawing.left, is_whole)
+    (MOST_ITEMS - drawing.left, is_whole && !drawing.is_too_deep)
 }
 
 /// Draws items of a symbol that were added to what is drawn already.
 pub fn added(pixels: &mut Pixels, symbols: &Symbols, (symbol, items): (&Symbol, &[Item]), place: Place) -> usize {
-    let mut drawing = Drawing { pixels, symbols, left: MOST_ITEMS, left_pixels: MOST_PIXELS };
+    let mut drawing = Drawing { pixels, symbols, left: MOST_ITEMS, left_pixels: MOST_PIXELS, is_too_deep: false };
     drawing.items(symbol, items, place, 0);
     MOST_ITEMS - drawing.left
 }
@@ -97,6 +97,8 @@ struct Drawing<'d> {
     symbols: &'d Symbols,
     left: usize,
     left_pixels: i64,
+    /// Something is called that lies too deep to be drawn.
+    is_too_deep: bool,
 }
 
 impl Drawing<'_> {
@@ -147,7 +149,9 @@ impl Drawing<'_> {
                 self.pixels.bits(from, symbol.bytes_of(item), width, colour);
             }
             Kind::Call => {
-                let called = self.symbols.get(item.data).filter(|_| depth < DEEPEST);
+                let called = self.symbols.get(item.data);
+                self.is_too_deep |= called.is_some() && depth >= DEEPEST;
+                let called = called.filter(|_| depth < DEEPEST);
                 let inner = place.of_call(item);
                 return called.is_none_or(|called| self.items(called, called.items(), inner, depth + 1));
             }

@@ -9,9 +9,11 @@ use crate::symbols::{Symbol, Symbols};
 
 /// How far from a line is at it, pixels.
 const NEAR: i64 = 2;
-/// Items looked at, at most, and found.
+/// Items and points of items that are looked at for one event, at most.
 const MOST_LOOKS: usize = 1_000_000;
-/// See `MOST_LOOKS`.
+/// Points of a curve for each point that it holds.
+const SPLINE: usize = 17;
+/// Items that are found for one event, at most.
 pub const MOST_HITS: usize = 32;
 
 /// An item that was hit.
@@ -23,12 +25,13 @@ pub struct Hit {
     pub item: u32,
 }
 
-/// The items at a place, the last drawn first: each item, then the calls that lead to it, from the inside.
+/// The items at a place, the last drawn first: each item, then the calls that lead to it, from the inside. And whether all items that could be
+/// there were looked at.
 #[must_use]
-pub fn hits(symbols: &Symbols, number: u32, place: Place, at: Point) -> Vec<Hit> {
+pub fn hits(symbols: &Symbols, number: u32, place: Place, at: Point) -> (Vec<Hit>, bool) {
     let mut search = Search { symbols, at, found: Vec::new(), path: Vec::new(), looks: 0 };
     search.symbol(number, place);
-    search.found
+    (search.found, search.looks <= MOST_LOOKS)
 }
 
 struct Search<'s> {
@@ -43,7 +46,7 @@ impl Search<'_> {
     fn symbol(&mut self, number: u32, place: Place) {
         let Some(symbol) = self.symbols.get(number).filter(|_| self.path.len() <= DEEPEST) else { return };
         for item in symbol.items().iter().rev() {
-            self.looks += 1;
+            self.looks += looks(symbol, item);
             if self.looks > MOST_LOOKS || self.found.len() >= MOST_HITS {
                 return;
             }
@@ -57,6 +60,16 @@ impl Search<'_> {
                 self.found.extend(self.path.iter().rev());
             }
         }
+    }
+}
+
+/// What it costs to look whether an item is at a place.
+fn looks(symbol: &Symbol, item: &Item) -> usize {
+    let points = || symbol.bytes_of(item).len() / 4;
+    match item.kind {
+        Some(Kind::Polyline | Kind::Fill) => 1 + points(),
+        Some(Kind::Spline) => 1 + SPLINE * points(),
+        _ => 1,
     }
 }
 
@@ -94,9 +107,10 @@ fn is_near(from: Point, to: Point, at: Point) -> bool {
         return px.abs().max(py.abs()) <= NEAR;
     }
     let along = (px * dx + py * dy).clamp(0, square);
-    // The distance from the nearest place of the line, times the square of its length.
-    let (ex, ey) = (i128::from(px * square - along * dx), i128::from(py * square - along * dy));
-    ex * ex + ey * ey <= i128::from(NEAR * NEAR) * i128::from(square) * i128::from(square)
+    // The distance from the nearest place of the line, times the square of its length. Calls within calls may lie far away.
+    let off = |p: i64, d: i64| i128::from(p) * i128::from(square) - i128::from(along) * i128::from(d);
+    let (ex, ey, near) = (off(px, dx), off(py, dy), i128::from(NEAR) * i128::from(square));
+    ex.abs() <= near && ey.abs() <= near && ex * ex + ey * ey <= near * near
 }
 
 #[cfg(test)]
@@ -124,7 +138,7 @@ mod tests {
         draw::symbol(&mut pixels, symbols, number, place);
         let all = (0..90).flat_map(|y| (0..90).map(move |x| (x, y)));
         let is_painted = |at: Point| pixels.at(at) != Some(0);
-        let differ = all.filter(|at| is_painted(*at) == hits(symbols, number, place, *at).is_empty());
+        let differ = all.filter(|at| is_painted(*at) == hits(symbols, number, place, *at).0.is_empty());
         differ.partition(|at| is_painted(*at))
     }
 
@@ -140,10 +154,10 @@ mod tests {
         symbols.put(&Limits::default(), 1, cell).unwrap();
         symbols.put(&Limits::default(), 2, array).unwrap();
         let hit = |symbol, item| Hit { symbol, item };
-        assert_eq!(hits(&symbols, 2, HERE, (5, 5)), [hit(1, 2), hit(2, 10), hit(1, 1), hit(2, 10)]);
+        assert_eq!(hits(&symbols, 2, HERE, (5, 5)).0, [hit(1, 2), hit(2, 10), hit(1, 1), hit(2, 10)]);
         // Twice as large, off the line.
-        assert_eq!(hits(&symbols, 2, HERE, (117, 3)), [hit(1, 1), hit(2, 11)]);
-        assert_eq!(hits(&symbols, 2, HERE, (50, 5)), []);
+        assert_eq!(hits(&symbols, 2, HERE, (117, 3)).0, [hit(1, 1), hit(2, 11)]);
+        assert_eq!(hits(&symbols, 2, HERE, (50, 5)).0, []);
     }
 
     #[test]
@@ -162,6 +176,54 @@ mod tests {
         }
     }
 
+    /// As far as calls within calls move, scale and turn it, no number is too large.
+    #[test]
+    fn what_lies_as_far_away_as_can_be_is_drawn_and_hit() {
+        let bytes: Vec<u8> = [0x7f, 0xff, 0x80, 0x00, 0x80, 0x00, 0x7f, 0xff].repeat(2);
+        for (kind, x, turns) in (1..8).flat_map(|kind| [(kind, i16::MAX, 0), (kind, i16::MIN, 0), (kind, i16::MIN, 1)])
+        {
+            let kind = Kind::of(kind).unwrap();
+            let mut symbols = Symbols::default();
+            let mut inner = Symbol::default();
+            let to = if kind == Kind::Raster { (16, 8) } else { (i16::MIN, i16::MAX) };
+            let held = if kind.has_bytes() { bytes.as_slice() } else { &[] };
+            inner.add(Item::drawn(kind, 1, (x, x), to), held).unwrap();
+            symbols.put(&Limits::default(), 0, inner).unwrap();
+            for number in 1..=64 {
+                let mut symbol = Symbol::default();
+                symbol.add(Item { x1: i16::MAX, y1: turns, ..Item::call(1, number - 1, x, x) }, &[]).unwrap();
+                symbols.put(&Limits::default(), number, symbol).unwrap();
+            }
+            for scale in [1, 256, 1 << 16] {
+                let place = Place { at: (i32::from(x), i32::from(x)), scale, turns: 0 };
+                draw::symbol(&mut Pixels::new(20, 20), &symbols, 64, place);
+                for at in [(0, 0), (i32::from(i16::MAX), i32::from(i16::MIN))] {
+                    assert!(hits(&symbols, 64, place, at).1);
+                }
+            }
+        }
+    }
+
+    /// Points count, not items: one event costs no more over a far curve than over many lines.
+    #[test]
+    fn looking_for_hits_ends_with_its_budget() {
+        let far = |count: usize| [[0x7f, 0x00, 0x7f, 0x00], [0x7f, 0x10, 0x7f, 0x10]].concat().repeat(count / 2);
+        for (kind, looked) in [(Kind::Fill, 62), (Kind::Polyline, 62), (Kind::Spline, 3)] {
+            let (mut inner, mut outer, mut symbols) = (Symbol::default(), Symbol::default(), Symbols::default());
+            inner.add(Item::drawn(kind, 1, (0, 0), (0, 0)), &far(16_000)).unwrap();
+            outer.add(Item::drawn(Kind::Rectangle, 1, (0, 0), (9, 9)), &[]).unwrap();
+            (2..=60_001).for_each(|id| outer.add(Item::call(id, 1, 0, 0), &[]).unwrap());
+            symbols.put(&Limits::default(), 1, inner).unwrap();
+            symbols.put(&Limits::default(), 2, outer).unwrap();
+            let mut search = Search { symbols: &symbols, at: (5, 5), found: Vec::new(), path: Vec::new(), looks: 0 };
+            search.symbol(2, HERE);
+            let one = looks(symbols.get(1).unwrap(), &symbols.get(1).unwrap().items()[0]);
+            assert!(search.looks <= MOST_LOOKS + one + DEEPEST, "{kind:?}: {}", search.looks);
+            assert_eq!(MOST_LOOKS / one, looked, "{kind:?}");
+            assert_eq!(hits(&symbols, 2, HERE, (5, 5)), (vec![], false), "{kind:?}");
+        }
+    }
+
     /// So many calls within each other are drawn, and hit.
     #[test]
     fn what_is_called_deepest_is_hit() {
@@ -175,7 +237,7 @@ mod tests {
             }
             assert_eq!(differing(&symbols, depth, HERE), (vec![], vec![]), "{depth}");
             let is_drawn = depth as usize <= DEEPEST;
-            assert_eq!(hits(&symbols, depth, HERE, (4, 4)).is_empty(), !is_drawn, "{depth}");
+            assert_eq!(hits(&symbols, depth, HERE, (4, 4)).0.is_empty(), !is_drawn, "{depth}");
         }
     }
 

@@ -9,6 +9,7 @@
 //! | [`pixels`] | vectors, stippled rectangles, letters, areas: pixel by pixel |
 //! | [`draw`] | a symbol with all that it calls, as pixels |
 //! | [`hit`] | which items are at a place |
+//! | [`budget`] | the memory of all displays of a service together |
 //! | [`machine`] | clients, windows, batches, credit, answers, input: bytes in, bytes out, time an argument |
 //! | [`agent`] | between a client and its display: has the picture, and gives it again to a display that was started again |
 //! | [`ngp`] | below the protocol: a definition that the other end has had is named by its digest |
@@ -17,6 +18,7 @@
 //! Nothing here reads a socket or a clock.
 
 pub mod agent;
+pub mod budget;
 pub mod draw;
 pub mod font;
 pub mod hit;

@@ -11,6 +11,7 @@
 //! A client cannot see or change what is another's. What it may take is limited; what it does wrong is told and changes nothing, and what
 //! is no message at all ends its connection.
 
+use crate::budget::{Budget, Share};
 use crate::draw::{self, Place};
 use crate::hit::hits;
 use crate::item::{Item, ONE};
@@ -171,6 +172,27 @@ struct Client {
     taken: u32,
     events: usize,
     dropped: u32,
+    /// What it holds of the memory that all displays of a service have.
+    share: Share,
+}
+
+impl Client {
+    /// Bytes of its symbols, of the one that is half defined, and of half a batch.
+    fn symbols_memory(&self) -> usize {
+        let open = if let Some(Open::Defined(_, symbol)) = &self.open { symbol.memory() } else { 0 };
+        self.symbols.memory() + open + self.batch.as_ref().map_or(0, Batch::memory)
+    }
+
+    /// Pixels of all its windows, but for one; a byte each.
+    fn pixels(&self, but: Option<u32>) -> usize {
+        let others = self.windows.iter().filter(|(number, _)| Some(**number) != but);
+        others.map(|(_, window)| window.pixels.size()).map(|(w, h)| w as usize * h as usize).sum()
+    }
+
+    /// Bytes of memory that it takes.
+    fn memory(&self) -> usize {
+        self.symbols_memory() + self.pixels(None)
+    }
 }
 
 /// All clients.
@@ -181,13 +203,20 @@ pub struct Display {
     limits: Limits,
     /// The secret that clients have to know.
     token: Vec<u8>,
+    budget: Budget,
 }
 
 impl Display {
     /// Without clients. Those have to know the secret; with an empty one all may come.
     #[must_use]
-    pub const fn new(limits: Limits, token: Vec<u8>) -> Self {
-        Self { clients: BTreeMap::new(), next: 0, limits, token }
+    pub fn new(limits: Limits, token: Vec<u8>) -> Self {
+        Self { clients: BTreeMap::new(), next: 0, limits, token, budget: Budget::default() }
+    }
+
+    /// The same; what its clients take is part of what all displays with that budget take.
+    #[must_use]
+    pub fn within(self, budget: Budget) -> Self {
+        Self { budget, ..self }
     }
 
     /// The same; its first client has the number after that one.
@@ -200,7 +229,7 @@ impl Display {
     pub fn connect(&mut self) -> ClientId {
         self.next += 1;
         let id = ClientId(self.next);
-        self.clients.insert(id, Client::default());
+        self.clients.insert(id, Client { share: self.budget.share(), ..Client::default() });
         id
     }
 
@@ -218,11 +247,15 @@ impl Display {
         let Some(known) = clients.get_mut(&client) else { return Ok(()) };
         let hears = watch.hears();
         let arrived = watch.now();
-        let mut work = Work { id: client, client: known, limits, watch, arrived, hears };
-        let bytes = work.completed(bytes, token)?;
-        let used = work.all(bytes, token)?;
-        work.client.rest.extend_from_slice(&bytes[used..]);
-        Ok(())
+        let limits = Limits { bytes: may_have(known, limits.bytes, bytes.len()), ..*limits };
+        let mut work = Work { id: client, client: known, limits: &limits, watch, arrived, hears };
+        let done = work.completed(bytes, token).and_then(|bytes| {
+            let used = work.all(bytes, token)?;
+            work.client.rest.extend_from_slice(&bytes[used..]);
+            Ok(())
+        });
+        known.share.settle(known.memory());
+        done
     }
 
     /// What is to be sent to a client, taken away.
@@ -237,6 +270,20 @@ impl Display {
         self.clients
             .iter()
             .flat_map(|(id, client)| client.windows.iter().map(|(number, window)| (*id, *number, window)))
+    }
+
+    /// Whether something of its windows is not drawn.
+    #[must_use]
+    pub fn is_damaged(&self, client: ClientId) -> bool {
+        let known = self.clients.get(&client);
+        known.is_some_and(|known| known.windows.values().any(|window| window.damage != Damage::None))
+    }
+
+    /// Draws what of its windows is not drawn.
+    pub fn draw_all(&mut self, client: ClientId) {
+        if let Some(known) = self.clients.get_mut(&client) {
+            known.windows.values_mut().for_each(|window| redraw(window, &known.symbols));
+        }
     }
 
     /// Draws what of a window is not drawn; it.
@@ -304,6 +351,13 @@ impl Display {
         picture
     }
 
+    /// Events of input were left out before they came here.
+    pub fn missed(&mut self, client: ClientId, events: u32) {
+        if let Some(known) = self.clients.get_mut(&client) {
+            known.dropped = known.dropped.saturating_add(events);
+        }
+    }
+
     /// A key or the pointer in a window: its client learns so, with what is there. A pointer that was pressed may have left the window, and
     /// outside is nothing.
     pub fn input(&mut self, client: ClientId, window: u32, input: Input) {
@@ -316,7 +370,11 @@ impl Display {
         let at = input.place().map(|(x, y)| (i32::from(x), i32::from(y)));
         let at = at.filter(|at| shown.pixels.at(*at).is_some());
         let found = shown.view.zip(at).map(|(view, at)| hits(&known.symbols, view.symbol, view.place, at));
-        let hits = found.unwrap_or_default().into_iter().map(|hit| (hit.symbol, hit.item)).collect();
+        let (found, is_all) = found.unwrap_or((Vec::new(), true));
+        let hits = found.into_iter().map(|hit| (hit.symbol, hit.item)).collect();
+        if !is_all && known.out.len() < MOST_WAITING {
+            Answer::Refused { request: known.requests, why: Refusal::Work as u8 }.put(&mut known.out);
+        }
         let dropped = std::mem::take(&mut known.dropped);
         known.events += 1;
         Answer::Input { window, input, dropped, hits }.put(&mut known.out);
@@ -346,6 +404,14 @@ impl Picture {
             self.put(&Request::AddItem(*item, symbol.bytes_of(item)));
         }
     }
+}
+
+/// Bytes of symbols that a client may have once it has sent so many bytes more: what it has, and as much more as the budget of all has.
+fn may_have(client: &mut Client, most: usize, bytes: usize) -> usize {
+    // An item takes up to twice the bytes of its request, what waits in a batch is there twice, and an index takes less than its items.
+    let (now, batch) = (client.symbols_memory(), client.batch.as_ref().map_or(0, Batch::memory));
+    let more = client.share.grow(3 * (bytes + client.rest.len()) + batch + now);
+    most.min(now.saturating_add(more))
 }
 
 fn redraw(window: &mut Window, symbols: &Symbols) {
@@ -424,7 +490,7 @@ impl Work<'_> {
             used += length;
         }
         // Who has not said who he is sends one short message.
-        if !self.client.is_known && bytes.len() - used > protocol::HEAD_BYTES + 64 {
+        if !self.client.is_known && bytes.len() - used > protocol::LONGEST_HELLO {
             return Err(Ends::NotHello);
         }
         Ok(used)
@@ -455,6 +521,7 @@ impl Work<'_> {
             }
         };
         self.client.requests = self.client.requests.wrapping_add(taken as u32);
+        self.client.symbols.earns(taken * protocol::PLAIN_BYTES);
         self.charge(taken * protocol::PLAIN_BYTES);
         taken * protocol::PLAIN_BYTES
     }
@@ -499,6 +566,7 @@ impl Work<'_> {
         if let Request::Sync(token) = request {
             return self.sync(*token);
         }
+        self.client.symbols.earns(bytes.len());
         let done = self.carry_out(request);
         self.tell(Step::Stored, self.client.requests);
         // An answer says that it can be seen.
@@ -640,7 +708,7 @@ impl Work<'_> {
         match open {
             None => Err(Refusal::NoSymbol),
             Some(Open::Defined(_, symbol)) => {
-                if symbols.memory() + symbol.memory() + size_of::<Item>() + bytes.len() > self.limits.bytes {
+                if symbols.memory() + symbol.memory() + symbol.growth(&item, bytes) > self.limits.bytes {
                     return Err(Refusal::Memory);
                 }
                 symbol.add(item, bytes)
@@ -662,9 +730,8 @@ impl Work<'_> {
         if width == 0 || height == 0 || width > LARGEST || height > LARGEST {
             return Err(Refusal::Bytes);
         }
-        let others = self.client.windows.iter().filter(|(other, _)| **other != number);
-        let pixels: usize = others.map(|(_, window)| window.pixels.size()).map(|(w, h)| w as usize * h as usize).sum();
-        if pixels + usize::from(width) * usize::from(height) > MOST_PIXELS {
+        let pixels = usize::from(width) * usize::from(height);
+        if self.client.pixels(Some(number)) + pixels > MOST_PIXELS || self.client.share.grow(pixels) < pixels {
             return Err(Refusal::Memory);
         }
         let title = String::from_utf8_lossy(title).chars().filter(|letter| !letter.is_control()).take(80).collect();
@@ -681,6 +748,7 @@ impl Work<'_> {
         let mut used = 0;
         for number in numbers {
             let Ok(Some((request, _, length))) = protocol::take(&bytes[used..]) else { break };
+            self.client.symbols.earns(length);
             if let Err(why) = self.carry_out(&request) {
                 self.refuse(number, why);
             }

@@ -9,6 +9,10 @@ use crate::item::{Item, Kind, WIRE_BYTES};
 
 /// Bytes of a head.
 pub const HEAD_BYTES: usize = 4;
+/// Bytes of the longest secret that is said in a `Hello`.
+pub const LONGEST_SECRET: usize = 255;
+/// Bytes of the longest `Hello`.
+pub const LONGEST_HELLO: usize = HEAD_BYTES + 6 + LONGEST_SECRET;
 /// Bytes of an `AddItem` of an item that holds nothing.
 pub const PLAIN_BYTES: usize = HEAD_BYTES + WIRE_BYTES;
 /// Bytes of a message, at most.

@@ -6,6 +6,13 @@
 use crate::item::{Item, Kind, STIPPLES};
 use std::collections::{HashMap, HashSet};
 
+/// Units of work that looking at a symbol costs beside those of its items, which cost one each.
+const SYMBOL_WORK: u64 = 32;
+/// Units of work that a byte of requests brings: half a symbol.
+const WORK_A_BYTE: u64 = 16;
+/// Units of work that a client can save up: 125,000 symbols.
+const MOST_WORK: u64 = 4_000_000;
+
 /// What a client may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -49,6 +56,8 @@ pub enum Refusal {
     TooMuch = 10,
     /// The agent that a client connected to has no display that answers: the connection ends.
     NoDisplay = 11,
+    /// It takes more work than the display does for so few bytes of requests, or for one event of input.
+    Work = 12,
 }
 
 impl Refusal {
@@ -67,6 +76,7 @@ impl Refusal {
             Self::TooMuch => "a picture has more than the display draws of one: the rest is left out",
             Self::NoDisplay => "no display answers the agent that this client is connected to",
             Self::Bytes => "the item's bytes do not fit its kind",
+            Self::Work => "looking through the symbols takes more work than the display does at once",
         }
     }
 
@@ -85,6 +95,7 @@ impl Refusal {
             9 => Self::Bytes,
             10 => Self::TooMuch,
             11 => Self::NoDisplay,
+            12 => Self::Work,
             _ => return None,
         })
     }
@@ -144,6 +155,23 @@ impl Symbol {
             + self.index.as_ref().map_or(0, |index| ENTRY * index.len())
     }
 
+    /// Bytes of memory that one more item takes, which holds these.
+    #[must_use]
+    pub fn growth(&self, item: &Item, bytes: &[u8]) -> usize {
+        let held = if bytes.is_empty() { 0 } else { bytes.len() + size_of::<Box<[u8]>>() };
+        let entries = match &self.index {
+            Some(_) => 1,
+            None if self.grows(item.id) => 0,
+            None => self.len() + 1,
+        };
+        size_of::<Item>() + held + entries * ENTRY
+    }
+
+    /// Whether an id goes on growing, so that the item is found without an index.
+    fn grows(&self, id: u32) -> bool {
+        self.index.is_none() && self.items.last().is_none_or(|last| last.id < id)
+    }
+
     fn place(&self, id: u32) -> Option<usize> {
         match &self.index {
             Some(index) => index.get(&id).map(|at| *at as usize),
@@ -164,7 +192,7 @@ impl Symbol {
     /// When there is one of that id, its bytes are not of its kind, or too many hold bytes.
     pub fn add(&mut self, item: Item, bytes: &[u8]) -> Result<(), Refusal> {
         fits(&item, bytes)?;
-        let grows = self.index.is_none() && self.items.last().is_none_or(|last| last.id < item.id);
+        let grows = self.grows(item.id);
         if !grows && self.place(item.id).is_some() {
             return Err(Refusal::ItemExists);
         }
@@ -296,11 +324,27 @@ fn fits(item: &Item, bytes: &[u8]) -> Result<(), Refusal> {
 }
 
 /// All symbols of a client.
-#[derive(Clone, Debug, Default)]
+///
+/// A new call makes a circle only where the symbol that gets it is called itself, so what is called is looked through only then, and once as
+/// long as no other symbol gets calls. That costs units of work, which bytes of requests bring.
+#[derive(Clone, Debug)]
 pub struct Symbols {
     all: HashMap<u32, Symbol>,
     /// Bytes of memory that they take.
     memory: usize,
+    /// How many calls there are of each symbol that is called.
+    callers: HashMap<u32, u32>,
+    /// Symbols that were found not to lead to that one: they stay so until others that are called get calls.
+    seen: (u32, HashSet<u32>),
+    /// Units of work that may still be done.
+    work: u64,
+}
+
+impl Default for Symbols {
+    fn default() -> Self {
+        let (all, callers, seen) = (HashMap::new(), HashMap::new(), (0, HashSet::new()));
+        Self { all, memory: 0, callers, seen, work: MOST_WORK }
+    }
 }
 
 impl Symbols {
@@ -348,11 +392,11 @@ impl Symbols {
         if self.memory - before + symbol.memory() > limits.bytes {
             return Err(Refusal::Memory);
         }
-        if self.reaches(symbol.calls(), number) {
-            return Err(Refusal::Circle);
-        }
+        self.has_no_circle(symbol.calls(), number)?;
         self.memory = self.memory - before + symbol.memory();
-        self.all.insert(number, symbol);
+        symbol.calls().for_each(|called| self.is_called(called));
+        let replaced = self.all.insert(number, symbol);
+        replaced.iter().flat_map(Symbol::calls).for_each(|called| self.is_called_no_more(called));
         Ok(())
     }
 
@@ -363,7 +407,13 @@ impl Symbols {
     pub fn delete(&mut self, number: u32) -> Result<(), Refusal> {
         let symbol = self.all.remove(&number).ok_or(Refusal::NoSymbol)?;
         self.memory -= symbol.memory();
+        symbol.calls().for_each(|called| self.is_called_no_more(called));
         Ok(())
+    }
+
+    /// So many bytes of requests have come: as much work may be done for them.
+    pub fn earns(&mut self, bytes: usize) {
+        self.work = (self.work + WORK_A_BYTE * bytes as u64).min(MOST_WORK);
     }
 
     /// Adds an item to a symbol.
@@ -372,16 +422,19 @@ impl Symbols {
     /// As [`Symbol::add`]; when the symbol is not there, would call itself, or there is no memory for it.
     pub fn add(&mut self, limits: &Limits, number: u32, item: Item, bytes: &[u8]) -> Result<(), Refusal> {
         self.calls_back(number, &item)?;
-        if self.memory + size_of::<Item>() + bytes.len() > limits.bytes {
+        let symbol = self.all.get_mut(&number).ok_or(Refusal::NoSymbol)?;
+        if self.memory + symbol.growth(&item, bytes) > limits.bytes {
             return Err(Refusal::Memory);
         }
-        let symbol = self.all.get_mut(&number).ok_or(Refusal::NoSymbol)?;
         // What grows is the item, what it holds and its entry; all of it is counted only where there is an index.
         let is_plain = symbol.index.is_none() && bytes.is_empty();
         let before = if is_plain { 0 } else { symbol.memory() };
         symbol.add(item, bytes)?;
         let is_plain = is_plain && symbol.index.is_none();
         self.memory += if is_plain { size_of::<Item>() } else { symbol.memory() - before.min(symbol.memory()) };
+        if item.kind == Some(Kind::Call) {
+            self.is_called(item.data);
+        }
         Ok(())
     }
 
@@ -399,10 +452,16 @@ impl Symbols {
     /// As [`Symbols::add`].
     pub fn change(&mut self, limits: &Limits, number: u32, item: Item, bytes: &[u8]) -> Result<(), Refusal> {
         self.calls_back(number, &item)?;
-        if self.memory + bytes.len() > limits.bytes {
+        if self.memory + bytes.len() + size_of::<Box<[u8]>>() > limits.bytes && !bytes.is_empty() {
             return Err(Refusal::Memory);
         }
-        self.edit(number, |symbol| symbol.change(item, bytes))
+        let before = self.called_by(number, item.id);
+        self.edit(number, |symbol| symbol.change(item, bytes))?;
+        before.into_iter().for_each(|called| self.is_called_no_more(called));
+        if item.kind == Some(Kind::Call) {
+            self.is_called(item.data);
+        }
+        Ok(())
     }
 
     /// Deletes an item of a symbol.
@@ -410,7 +469,30 @@ impl Symbols {
     /// # Errors
     /// When one or the other is not there.
     pub fn delete_item(&mut self, number: u32, id: u32) -> Result<(), Refusal> {
-        self.edit(number, |symbol| symbol.delete(id))
+        let before = self.called_by(number, id);
+        self.edit(number, |symbol| symbol.delete(id))?;
+        before.into_iter().for_each(|called| self.is_called_no_more(called));
+        Ok(())
+    }
+
+    /// Which symbol an item of a symbol calls, where it is a call.
+    fn called_by(&self, number: u32, id: u32) -> Option<u32> {
+        let item = self.all.get(&number)?.item(id)?;
+        (item.kind == Some(Kind::Call)).then_some(item.data)
+    }
+
+    fn is_called(&mut self, number: u32) {
+        let calls = self.callers.entry(number).or_default();
+        *calls = calls.saturating_add(1);
+    }
+
+    fn is_called_no_more(&mut self, number: u32) {
+        if let std::collections::hash_map::Entry::Occupied(mut calls) = self.callers.entry(number) {
+            *calls.get_mut() = calls.get().saturating_sub(1);
+            if *calls.get() == 0 {
+                calls.remove();
+            }
+        }
     }
 
     fn edit(&mut self, number: u32, edit: impl FnOnce(&mut Symbol) -> Result<(), Refusal>) -> Result<(), Refusal> {
@@ -421,24 +503,47 @@ impl Symbols {
         edited
     }
 
-    fn calls_back(&self, number: u32, item: &Item) -> Result<(), Refusal> {
-        let is_circle = item.kind == Some(Kind::Call) && self.reaches(std::iter::once(item.data), number);
-        if is_circle { Err(Refusal::Circle) } else { Ok(()) }
+    fn calls_back(&mut self, number: u32, item: &Item) -> Result<(), Refusal> {
+        match item.kind {
+            Some(Kind::Call) => self.has_no_circle(std::iter::once(item.data), number),
+            _ => Ok(()),
+        }
     }
 
-    /// Whether one of these symbols is that one, or calls it, by others or at once. No symbol is looked at twice.
-    fn reaches(&self, from: impl Iterator<Item = u32>, number: u32) -> bool {
-        let mut open: Vec<u32> = from.collect();
-        let mut seen = HashSet::new();
-        while let Some(next) = open.pop() {
-            if next == number {
-                return true;
-            }
-            if seen.insert(next) {
-                open.extend(self.all.get(&next).into_iter().flat_map(Symbol::calls));
-            }
+    /// Says so where one of these symbols is that one, or calls it, by others or at once; or where that cannot be seen with the work that is
+    /// left. No symbol is looked at twice as long as no other one gets calls.
+    fn has_no_circle(&mut self, mut calls: impl Iterator<Item = u32>, number: u32) -> Result<(), Refusal> {
+        if !self.callers.contains_key(&number) {
+            // Others lead to it only by calls, but it may lead elsewhere from now on.
+            self.seen.1.remove(&number);
+            let is_circle = calls.any(|called| called == number);
+            return if is_circle { Err(Refusal::Circle) } else { Ok(()) };
         }
-        false
+        if self.seen.0 != number {
+            self.seen = (number, HashSet::new());
+        }
+        let mut open: Vec<u32> = calls.collect();
+        // What was begun and not finished is not known to lead nowhere.
+        let mut begun = HashSet::new();
+        let done = loop {
+            let Some(next) = open.pop() else { break Ok(()) };
+            if next == number {
+                break Err(Refusal::Circle);
+            }
+            if !self.seen.1.insert(next) {
+                continue;
+            }
+            begun.insert(next);
+            let symbol = self.all.get(&next);
+            let items = symbol.filter(|symbol| symbol.may_call).map_or(0, |symbol| symbol.items.len());
+            let Some(left) = self.work.checked_sub(SYMBOL_WORK + items as u64) else { break Err(Refusal::Work) };
+            self.work = left;
+            open.extend(symbol.into_iter().flat_map(Symbol::calls));
+        };
+        if done.is_err() {
+            self.seen.1.retain(|number| !begun.contains(number));
+        }
+        done
     }
 }
 
@@ -490,6 +595,77 @@ mod tests {
         assert_eq!((symbol.item(11).is_some(), symbol.item(1900).is_some()), (true, true));
         symbol.change(Item { x1: 77, ..vector(1900) }, &[]).unwrap();
         assert_eq!(symbol.item(1900).unwrap().x1, 77);
+    }
+
+    /// A chain of symbols, each of which calls the next.
+    fn chain(symbols: &mut Symbols, numbers: std::ops::Range<u32>) {
+        for number in numbers {
+            let mut symbol = Symbol::default();
+            symbol.add(Item::call(1, number + 1, 0, 0), &[]).unwrap();
+            symbols.put(&Limits::default(), number, symbol).unwrap();
+        }
+    }
+
+    /// Units of work, not time: a chain costs what its bytes bring, in whatever order it is defined.
+    #[test]
+    fn a_long_chain_of_symbols_costs_no_search() {
+        for reversed in [false, true] {
+            let mut symbols = Symbols::default();
+            if reversed {
+                (0..60_000).rev().for_each(|number| chain(&mut symbols, number..number + 1));
+                assert_eq!(symbols.work, MOST_WORK, "what nobody calls makes no circle");
+            } else {
+                chain(&mut symbols, 0..60_000);
+                assert!(symbols.work >= MOST_WORK - 60_000 * SYMBOL_WORK, "{}", symbols.work);
+            }
+            let mut last = Symbol::default();
+            last.add(Item::call(1, 0, 0, 0), &[]).unwrap();
+            assert_eq!(symbols.put(&Limits::default(), 60_000, last), Err(Refusal::Circle));
+        }
+    }
+
+    /// Calls of the head of a chain in a symbol that is called: looked through once as long as it is open, and else as its bytes allow.
+    #[test]
+    fn work_for_a_search_comes_from_bytes() {
+        let mut symbols = Symbols::default();
+        chain(&mut symbols, 1000..21_000);
+        chain(&mut symbols, 1..2);
+        symbols.put(&Limits::default(), 2, Symbol::default()).unwrap();
+        symbols.earns(1 << 20);
+        for id in 1..=2000 {
+            symbols.add(&Limits::default(), 2, Item::call(id, 1000, 0, 0), &[]).unwrap();
+        }
+        let once = MOST_WORK - symbols.work;
+        assert!((640_000..=680_000).contains(&once), "{once}");
+        // Symbol 1 gets a call in turn, for which it has to be looked again.
+        symbols
+            .put(&Limits::default(), 30_000, {
+                let mut top = Symbol::default();
+                top.add(Item::call(1, 1, 0, 0), &[]).unwrap();
+                top
+            })
+            .unwrap();
+        let mut opened = 0;
+        let refused = loop {
+            symbols.add(&Limits::default(), 1, Item::call(10_000 + opened, 50_000, 0, 0), &[]).unwrap();
+            symbols.earns(40);
+            opened += 1;
+            if let Err(why) = symbols.add(&Limits::default(), 2, Item::call(10_000 + opened, 1000, 0, 0), &[]) {
+                break why;
+            }
+        };
+        assert_eq!((refused, opened), (Refusal::Work, 6));
+        // What was not looked through to its end is not taken for harmless.
+        symbols.put(&Limits::default(), 21_000, Symbol::default()).unwrap();
+        symbols.earns(1 << 20);
+        assert_eq!(symbols.add(&Limits::default(), 21_000, Item::call(1, 1000, 0, 0), &[]), Err(Refusal::Circle));
+        // Calls that are gone, whichever way they went, call nobody.
+        symbols.delete(1).unwrap();
+        assert!(!symbols.callers.contains_key(&2));
+        let mut other = Symbol::default();
+        other.add(vector(1), &[]).unwrap();
+        symbols.put(&Limits::default(), 2, other).unwrap();
+        assert_eq!(symbols.callers.get(&1000), None);
     }
 
     #[test]

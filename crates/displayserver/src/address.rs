@@ -14,6 +14,7 @@ use crate::stream::Stream;
 use crate::vio::Vio;
 use stackline_core::error::{Error, Result};
 use stackline_events::setting::host;
+use stackline_guard::secret::Secret;
 use std::fmt;
 use std::fs::File;
 use std::io;
@@ -41,14 +42,30 @@ pub enum Address {
     Pup(String),
     /// A host and a port, by streams of blasts.
     Blast(String),
-    /// Through an internet server: its secret, its host and port, and what it connects to.
-    Vio(String, String, Box<Self>),
+    /// Through an internet server: its secret, where that is known, its host and port, and what it connects to.
+    Vio(Known, String, Box<Self>),
     /// One of the streams with the network graphics protocol on it.
     Ngp(Box<Self>, Sent, Changes),
 }
 
+/// A secret that goes with an address, and is no part of how it is written.
+#[derive(Clone, Debug, Default)]
+pub struct Known(Option<Secret>);
+
+impl PartialEq for Known {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Some(own), Some(other)) => own.is(other.bytes()),
+            (None, None) => true,
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Known {}
+
 impl Address {
-    /// `unix:PATH`, `HOST:PORT`, `ikp:HOST:PORT`, `pup:HOST:PORT`, `blast:HOST:PORT`, `vio:[SECRET@]HOST:PORT/ADDRESS`, `ngp:` or `ngp-newest:` before a
+    /// `unix:PATH`, `HOST:PORT`, `ikp:HOST:PORT`, `pup:HOST:PORT`, `blast:HOST:PORT`, `vio:HOST:PORT/ADDRESS`, `ngp:` or `ngp-newest:` before a
     /// stream's, `tty`, or `pipe`.
     ///
     /// # Errors
@@ -73,8 +90,12 @@ impl Address {
             });
         }
         if let Some(rest) = text.strip_prefix("vio:") {
+            // An argument can be read by every user of the machine.
+            if rest.contains('@') {
+                return Err("vio:HOST:PORT/ADDRESS without a secret: that comes from a file or the environment".into());
+            }
             return Self::through(rest).ok_or_else(|| {
-                "vio:[SECRET@]HOST:PORT/ADDRESS: an internet server, and HOST:PORT or pup:HOST:PORT to which it connects".into()
+                "vio:HOST:PORT/ADDRESS: an internet server, and HOST:PORT or pup:HOST:PORT to which it connects".into()
             });
         }
         let place = |place: &str| {
@@ -91,13 +112,32 @@ impl Address {
         place(text).map(Self::Tcp).ok_or_else(|| "HOST:PORT, as in 127.0.0.1:7085, or unix:PATH".into())
     }
 
-    /// `[SECRET@]HOST:PORT/ADDRESS`.
+    /// The same, where it is through an internet server: that server's secret is this one.
+    #[must_use]
+    pub fn knowing(self, secret: &Secret) -> Self {
+        match self {
+            Self::Vio(_, server, to) => Self::Vio(Known(Some(secret.clone())), server, to),
+            Self::Ngp(below, sent, changes) => Self::Ngp(Box::new(below.knowing(secret)), sent, changes),
+            other => other,
+        }
+    }
+
+    /// Whether it is through an internet server.
+    #[must_use]
+    pub fn is_through_server(&self) -> bool {
+        match self {
+            Self::Vio(..) => true,
+            Self::Ngp(below, ..) => below.is_through_server(),
+            _ => false,
+        }
+    }
+
+    /// `HOST:PORT/ADDRESS`.
     fn through(text: &str) -> Option<Self> {
         let (server, to) = text.split_once('/')?;
-        let (secret, server) = server.rsplit_once('@').unwrap_or(("", server));
         let Ok(Self::Tcp(server)) = Self::of(server) else { return None };
         let to = Self::of(to).ok().filter(|to| matches!(to, Self::Tcp(_) | Self::Pup(_)))?;
-        Some(Self::Vio(secret.to_owned(), server, Box::new(to)))
+        Some(Self::Vio(Known::default(), server, Box::new(to)))
     }
 
     /// Whether only this machine's programs reach what listens there.
@@ -170,7 +210,8 @@ impl Address {
                 Ngp::connect(below.reach(service, named)?, sent, *changes).map(|stream| Stream::Ngp(Box::new(stream)))
             }
             Self::Vio(secret, server, to) => {
-                let stream = Vio::connect(server, secret.as_bytes(), &to.to_string()).map(Stream::Vio);
+                let stream = Vio::connect(server, secret.0.as_ref().map_or(&[], Secret::bytes), &to.to_string())
+                    .map(Stream::Vio);
                 return stream.map_err(|error| absent::internet(server, &error));
             }
         };

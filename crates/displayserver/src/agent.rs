@@ -2,20 +2,23 @@
 
 use crate::address::Address;
 use crate::listener::Listener;
-use crate::server::{HELLO, PATIENCE, UNREAD, is_slow, sent_away, unread};
+use crate::server::{
+    HELLO, MOST_CLIENTS, MOST_STRANGERS, PATIENCE, UNREAD, hear_out, in_thread, is_slow, too_many, unread,
+};
 use crate::stream::Stream;
 use stackline_display::agent::Agent;
 use stackline_display::machine::Ends;
-use stackline_display::protocol::Answer;
+use stackline_display::protocol::{self, Answer};
 use stackline_display::symbols::{Limits, Refusal};
-use std::io::{Read, Write};
+use stackline_guard::attempts::Attempts;
+use stackline_guard::deadline::Deadline;
+use stackline_guard::pool::{Place, Pool};
+use std::io::{ErrorKind, Read, Write};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Clients at once.
-const MOST_CLIENTS: usize = 64;
 /// A display that ends the connection so often before it takes a client does not want it.
 const REFUSALS: u32 = 3;
 /// Bytes that are read at once.
@@ -32,6 +35,8 @@ struct Shared {
     agent: Agent,
     /// To the display, while there is one, and its connection.
     display: Option<(Sender<Vec<u8>>, Stream)>,
+    /// There was one: until then nothing is read behind what says who the client is, so that the first one gets it as it is.
+    is_begun: bool,
     /// The client is gone.
     is_over: bool,
 }
@@ -45,30 +50,27 @@ pub struct Service {
     pub limits: Limits,
     /// How long a display that is lost is waited for.
     pub patience: Duration,
-    /// What clients have to know; empty where all may connect.
+    /// What clients have to know, but for programs of this user at a unix socket; with an empty one all may come.
     pub secret: Vec<u8>,
 }
 
 /// Serves clients for ever.
 pub fn serve(listener: &Listener, service: &Service, say: fn(&str)) {
-    let clients = Arc::new(());
+    let (strangers, clients) = (Pool::new(MOST_STRANGERS), Pool::new(MOST_CLIENTS));
+    let attempts = Arc::new(Attempts::default());
     loop {
-        let Ok(mut client) = listener.accept() else {
+        let Ok(client) = listener.accept() else {
             // No descriptors, or the like: it may be better in a while.
             thread::sleep(AGAIN);
             continue;
         };
-        if Arc::strong_count(&clients) > MOST_CLIENTS {
-            thread::spawn(move || sent_away(&mut client));
-            say(&format!("a client was sent away: there are {MOST_CLIENTS} already"));
-            continue;
-        }
-        let (service, counted) = (service.clone(), Arc::clone(&clients));
-        thread::spawn(move || {
-            if let Err(why) = one(client, service) {
+        let Ok(ends) = client.again() else { continue };
+        let place = strangers.enter_or_replace(move || ends.end());
+        let (service, clients, attempts) = (service.clone(), Arc::clone(&clients), Arc::clone(&attempts));
+        in_thread(move || {
+            if let Err(why) = one(client, service, place, &clients, &attempts) {
                 say(&format!("a client was sent away: {why}"));
             }
-            drop(counted);
         });
     }
 }
@@ -78,33 +80,69 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
 }
 
 /// One client, until it goes or its display stays away.
-fn one(client: Stream, Service { display, limits, patience, secret }: Service) -> Result<(), String> {
+fn one(
+    mut client: Stream,
+    service: Service,
+    place: Place,
+    clients: &Arc<Pool>,
+    attempts: &Attempts,
+) -> Result<(), String> {
+    let Service { display, limits, patience, secret } = service;
     let lost = |error: std::io::Error| format!("a client is lost: {error}");
-    let shared = Shared { agent: Agent::new(limits, secret), display: None, is_over: false };
-    let shared = Arc::new(Mutex::new(shared));
+    let secret = if client.is_same_user() { Vec::new() } else { secret };
+    let mut agent = Agent::new(limits, secret);
+    match greet(&mut client, &mut agent) {
+        Ok(true) => drop(place),
+        Ok(false) if place.is_lost() => return Err("others came while it did not say who it is".into()),
+        Ok(false) => return Ok(()),
+        Err(why) => {
+            if why == Ends::Stranger {
+                hear_out(&mut client, attempts.failed(Instant::now()));
+            }
+            client.end();
+            return Err(why.words());
+        }
+    }
+    let Some(_place) = clients.enter() else {
+        too_many(&mut client);
+        return Err(format!("there are {MOST_CLIENTS} already"));
+    };
+    let shared = Arc::new(Mutex::new(Shared { agent, display: None, is_begun: false, is_over: false }));
     let (reader, mut back) = (client.again().map_err(lost)?, client.again().map_err(lost)?);
     client.keeps(UNREAD);
     back.write_within(PATIENCE).map_err(lost)?;
     let taken = Arc::clone(&shared);
-    let reading = thread::spawn(move || take(reader, &taken));
+    let reading = thread::Builder::new().spawn(move || take(reader, &taken)).map_err(lost)?;
     let done = keep(&shared, &display, &mut back, patience);
     client.end();
     let took = reading.join().unwrap_or(Ok(()));
     done.and(took.map_err(|why| why.words()))
 }
 
+/// Whether a client says who it is in time. Of what it sends behind that nothing is read here: its display gets it.
+fn greet(client: &mut Stream, agent: &mut Agent) -> Result<bool, Ends> {
+    let (deadline, mut hello, mut piece) = (Deadline::within(HELLO), Vec::new(), [0; protocol::LONGEST_HELLO]);
+    while !agent.is_known().0 {
+        let Some(rest) = deadline.rest() else { return Ok(false) };
+        // Its head says how long it is.
+        let missing = protocol::needed(&hello).saturating_sub(hello.len()).clamp(1, piece.len());
+        match client.read_within(Some(rest)).and_then(|()| client.read(&mut piece[..missing])) {
+            Ok(count @ 1..) => {
+                hello.extend_from_slice(&piece[..count]);
+                agent.from_client(&piece[..count])?;
+            }
+            Err(error) if is_slow(&error) || error.kind() == ErrorKind::Interrupted => {}
+            Ok(0) | Err(_) => return Ok(false),
+        }
+    }
+    Ok(client.read_within(None).is_ok())
+}
+
 /// Takes what the client sends.
 fn take(mut client: Stream, shared: &Mutex<Shared>) -> Result<(), Ends> {
     let mut piece = vec![0; PIECE];
     let mut ended = Ok(());
-    let (begun, mut said_hello) = (Instant::now(), false);
-    loop {
-        if !said_hello {
-            // However slowly it says who it is.
-            let Some(rest) = HELLO.checked_sub(begun.elapsed()).filter(|rest| !rest.is_zero()) else { break };
-            let _ = client.read_within(Some(rest));
-        }
-        let Some(room) = room(shared) else { break };
+    while let Some(room) = room(shared, &client) {
         let most = room.min(PIECE);
         let Ok(count @ 1..) = client.read(&mut piece[..most]) else { break };
         let mut shared = lock(shared);
@@ -112,10 +150,6 @@ fn take(mut client: Stream, shared: &Mutex<Shared>) -> Result<(), Ends> {
             Ok(bytes) => {
                 // Where it is lost, the picture that is given again has it.
                 let _ = shared.display.as_ref().map(|(display, _)| display.send(bytes));
-                if !said_hello && shared.agent.is_known().0 {
-                    said_hello = true;
-                    let _ = client.read_within(None);
-                }
             }
             Err(why) => {
                 ended = Err(why);
@@ -133,16 +167,20 @@ fn take(mut client: Stream, shared: &Mutex<Shared>) -> Result<(), Ends> {
 }
 
 /// Bytes that may be taken from a client, once there are any; nothing where it is over.
-fn room(shared: &Mutex<Shared>) -> Option<usize> {
+fn room(shared: &Mutex<Shared>, client: &Stream) -> Option<usize> {
     loop {
-        let (room, is_over) = {
+        let (room, is_begun, is_over) = {
             let shared = lock(shared);
-            (shared.agent.room(), shared.is_over)
+            (shared.agent.room(), shared.is_begun, shared.is_over)
         };
-        if is_over || room > 0 {
-            return (!is_over).then_some(room);
+        // Who goes is seen where it is read, once it is.
+        if is_over || (!is_begun && client.is_gone()) {
+            return None;
         }
-        // The display has said nothing for a whole credit: it is no hurry.
+        if is_begun && room > 0 {
+            return Some(room);
+        }
+        // The display is not there yet, or has said nothing for a whole credit: it is no hurry.
         thread::sleep(FULL);
     }
 }
@@ -222,6 +260,7 @@ fn answers(shared: &Arc<Mutex<Shared>>, mut stream: Stream, client: &mut Stream)
         let picture = shared.agent.again();
         let _ = to.send(picture);
         shared.display = Some((to, kept));
+        shared.is_begun = true;
     }
     let mut piece = vec![0; PIECE];
     while let Ok(count) = stream.read(&mut piece) {

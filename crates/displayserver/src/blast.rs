@@ -7,7 +7,9 @@
 //! ```
 
 use crate::message_stream::{address, failed as sentence};
+use crate::server::in_thread;
 use stackline_core::time::Duration as Time;
+use stackline_guard::pool::{Place, Pool};
 use stackline_transfer::{Channel, Error, Interrupt, Listener, Options};
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
@@ -28,7 +30,8 @@ const LONGEST: usize = 64 << 10;
 const WAITING: usize = 4 * LONGEST;
 /// How long the two ways of a connection may take to be there.
 const BOTH: Duration = Duration::from_secs(5);
-/// Connections of which one way is there, and those that nobody has accepted yet.
+/// Ways that have not said which they are, and connections of which one way is there: of more the oldest gives way. And connections that nobody
+/// has accepted yet.
 const MOST: usize = 64;
 
 const REQUESTS: u8 = 0;
@@ -345,7 +348,7 @@ impl Drop for BlastListener {
 
 /// Takes ways of connections until the listener goes. Each has a thread while it says which it is.
 fn serve(mut listener: Listener, stops: &Arc<AtomicBool>, to: &SyncSender<Blast>) {
-    let (halves, saying) = (Halves::default(), Arc::new(()));
+    let (halves, saying) = (Halves::default(), Pool::new(MOST));
     while !stops.load(Ordering::Relaxed) {
         let (way, over) = (Arc::new(Way::default()), Arc::clone(stops));
         let own = Arc::clone(&way);
@@ -357,23 +360,20 @@ fn serve(mut listener: Listener, stops: &Arc<AtomicBool>, to: &SyncSender<Blast>
             continue;
         };
         way.lasts_until(Some(Instant::now() + BOTH));
-        if Arc::strong_count(&saying) > MOST {
-            continue;
-        }
-        let (halves, to, counted) = (Arc::clone(&halves), to.clone(), Arc::clone(&saying));
-        thread::spawn(move || {
-            pair(channel, way, &halves, &to);
-            drop(counted);
-        });
+        let ends = Arc::clone(&way);
+        let place = saying.enter_or_replace(move || ends.is_ended.store(true, Ordering::Relaxed));
+        let (halves, to) = (Arc::clone(&halves), to.clone());
+        in_thread(move || pair(channel, way, place, &halves, &to));
     }
 }
 
 /// A way says which it is; with the other one it is a connection.
-fn pair(mut channel: Channel, way: Arc<Way>, halves: &Halves, to: &SyncSender<Blast>) {
+fn pair(mut channel: Channel, way: Arc<Way>, place: Place, halves: &Halves, to: &SyncSender<Blast>) {
     let mut said = [0; 1 + TOKEN];
-    if !channel.receive_into(&mut said).is_ok_and(|count| count == said.len()) {
+    if !channel.receive_into(&mut said).is_ok_and(|count| count == said.len()) || place.is_lost() {
         return;
     }
+    drop(place);
     let Some((which @ REQUESTS..=ANSWERS, token)) =
         said.split_first().and_then(|(which, token)| Some((*which, *token.first_chunk()?)))
     else {
@@ -383,9 +383,13 @@ fn pair(mut channel: Channel, way: Arc<Way>, halves: &Halves, to: &SyncSender<Bl
     halves.retain(|_, (.., since)| since.elapsed() < BOTH);
     let other = halves.remove(&token).filter(|(other, ..)| *other != which);
     let Some((_, other, other_way, _)) = other else {
-        if halves.len() < MOST {
-            halves.insert(token, (which, channel, way, Instant::now()));
+        let oldest = halves.iter().min_by_key(|(_, (.., since))| *since).map(|(token, _)| *token);
+        if halves.len() >= MOST
+            && let Some(oldest) = oldest
+        {
+            halves.remove(&oldest);
         }
+        halves.insert(token, (which, channel, way, Instant::now()));
         return;
     };
     drop(halves);

@@ -105,7 +105,7 @@ impl Client {
             // That nobody is there was said with what would be.
             Err(error) if error.blame == Blame::Environment => Err(error),
             Err(error) => Err(error
-                .hint("the display may want a secret (`--secret`), listen for `ngp:` there, or speak another version")),
+                .hint("the display may want another secret (--secret-file), listen for `ngp:` there, or speak another version")),
         }
     }
 

@@ -10,6 +10,7 @@ mod ends;
 pub use ends::Serves;
 
 use crate::address::Address;
+use crate::late::Late;
 use crate::message_stream::address;
 use ends::Ends;
 use stackline_core::error::{Error, Result};
@@ -89,6 +90,7 @@ struct Office {
     messages: ikp::Server,
     place: Place,
     known: HashMap<u64, Known>,
+    late: Late,
 }
 
 /// Where it is asked, what lets clients in, and what instances are.
@@ -132,12 +134,12 @@ pub fn serve(at: &str, secret: Vec<u8>, serves: Serves) -> Result<Served> {
             .hint("another program may have it: choose another address, `--listen`")
     };
     let bound = address(at).map_err(|error| failed(error.to_string()))?;
-    let options = Options { clients: CLIENTS, ..Options::default() };
+    let options = Options { clients: CLIENTS, strangers_give_way: true, ..Options::default() };
     let messages = ikp::Server::bind(bound, &options).map_err(|error| failed(error.to_string()))?;
     let local = messages.local().map_err(|error| failed(error.to_string()))?;
     let begun = Arc::default();
     let place = Place { local, secret, serves, begun: Arc::clone(&begun) };
-    let mut office = Office { messages, place, known: HashMap::new() };
+    let mut office = Office { messages, place, known: HashMap::new(), late: Late::default() };
     thread::spawn(move || office.serve());
     Ok(Served { local, begun })
 }
@@ -145,6 +147,8 @@ pub fn serve(at: &str, secret: Vec<u8>, serves: Serves) -> Result<Served> {
 /// What is done with a request.
 enum Answer {
     Now(Vec<u8>),
+    /// It said a wrong secret: later.
+    Stranger(Vec<u8>),
     /// Once something has come for that instance.
     Waits(u64),
 }
@@ -153,15 +157,24 @@ impl Office {
     fn serve(&mut self) {
         let mut looked = Instant::now();
         loop {
-            let Self { messages, known, place } = self;
+            let Self { messages, known, place, late } = self;
             let mut wanted = None;
-            match messages.receive_within(LATER) {
-                Ok(Some(request)) => {
+            late.answer(messages, Instant::now());
+            match messages.receive_within(late.pause(Instant::now(), LATER)) {
+                Ok(Some(mut request)) => {
                     let room = request.room();
-                    match answer(known, place, request.message(), room) {
+                    let is_known = is_known(known, place, request.message());
+                    if is_known {
+                        request.known();
+                    }
+                    match answer(known, is_known, place, request.message(), room) {
                         Answer::Now(mut reply) => {
                             reply.truncate(room);
                             let _ = request.reply(&reply);
+                        }
+                        Answer::Stranger(mut reply) => {
+                            reply.truncate(room);
+                            late.refuse(request.later(), reply, Instant::now());
                         }
                         Answer::Waits(instance) => wanted = Some((instance, request.later())),
                     }
@@ -223,7 +236,7 @@ impl Office {
 
     /// What waited long enough is told so; who was not heard of for long is released.
     fn look(&mut self) {
-        let Self { messages, known, place } = self;
+        let Self { messages, known, place, .. } = self;
         let idle = if matches!(place.serves, Serves::Streams) { IDLE } else { PROGRAM_IDLE };
         for one in known.values_mut() {
             if one.waits.as_ref().is_some_and(|(_, since)| since.elapsed() >= LATER)
@@ -237,14 +250,31 @@ impl Office {
     }
 }
 
+/// Whether a request says the secret, or the number of an instance, which only its client was told.
+fn is_known(known: &HashMap<u64, Known>, place: &Place, message: &[u8]) -> bool {
+    match Request::read(message) {
+        // Compared in a time that does not depend on where they differ.
+        Some(Request::Create { secret, .. }) => {
+            let differs = secret.iter().zip(&place.secret).fold(0, |all, (one, other)| all | (one ^ other));
+            secret.len() == place.secret.len() && differs == 0
+        }
+        Some(
+            Request::Read(instance, _)
+            | Request::Write(instance, ..)
+            | Request::Release(instance)
+            | Request::Look(instance),
+        ) => known.contains_key(&instance),
+        None => false,
+    }
+}
+
 /// Carries a request out.
-fn answer(known: &mut HashMap<u64, Known>, place: &Place, message: &[u8], room: usize) -> Answer {
+fn answer(known: &mut HashMap<u64, Known>, is_known: bool, place: &Place, message: &[u8], room: usize) -> Answer {
     let refused = |why: &str| Answer::Now(Reply::Refused(why.as_bytes()).bytes());
     let Some(request) = Request::read(message) else { return refused("that is no request") };
-    if let Request::Create { secret, name } = request {
-        let differs = secret.iter().zip(&place.secret).fold(0, |all, (one, other)| all | (one ^ other));
-        if secret.len() != place.secret.len() || differs != 0 {
-            return refused("the secret is another");
+    if let Request::Create { name, .. } = request {
+        if !is_known {
+            return Answer::Stranger(Reply::Refused(b"the secret is another").bytes());
         }
         return Answer::Now(create(known, place, name));
     }

@@ -19,6 +19,7 @@
 //! | [`view`] | the page and the WebSocket by which browsers look on |
 //! | [`client`] | a connection to a display: requests, credit, answers |
 //! | [`internet`] | streams of TCP and PUP for programs that speak V's messages alone |
+//! | `late` | answers to wrong secrets by V's messages, which wait |
 //! | [`level`] | the four levels at which a picture is sent |
 //! | [`bench`] | the paper's benchmarks at these levels |
 //! | [`terminal`] | programs on pseudo-terminals over TELNET, and the other end |
@@ -30,6 +31,7 @@ pub mod bench;
 pub mod blast;
 pub mod client;
 pub mod internet;
+mod late;
 pub mod level;
 pub mod listener;
 pub mod message_stream;
@@ -44,15 +46,3 @@ pub mod stream;
 pub mod terminal;
 pub mod view;
 pub mod vio;
-
-/// A secret for an address that is opened in a browser: 128 bits in hexadecimal digits.
-///
-/// # Errors
-/// When the kernel has no random bytes.
-pub fn token() -> stackline_core::error::Result<String> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| {
-        stackline_core::error::Error::environment(format!("there are no random bytes for a secret: {error}"))
-    })?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-}

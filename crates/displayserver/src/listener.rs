@@ -7,6 +7,7 @@ use crate::pup::PupListener;
 use crate::stream::Stream;
 use rustix::net::sockopt::set_socket_oobinline;
 use stackline_core::error::{Error, Result};
+use stackline_guard::socket;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::FileTypeExt;
@@ -18,7 +19,7 @@ use std::path::{Path, PathBuf};
 pub enum Listener {
     /// Over TCP.
     Tcp(TcpListener),
-    /// On this machine; the socket goes with it.
+    /// On this machine, for programs of this user; the socket goes with it.
     Unix(UnixListener, PathBuf),
     /// Streams of PUP.
     Pup(PupListener),
@@ -29,7 +30,8 @@ pub enum Listener {
 }
 
 impl Listener {
-    /// Listens there. Beyond loopback only strangers who know the secret get in, which the caller sees to.
+    /// Listens there. That only those who know a secret get in is seen to by whoever serves; at a unix socket only programs of this user
+    /// connect.
     ///
     /// # Errors
     /// An [`Error`] of the environment.
@@ -65,7 +67,7 @@ impl Listener {
             Address::Ngp(below, ..) => Ok(Self::Ngp(Box::new(Self::at(below)?), Kept::default())),
             Address::Unix(path) => {
                 remove_left_behind(path);
-                UnixListener::bind(path).map(|listener| Self::Unix(listener, path.clone())).map_err(failed)
+                socket::listen(path).map(|listener| Self::Unix(listener, path.clone())).map_err(failed)
             }
         }
     }
@@ -83,7 +85,12 @@ impl Listener {
                 set_socket_oobinline(&stream, true)?;
                 Ok(Stream::Tcp(stream))
             }
-            Self::Unix(listener, _) => listener.accept().map(|(stream, _)| Stream::Unix(stream)),
+            Self::Unix(listener, _) => loop {
+                let (stream, _) = listener.accept()?;
+                if socket::is_same_user(&stream) {
+                    return Ok(Stream::Unix(stream));
+                }
+            },
             Self::Pup(listener) => listener.accept().map(Stream::Pup),
             Self::Blast(listener) => listener.accept().map(Stream::Blast),
             Self::Ngp(below, kept) => Ngp::accept(below.accept()?, kept).map(|stream| Stream::Ngp(Box::new(stream))),

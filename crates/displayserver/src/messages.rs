@@ -1,13 +1,13 @@
 //! A display by V's messages (`ikp`, over UDP): a client sends its requests in messages and is blocked until each is carried out; the reply
 //! brings the answers there are. Class B of the paper, live.
 
+use crate::late::Late;
 use crate::message_stream::{ALL, ENDS, GOODBYE, MORE, REQUESTS, address};
-use crate::server::{HELLO, Server};
+use crate::server::{Server, in_thread};
 use stackline_core::error::{Error, Result};
-use stackline_display::machine::{ClientId, Display};
+use stackline_display::machine::{ClientId, Display, Ends};
 use stackline_transfer::ikp::{self, Options};
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -20,7 +20,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Answers that wait for a client that takes fewer than it asks for.
 const MOST_WAITING: usize = 1 << 20;
 
-/// A client of this display.
+/// A client of this display, which has said who it is.
 struct Known {
     id: ClientId,
     display: Arc<Mutex<Display>>,
@@ -29,18 +29,13 @@ struct Known {
 }
 
 impl Known {
-    /// Whether it has said who it is.
-    fn is_known(&self) -> bool {
-        self.display.lock().unwrap_or_else(PoisonError::into_inner).is_known(self.id)
-    }
-
     /// Carries requests out; why the connection ends, where it does.
-    fn carry_out(&mut self, server: &Server, requests: &[u8]) -> Option<String> {
+    fn carry_out(&mut self, server: &Server, requests: &[u8]) -> Result<(), String> {
         let mut display = self.display.lock().unwrap_or_else(PoisonError::into_inner);
         let done = display.receive(self.id, requests, &mut server.watch());
         self.out.extend(display.output(self.id));
         let full = (self.out.len() > MOST_WAITING).then(|| "it does not take its answers".to_owned());
-        done.err().map(|why| why.words()).or(full)
+        done.map_err(|why| why.words()).and_then(|()| full.map_or(Ok(()), Err))
     }
 
     /// A reply with as many of its answers as there is room for.
@@ -63,13 +58,15 @@ pub fn serve(server: &Server, at: &str, say: fn(&str)) -> Result<SocketAddr> {
             .hint("another program may have it: choose another address, `--listen`")
     };
     let address = address(at).map_err(|error| failed(error.to_string()))?;
-    let mut messages = ikp::Server::bind(address, &Options::default()).map_err(|error| failed(error.to_string()))?;
+    let mut messages = ikp::Server::bind(address, &options()).map_err(|error| failed(error.to_string()))?;
     let local = messages.local().map_err(|error| failed(error.to_string()))?;
-    let mut clients = Clients { server: server.clone(), known: HashMap::new(), say };
+    let mut clients = Clients { server: server.clone(), known: HashMap::new(), late: Late::default(), say };
     thread::spawn(move || {
         let mut looked = Instant::now();
         loop {
-            match messages.receive_within(LOOK) {
+            let now = Instant::now();
+            clients.late.answer(&mut messages, now);
+            match messages.receive_within(clients.late.pause(now, LOOK)) {
                 Ok(Some(request)) => clients.answer(request, Instant::now()),
                 Ok(None) => {}
                 Err(_) => thread::sleep(Duration::from_millis(100)),
@@ -87,16 +84,16 @@ pub fn serve(server: &Server, at: &str, say: fn(&str)) -> Result<SocketAddr> {
 struct Clients {
     server: Server,
     known: HashMap<(SocketAddr, u32), Known>,
+    late: Late,
     say: fn(&str),
 }
 
 impl Clients {
-    /// Forgets who has been silent for too long. Who has not said who he is keeps his place no longer than over a stream.
+    /// Forgets who has been silent for too long.
     fn drop_silent(&mut self, now: Instant) {
         let server = &self.server;
         self.known.retain(|_, known| {
-            let most = if known.is_known() { IDLE } else { HELLO };
-            let stays = now.saturating_duration_since(known.heard) < most;
+            let stays = now.saturating_duration_since(known.heard) < IDLE;
             if !stays {
                 server.leave(known.id);
             }
@@ -105,42 +102,85 @@ impl Clients {
     }
 
     /// Carries a message out and replies.
-    fn answer(&mut self, request: ikp::Request<'_>, now: Instant) {
+    fn answer(&mut self, mut request: ikp::Request<'_>, now: Instant) {
         let key = (request.client(), request.number());
-        let known = match self.known.entry(key) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(place) => match self.server.enter() {
-                Some((id, display)) => place.insert(Known { id, display, out: Vec::new(), heard: now }),
-                None => {
-                    let _ = request.reply(&[&[ENDS], b"there are too many clients already".as_slice()].concat());
-                    return;
-                }
-            },
-        };
-        // One that says nothing of himself is not there for longer by saying it often.
-        if known.is_known() {
-            known.heard = now;
-        }
         let (what, requests) =
             request.message().split_first().map_or((REQUESTS, &[][..]), |(what, rest)| (*what, rest));
-        let why = if what == GOODBYE { None } else { known.carry_out(&self.server, requests) };
-        let mut reply = match &why {
-            Some(why) => [&[ENDS], why.as_bytes()].concat(),
-            None if what == GOODBYE => vec![ALL],
-            None => known.answers(request.room()),
-        };
-        reply.truncate(request.room());
-        // Once it hears that it has gone, its place is free.
-        if (what == GOODBYE || why.is_some())
-            && let Some(known) = self.known.remove(&key)
-        {
-            self.server.leave(known.id);
+        if what == GOODBYE {
+            // Once it hears that it has gone, its place is free.
+            self.forget(&key);
+            let _ = request.reply(&[ALL]);
+            return;
         }
-        let _ = request.reply(&reply);
-        if let Some(why) = &why {
-            (self.say)(&format!("a client was sent away: {why}"));
+        let room = request.room();
+        let answered = match self.known.get_mut(&key) {
+            Some(known) => known.carry_out(&self.server, requests).map(|()| {
+                known.heard = now;
+                known.answers(room)
+            }),
+            None => match self.greeted(requests, now) {
+                Ok(known) => {
+                    let known = self.known.entry(key).or_insert(known);
+                    Ok(known.answers(room))
+                }
+                Err(why) => Err(why),
+            },
+        };
+        match answered {
+            Ok(mut reply) => {
+                reply.truncate(room);
+                request.known();
+                let _ = request.reply(&reply);
+            }
+            Err(why) => {
+                (self.say)(&format!("a client was sent away: {why}"));
+                let mut reply = [&[ENDS], why.as_bytes()].concat();
+                reply.truncate(room);
+                // Guesses wait, one behind the other.
+                if why == Ends::Stranger.words() {
+                    self.late.refuse(request.later(), reply, now);
+                } else {
+                    self.forget(&key);
+                    let _ = request.reply(&reply);
+                }
+            }
         }
     }
+
+    /// A new client, whose first message says who it is: nothing is kept of any other.
+    fn greeted(&self, requests: &[u8], now: Instant) -> Result<Known, String> {
+        let (id, display) = self.server.newcomer(false);
+        let mut known = Known { id, display, out: Vec::new(), heard: now };
+        known.carry_out(&self.server, requests)?;
+        let is_known = known.display.lock().unwrap_or_else(PoisonError::into_inner).is_known(id);
+        if !is_known {
+            return Err(Ends::NotHello.words());
+        }
+        let attends = self.server.admit(id, &known.display);
+        let attends = attends.ok_or("there are too many clients already")?;
+        let (server, display) = (self.server.clone(), Arc::clone(&known.display));
+        let is_there = in_thread(move || {
+            while attends.woken() {
+                server.attend(&attends, &display);
+            }
+        });
+        if !is_there {
+            self.server.leave(id);
+            return Err("this machine has no thread for it".into());
+        }
+        Ok(known)
+    }
+
+    fn forget(&mut self, key: &(SocketAddr, u32)) {
+        if let Some(known) = self.known.remove(key) {
+            self.server.leave(known.id);
+        }
+    }
+}
+
+/// Packets with forged addresses keep nobody out.
+fn options() -> Options {
+    Options { strangers_give_way: true, ..Options::default() }
 }
 
 #[cfg(test)]

@@ -6,6 +6,8 @@ mod newest;
 use crate::stream::Stream;
 use newest::Newest;
 use stackline_display::ngp::{Broken, Far, Key, Near, SharedStore};
+use stackline_guard::deadline::Deadline;
+use std::cell::Cell;
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,8 +16,8 @@ use std::time::Duration;
 const PIECE: usize = 64 << 10;
 /// How long the other end may take to say what it has.
 const GREETS: Duration = Duration::from_secs(10);
-/// Keys of which something is kept.
-const KEYS: usize = 64;
+/// Keys of which something is kept, of [`stackline_display::ngp::KEPT`] bytes each at most.
+const KEYS: usize = 16;
 
 /// What a client has sent, under a key of its own.
 #[derive(Clone, Debug)]
@@ -99,6 +101,8 @@ pub struct Ngp {
     reads: Stream,
     rest: Vec<u8>,
     shared: Arc<Shared>,
+    /// How long reading may take as a whole, frames that bring nothing included.
+    patience: Cell<Option<Duration>>,
     /// Where what is written waits, so that newer changes can take the place of older ones.
     newest: Option<Arc<Newest>>,
 }
@@ -144,7 +148,7 @@ impl Shared {
 impl Ngp {
     fn over(stream: Stream, end: End) -> io::Result<Self> {
         let shared = Shared { end: Mutex::new(end), writes: Mutex::new(stream.again()?) };
-        Ok(Self { reads: stream, rest: Vec::new(), shared: Arc::new(shared), newest: None })
+        Ok(Self { reads: stream, rest: Vec::new(), shared: Arc::new(shared), patience: Cell::new(None), newest: None })
     }
 
     /// A client's end: what the display has of what was sent before is known then.
@@ -154,8 +158,9 @@ impl Ngp {
     pub fn connect(stream: Stream, sent: &Sent, changes: Changes) -> io::Result<Self> {
         let mut new = Self::over(stream, End::Near(Near::new(&sent.0, Arc::clone(&sent.1))))?;
         new.shared.step(|_| ())?;
-        new.reads.read_within(Some(GREETS))?;
+        let deadline = Deadline::within(GREETS);
         while !new.shared.step(|end| matches!(end, End::Near(near) if near.is_greeted()))? {
+            new.reads.read_within(Some(deadline.timeout()?))?;
             if new.fill()? == 0 {
                 return Err(io::Error::new(
                     ErrorKind::Unsupported,
@@ -192,7 +197,7 @@ impl Ngp {
     /// The kernel's.
     pub fn again(&self) -> io::Result<Self> {
         let (shared, newest) = (Arc::clone(&self.shared), self.newest.clone());
-        Ok(Self { reads: self.reads.again()?, rest: Vec::new(), shared, newest })
+        Ok(Self { reads: self.reads.again()?, rest: Vec::new(), shared, patience: self.patience.clone(), newest })
     }
 
     /// Reading takes no longer than that, or fails.
@@ -200,7 +205,14 @@ impl Ngp {
     /// # Errors
     /// The kernel's.
     pub fn read_within(&self, patience: Option<Duration>) -> io::Result<()> {
+        self.patience.set(patience);
         self.reads.read_within(patience)
+    }
+
+    /// Whether the kernel says that the other end is a program of this user.
+    #[must_use]
+    pub fn is_same_user(&self) -> bool {
+        self.reads.is_same_user()
     }
 
     /// Writing takes no longer than that, or fails.
@@ -242,7 +254,11 @@ impl Ngp {
 
 impl Read for Ngp {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let deadline = self.patience.get().map(Deadline::within);
         while self.rest.is_empty() {
+            if let Some(deadline) = deadline {
+                self.reads.read_within(Some(deadline.timeout()?))?;
+            }
             if self.fill()? == 0 {
                 return Ok(0);
             }

@@ -1,16 +1,21 @@
 //! The server: a thread a client moves its bytes to the machine and the machine's to it; whoever looks on reads the windows.
 //!
-//! A client that does not read its answers for five seconds loses its connection, and what it had.
+//! A client that does not read its answers for five seconds loses its connection, and what it had. Whoever has not said who it is has a place
+//! among strangers, of whom the idlest gives way; whoever knows the secret has one among clients.
 
 use crate::listener::Listener;
 use crate::stream::Stream;
-use stackline_display::machine::{ClientId, Display, Step, Watch};
+use stackline_display::budget::Budget;
+use stackline_display::machine::{ClientId, Display, Ends, Step, Watch};
 use stackline_display::protocol::{Answer, Input};
 use stackline_display::symbols::{Limits, Refusal};
 use stackline_events::event;
-use std::collections::BTreeMap;
+use stackline_guard::attempts::Attempts;
+use stackline_guard::deadline::Deadline;
+use stackline_guard::pool::Pool;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{ErrorKind, Read, Write};
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -23,8 +28,13 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) const UNREAD: usize = 64 << 10;
 /// How long one may take to say who it is.
 pub(crate) const HELLO: Duration = Duration::from_secs(10);
-/// Clients at once, at most.
-const MOST_CLIENTS: usize = 64;
+/// Clients at once, at most, and those who have not said who they are: of more the idlest gives way.
+pub(crate) const MOST_CLIENTS: usize = 64;
+pub(crate) const MOST_STRANGERS: usize = 64;
+/// Events of input that wait to be looked at.
+const MOST_INPUTS: usize = 256;
+/// How long a client may take to read why it is sent away.
+const LAST: Duration = Duration::from_secs(1);
 
 /// A display that is served.
 #[derive(Clone, Debug)]
@@ -36,17 +46,48 @@ pub struct Server {
 struct Inner {
     clients: Mutex<Clients>,
     limits: Limits,
+    budget: Budget,
     token: Vec<u8>,
     begun: Instant,
+    strangers: Arc<Pool>,
+    attempts: Attempts,
 }
 
 /// Each client has a display of its own, so that what one draws keeps no other waiting.
 #[derive(Debug, Default)]
 struct Clients {
     last: u64,
-    displays: BTreeMap<ClientId, Arc<Mutex<Display>>>,
-    /// Wakes the thread that writes a client's input, so that nobody who looks on waits for it.
-    wakers: BTreeMap<ClientId, SyncSender<()>>,
+    known: BTreeMap<ClientId, Known>,
+}
+
+/// A client that has said who it is.
+#[derive(Debug)]
+struct Known {
+    display: Arc<Mutex<Display>>,
+    inputs: Arc<Mutex<Inputs>>,
+    /// Wakes the thread that looks for what input hits, draws, and writes, so that nobody who looks on waits for it.
+    waker: SyncSender<()>,
+}
+
+/// Input that waits for that thread.
+#[derive(Debug, Default)]
+struct Inputs {
+    events: VecDeque<(u32, Input)>,
+    dropped: u32,
+}
+
+/// What that thread waits for.
+pub(crate) struct Attends {
+    id: ClientId,
+    woken: Receiver<()>,
+    inputs: Arc<Mutex<Inputs>>,
+}
+
+impl Attends {
+    /// Waits for something to do; false where the client has gone.
+    pub(crate) fn woken(&self) -> bool {
+        self.woken.recv().is_ok()
+    }
 }
 
 /// Tells the time, and records an event for each step of a request where that is wanted (`STACKLINE_EVENTS`).
@@ -79,12 +120,24 @@ pub(crate) fn unit(client: u64, request: u32) -> i64 {
     (client << 32 | u64::from(request)) as i64 & i64::MAX
 }
 
+/// Does that in a thread of its own; false where the machine has none, and it is not done.
+pub(crate) fn in_thread(work: impl FnOnce() + Send + 'static) -> bool {
+    thread::Builder::new().spawn(work).is_ok()
+}
+
 impl Server {
-    /// Without clients yet.
+    /// Without clients yet. Those have to know the secret, but for programs of this user at a unix socket; with an empty one all may come.
     #[must_use]
     pub fn new(limits: Limits, token: Vec<u8>) -> Self {
-        let clients = Mutex::new(Clients::default());
-        Self { inner: Arc::new(Inner { clients, limits, token, begun: Instant::now() }) }
+        Self::within(limits, token, Budget::default())
+    }
+
+    /// The same; all clients together take no more memory than that.
+    #[must_use]
+    pub fn within(limits: Limits, token: Vec<u8>, budget: Budget) -> Self {
+        let (strangers, attempts) = (Pool::new(MOST_STRANGERS), Attempts::default());
+        let (clients, begun) = (Mutex::default(), Instant::now());
+        Self { inner: Arc::new(Inner { clients, limits, budget, token, begun, strangers, attempts }) }
     }
 
     /// Takes clients that come there from now on, in threads of its own. `say` is told who is sent away, and why.
@@ -95,7 +148,7 @@ impl Server {
                 match listener.accept() {
                     Ok(stream) => {
                         let server = server.clone();
-                        thread::spawn(move || {
+                        in_thread(move || {
                             if let Some(why) = server.client(stream) {
                                 say(&why);
                             }
@@ -112,25 +165,32 @@ impl Server {
         self.inner.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A client has come: its number and its display; nothing where there are as many as may be.
-    pub(crate) fn enter(&self) -> Option<(ClientId, Arc<Mutex<Display>>)> {
+    /// Somebody has come, who may have to say the secret: the number, and a display that nobody else sees yet.
+    pub(crate) fn newcomer(&self, is_same_user: bool) -> (ClientId, Arc<Mutex<Display>>) {
         let mut clients = self.clients();
-        if clients.displays.len() >= MOST_CLIENTS {
-            return None;
-        }
-        let mut display = Display::new(self.inner.limits, self.inner.token.clone()).after(clients.last);
+        let token = if is_same_user { Vec::new() } else { self.inner.token.clone() };
+        let display = Display::new(self.inner.limits, token).within(self.inner.budget.clone());
+        let mut display = display.after(clients.last);
         let id = display.connect();
         clients.last = id.0;
-        let display = Arc::new(Mutex::new(display));
-        clients.displays.insert(id, Arc::clone(&display));
-        Some((id, display))
+        (id, Arc::new(Mutex::new(display)))
+    }
+
+    /// Whoever has said who it is becomes a client; nothing where there are as many as may be.
+    pub(crate) fn admit(&self, id: ClientId, display: &Arc<Mutex<Display>>) -> Option<Attends> {
+        let mut clients = self.clients();
+        if clients.known.len() >= MOST_CLIENTS {
+            return None;
+        }
+        let (waker, woken) = sync_channel(1);
+        let (display, inputs) = (Arc::clone(display), Arc::default());
+        clients.known.insert(id, Known { display, inputs: Arc::clone(&inputs), waker });
+        Some(Attends { id, woken, inputs })
     }
 
     /// A client has gone, and all it had.
     pub(crate) fn leave(&self, id: ClientId) {
-        let mut clients = self.clients();
-        clients.displays.remove(&id);
-        clients.wakers.remove(&id);
+        self.clients().known.remove(&id);
     }
 
     /// What tells the time of requests, and records their steps.
@@ -138,51 +198,95 @@ impl Server {
         Events { begun: self.inner.begun, is_on: stackline_events::recorder::on() }
     }
 
+    /// Looks what waiting input hits, and draws what is not drawn, in the client's own thread.
+    pub(crate) fn attend(&self, attends: &Attends, display: &Mutex<Display>) {
+        let Inputs { events, dropped } =
+            std::mem::take(&mut *attends.inputs.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut display = display.lock().unwrap_or_else(PoisonError::into_inner);
+        for (window, input) in events {
+            display.input(attends.id, window, input);
+        }
+        display.missed(attends.id, dropped);
+        if display.is_damaged(attends.id) {
+            display.draw_all(attends.id);
+        }
+    }
+
     /// Serves a client to its end; why it was sent away, where it was.
     fn client(&self, mut stream: Stream) -> Option<String> {
         stream.keeps(UNREAD);
+        let ends = stream.again().ok()?;
+        let place = self.inner.strangers.enter_or_replace(move || ends.end());
         let writer = stream.again().and_then(|writer| writer.write_within(PATIENCE).map(|()| writer)).ok()?;
         let writer = Mutex::new(writer);
-        let (waker, woken) = sync_channel(1);
-        let Some((id, display)) = self.enter() else {
-            sent_away(&mut stream);
-            return Some(format!("a client was sent away: there are {MOST_CLIENTS} already"));
-        };
-        self.clients().wakers.insert(id, waker);
+        let (id, display) = self.newcomer(stream.is_same_user());
         let served = &Served { id, display: &display, writer: &writer, begun: self.inner.begun };
+        let sent_away = |why: String| Some(format!("a client was sent away: {why}"));
+        match served.greet(&mut stream) {
+            Greeted::Known => {}
+            Greeted::Gone if place.is_lost() => return sent_away("others came while it did not say who it is".into()),
+            Greeted::Gone => return None,
+            Greeted::Ends(why) => {
+                if why == Ends::Stranger {
+                    hear_out(&mut stream, self.inner.attempts.failed(Instant::now()));
+                }
+                stream.end();
+                return sent_away(why.words());
+            }
+            Greeted::Slow => return sent_away(format!("it did not say who it is within {} s", HELLO.as_secs())),
+        }
+        drop(place);
+        let Some(attends) = self.admit(id, &display) else {
+            too_many(&mut stream);
+            return sent_away(format!("there are {MOST_CLIENTS} already"));
+        };
         let why = thread::scope(|scope| {
-            // Writes input that came; it ends when its waker goes.
-            scope.spawn(move || {
-                while woken.recv().is_ok() {
+            let (display, end) = (&display, EndsAttending(self, id));
+            // Writes input that came, and what is drawn; it ends when its waker goes.
+            let attending = thread::Builder::new().spawn_scoped(scope, move || {
+                while attends.woken() {
+                    self.attend(&attends, display);
                     if served.answers().is_err() {
                         return served.end();
                     }
                 }
             });
-            let why = served.serve(&mut stream);
+            let why = match attending {
+                Ok(_) => served.serve(&mut stream),
+                Err(_) => Some("this machine has no thread for it".into()),
+            };
             stream.end();
-            self.leave(id);
+            drop(end);
             why
         });
-        why.map(|why| format!("a client was sent away: {why}"))
+        why.and_then(sent_away)
     }
 
     /// A key or the pointer, from whoever looks on.
     pub fn input(&self, client: ClientId, window: u32, input: Input) {
-        let (display, waker) = {
-            let clients = self.clients();
-            let Some(display) = clients.displays.get(&client).cloned() else { return };
-            (display, clients.wakers.get(&client).cloned())
-        };
-        display.lock().unwrap_or_else(PoisonError::into_inner).input(client, window, input);
-        // One that is woken already writes this too.
-        let _ = waker.map(|waker| waker.try_send(()));
+        let clients = self.clients();
+        let Some(known) = clients.known.get(&client) else { return };
+        let mut inputs = known.inputs.lock().unwrap_or_else(PoisonError::into_inner);
+        if inputs.events.len() < MOST_INPUTS {
+            inputs.events.push_back((window, input));
+        } else {
+            inputs.dropped = inputs.dropped.saturating_add(1);
+        }
+        drop(inputs);
+        // One that is woken already sees this too.
+        let _ = known.waker.try_send(());
+    }
+
+    /// Somebody wants to see what a client has not drawn yet: it is drawn in the client's own thread.
+    pub(crate) fn wants(&self, client: ClientId) {
+        let clients = self.clients();
+        let _ = clients.known.get(&client).map(|known| known.waker.try_send(()));
     }
 
     /// The display of each client.
     #[must_use]
     pub fn displays(&self) -> Vec<(ClientId, Arc<Mutex<Display>>)> {
-        self.clients().displays.iter().map(|(id, display)| (*id, Arc::clone(display))).collect()
+        self.clients().known.iter().map(|(id, known)| (*id, Arc::clone(&known.display))).collect()
     }
 
     /// Does something with the display of the client that came last, as it is now.
@@ -193,13 +297,47 @@ impl Server {
     }
 }
 
-/// A client is told that there are too many, once it has said who it is: what it sent and nobody read would take the word with it.
-pub(crate) fn sent_away(stream: &mut Stream) {
-    let _ = stream.read_within(Some(PATIENCE)).and_then(|()| stream.read(&mut [0; 1024]));
+/// A client leaves, however its thread ends: the thread that attends it ends with that.
+struct EndsAttending<'s>(&'s Server, ClientId);
+
+impl Drop for EndsAttending<'_> {
+    fn drop(&mut self) {
+        self.0.leave(self.1);
+    }
+}
+
+/// How the beginning of a connection went.
+enum Greeted {
+    /// It knows the secret.
+    Known,
+    /// It went, or had to.
+    Gone,
+    /// It did not say who it is in time.
+    Slow,
+    /// What it said ends the connection.
+    Ends(Ends),
+}
+
+/// A client is told that there are too many.
+pub(crate) fn too_many(stream: &mut Stream) {
     let mut out = Vec::new();
     Answer::Refused { request: 0, why: Refusal::TooMany as u8 }.put(&mut out);
     let _ = stream.write_all(&out);
+    // What it sent and nobody read would take the word with it.
+    stream.ends_writing();
+    hear_out(stream, LAST);
     stream.end();
+}
+
+/// Reads what comes, and does nothing with it, until that is over or so much time has passed.
+pub(crate) fn hear_out(stream: &mut Stream, time: Duration) {
+    let (deadline, mut piece) = (Deadline::within(time), [0; 4096]);
+    while let Some(rest) = deadline.rest() {
+        let read = stream.read_within(Some(rest)).and_then(|()| stream.read(&mut piece));
+        if !matches!(read, Ok(1..)) {
+            return;
+        }
+    }
 }
 
 /// Whether who is written to has not read for as long as it may.
@@ -233,39 +371,48 @@ impl Served<'_> {
         self.writer().end();
     }
 
+    /// Reads until the client has said who it is, however slowly it does: all of that has one bound of time.
+    fn greet(&self, stream: &mut Stream) -> Greeted {
+        let deadline = Deadline::within(HELLO);
+        let mut piece = [0; 4096];
+        loop {
+            let Some(rest) = deadline.rest() else { return Greeted::Slow };
+            let count = match stream.read_within(Some(rest)).and_then(|()| stream.read(&mut piece)) {
+                Ok(count @ 1..) => count,
+                Err(error) if is_slow(&error) || error.kind() == ErrorKind::Interrupted => continue,
+                Ok(0) | Err(_) => return Greeted::Gone,
+            };
+            if let Err(why) = self.receives(&piece[..count]) {
+                return Greeted::Ends(why);
+            }
+            if self.display().is_known(self.id) {
+                return if stream.read_within(None).is_ok() { Greeted::Known } else { Greeted::Gone };
+            }
+        }
+    }
+
+    fn receives(&self, bytes: &[u8]) -> Result<(), Ends> {
+        let mut watch = Events { begun: self.begun, is_on: stackline_events::recorder::on() };
+        self.display().receive(self.id, bytes, &mut watch)
+    }
+
     fn serve(&self, stream: &mut Stream) -> Option<String> {
         let mut piece = vec![0; PIECE];
-        let (begun, mut is_known) = (Instant::now(), false);
         loop {
-            if !is_known {
-                // However slowly it says who it is.
-                let Some(rest) = HELLO.checked_sub(begun.elapsed()).filter(|rest| !rest.is_zero()) else {
-                    return Some(format!("it did not say who it is within {} s", HELLO.as_secs()));
-                };
-                stream.read_within(Some(rest)).ok()?;
+            // What was asked before is answered all the same.
+            if let Err(error) = self.answers() {
+                return is_slow(&error).then(unread);
             }
             let count = match stream.read(&mut piece) {
                 Ok(0) => return None,
                 Ok(count) => count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) if !is_known && matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                    continue;
-                }
                 Err(error) if error.kind() == ErrorKind::InvalidData => return Some(error.to_string()),
                 Err(_) => return None,
             };
-            let mut watch = Events { begun: self.begun, is_on: stackline_events::recorder::on() };
-            let received = self.display().receive(self.id, piece.get(..count)?, &mut watch);
-            // What was asked before is answered all the same.
-            if let Err(error) = self.answers() {
-                return is_slow(&error).then(unread);
-            }
-            if let Err(why) = received {
+            if let Err(why) = self.receives(piece.get(..count)?) {
+                let _ = self.answers();
                 return Some(why.words());
-            }
-            if !is_known && self.display().is_known(self.id) {
-                is_known = true;
-                stream.read_within(None).ok()?;
             }
         }
     }

@@ -58,6 +58,16 @@ impl Stream {
         }
     }
 
+    /// Whether the kernel says that the other end is a program of this user: one that came to a unix socket here.
+    #[must_use]
+    pub fn is_same_user(&self) -> bool {
+        match self {
+            Self::Unix(stream) => stackline_guard::socket::is_same_user(stream),
+            Self::Ngp(stream) => stream.is_same_user(),
+            _ => false,
+        }
+    }
+
     /// Writing takes no longer than that, or fails.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 //!
 //! Over streams of PUP it is the PUP TELNET: bytes go as they are, and marks say the rest ([`pup`]).
 
+mod door;
 mod person;
 mod pup;
 mod requests;
@@ -10,15 +11,21 @@ mod typist;
 
 pub use person::talk;
 
-use crate::address::{Address, Service};
+use crate::address::{self, Address};
 use crate::listener::Listener;
+use crate::server::{hear_out, in_thread};
 use crate::stream::Stream;
+use door::{Guest, Knock, Knocking};
 use pty_process::Size;
 use pty_process::blocking::{Command, Pty, open};
 use requests::Requests;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
 use stackline_core::error::{Error, Result};
+use stackline_guard::attempts::Attempts;
+use stackline_guard::deadline::Deadline;
+use stackline_guard::pool::{Place, Pool};
+use stackline_guard::secret::Secret;
 use stackline_proto::telnet::{Command as Said, Role, Telnet, TelnetOption, Whose};
 use std::io::{self, Read, Write};
 use std::process::{Child, Stdio};
@@ -26,16 +33,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use typist::Typist;
 
 /// Bytes that are read at once.
 const PIECE: usize = 4096;
-/// How long the other end may take to answer what is asked of options, and bytes that may be typed before.
-const ANSWERS: Duration = Duration::from_secs(1);
-const AHEAD: usize = 1024;
-/// Terminals at once.
+/// Terminals at once, and connections that have not said the secret yet: of more the idlest gives way.
 const MOST_TERMINALS: usize = 64;
+const MOST_STRANGERS: usize = 64;
+/// How long one that is refused may take to read why.
+const LAST: Duration = Duration::from_secs(1);
 /// How long a program may take to take what is typed.
 const TYPES: Duration = Duration::from_secs(5);
 /// How long a program may take to end once nobody is there.
@@ -82,37 +89,68 @@ impl Line {
     }
 }
 
+/// What is served on terminals.
+#[derive(Clone, Debug)]
+pub struct Service {
+    /// The program and its arguments.
+    pub program: Vec<String>,
+    /// What the other end has to know, but for programs of this user at a unix socket; without one those alone get a terminal.
+    pub secret: Option<Secret>,
+}
+
+/// Who wants terminals, and who has them.
+struct Office {
+    service: Service,
+    strangers: Arc<Pool>,
+    terminals: Arc<Pool>,
+    attempts: Attempts,
+}
+
 /// Serves terminals for ever: each connection gets the program on one of its own.
-pub fn serve(listener: &Listener, program: &[String], say: fn(&str)) {
-    let terminals = Arc::new(());
+pub fn serve(listener: &Listener, service: Service, say: fn(&str)) {
+    let (strangers, terminals) = (Pool::new(MOST_STRANGERS), Pool::new(MOST_TERMINALS));
+    let office = Arc::new(Office { service, strangers, terminals, attempts: Attempts::default() });
     loop {
-        let Ok(mut stream) = listener.accept() else {
+        let Ok(stream) = listener.accept() else {
             // No descriptors, or the like: it may be better in a while.
             thread::sleep(Duration::from_millis(100));
             continue;
         };
-        if Arc::strong_count(&terminals) > MOST_TERMINALS {
-            say(&format!("a terminal was refused: there are {MOST_TERMINALS} already"));
-            thread::spawn(move || refused(&mut stream));
-            continue;
-        }
-        let (program, counted) = (program.to_vec(), Arc::clone(&terminals));
-        thread::spawn(move || {
-            if let Err(error) = one(stream, &program) {
+        let Ok(ends) = stream.again() else { continue };
+        let place = office.strangers.enter_or_replace(move || ends.end());
+        let office = Arc::clone(&office);
+        in_thread(move || {
+            if let Err(error) = one(stream, &office, place) {
                 say(&error.to_string());
             }
-            drop(counted);
         });
     }
 }
 
 /// Says why there is no terminal. What the other end sent and nobody read would take the words with it.
-fn refused(stream: &mut Stream) {
+fn refused(stream: &mut Stream) -> Error {
     let words = format!("there are {MOST_TERMINALS} terminals here, which is as many as may be: come again later\r\n");
     let _ = stream.write_all(words.as_bytes());
     stream.ends_writing();
-    let _ = stream.read_within(Some(ANSWERS)).and_then(|()| stream.read(&mut [0; PIECE]));
+    hear_out(stream, LAST);
     stream.end();
+    Error::environment(format!("a terminal was refused: there are {MOST_TERMINALS} already"))
+}
+
+/// Why somebody gets no terminal, where there is something to say of it.
+fn sent_away(error: &io::Error, place: &Place) -> Result<()> {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => Err(Error::environment(format!("a terminal was refused: {error}"))),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Err(Error::environment(format!(
+            "a terminal was refused: the other end did not say the secret within {} s",
+            door::TIME.as_secs()
+        ))),
+        _ if place.is_lost() => {
+            Err(Error::environment("a terminal was refused: others came while it did not say the secret"))
+        }
+        // Who goes before there is a terminal wanted none.
+        _ => Ok(()),
+    }
 }
 
 /// What was typed, and the commands in it with their places.
@@ -123,13 +161,22 @@ fn failed(error: &dyn std::fmt::Display) -> Error {
 }
 
 /// One terminal, until its program or its connection ends.
-fn one(mut stream: Stream, program: &[String]) -> Result<()> {
+fn one(mut stream: Stream, office: &Office, place: Place) -> Result<()> {
     if let Stream::Pup(stream) = stream {
-        return pup::one(&stream, program);
+        return pup::one(&stream, office, place);
     }
+    stream.write_within(TYPES).map_err(|error| failed(&error))?;
     let mut telnet = Telnet::new(Role::Server);
-    // Who goes before there is a terminal wanted none.
-    let Ok((typed_ahead, commands)) = agree(&mut telnet, &mut stream) else { return Ok(()) };
+    let (typed_ahead, commands) = match greet(&mut telnet, &mut stream, office) {
+        Ok(typed) => typed,
+        Err(error) => {
+            stream.end();
+            return sent_away(&error, &place);
+        }
+    };
+    drop(place);
+    let Some(_place) = office.terminals.enter() else { return Err(refused(&mut stream)) };
+    let program = &office.service.program;
     let is_display = [Whose::Own, Whose::Other].into_iter().any(|whose| telnet.is_on(TelnetOption::Binary, whose));
     let terminal = Terminal::start(
         program,
@@ -235,29 +282,17 @@ fn echo(pty: &Pty, is_on: bool) {
     }
 }
 
-/// Agrees on options before the program says anything: what the other end asked before its answer came is settled then. What was typed
-/// meanwhile. Who does not answer is no TELNET, and gets its terminal all the same.
-fn agree(telnet: &mut Telnet, stream: &mut Stream) -> io::Result<Typed> {
-    telnet.ask(TelnetOption::Echo, Whose::Own, true);
-    telnet.ask(TelnetOption::WindowSize, Whose::Other, true);
-    telnet.ask(TelnetOption::SuppressGoAhead, Whose::Own, true);
-    let (mut piece, mut data, mut commands) = ([0; PIECE], Vec::new(), Vec::new());
-    let begun = Instant::now();
-    stream.write_all(&telnet.output())?;
-    while telnet.is_asked(TelnetOption::SuppressGoAhead, Whose::Own) && data.len() + commands.len() < AHEAD {
-        let Some(rest) = ANSWERS.checked_sub(begun.elapsed()).filter(|rest| !rest.is_zero()) else { break };
-        stream.read_within(Some(rest))?;
-        let count = match stream.read(&mut piece) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(count) => count,
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => break,
-            Err(error) => return Err(error),
-        };
-        commands.extend(telnet.receive(&piece[..count], &mut data));
-        stream.write_all(&telnet.output())?;
+/// Whoever wants a terminal answers as TELNET does and says the secret, in time: what was typed behind that.
+fn greet(telnet: &mut Telnet, stream: &mut Stream, office: &Office) -> io::Result<Typed> {
+    let is_same_user = stream.is_same_user();
+    let mut guest = Guest::new(stream, telnet, Deadline::within(door::TIME));
+    guest.agree()?;
+    match &office.service.secret {
+        _ if is_same_user => {}
+        Some(secret) => guest.identify(secret, &office.attempts)?,
+        None => return Err(io::Error::new(io::ErrorKind::PermissionDenied, "only programs of this user get one here")),
     }
-    stream.read_within(None)?;
-    Ok((data, commands))
+    guest.typed()
 }
 
 /// What comes over the connection is typed into the terminal.
@@ -318,14 +353,19 @@ fn press(typist: &Typist, line: &Line, data: &[u8], commands: Vec<(usize, Said)>
 /// either ends.
 ///
 /// # Errors
-/// When one of them is not there. The program itself says who it is.
-pub fn attach(terminal: &Address, display: &Address, typed: bool) -> Result<()> {
-    let from = terminal.connect_to(Service::Terminal)?;
-    let to = display.connect()?;
+/// When one of them is not there, or the secret is another. The program itself says who it is to the display.
+pub fn attach(terminal: &Address, display: &Address, secret: Option<&Secret>, typed: bool) -> Result<()> {
+    let mut from = terminal.connect_to(address::Service::Terminal)?;
     if let Stream::Pup(stream) = &from {
-        // Its bytes are as they are.
         pup::begins_for_display(stream);
-        return bring(from, to, typed);
+        let mut says = stream.again();
+        let hears = |came: &[u8], data: &mut Vec<u8>| {
+            data.extend_from_slice(came);
+            true
+        };
+        let first = knock(terminal, &mut from, secret, hears, |bytes| says.write_all(bytes).is_ok())?;
+        // Its bytes are as they are.
+        return bring_behind(first, from, display.connect()?, typed);
     }
     let mut telnet = Telnet::new(Role::User);
     telnet.ask(TelnetOption::Binary, Whose::Own, true);
@@ -338,7 +378,50 @@ pub fn attach(terminal: &Address, display: &Address, typed: bool) -> Result<()> 
         line.telnet().receive(came, data);
         line.flush()
     };
-    carry(from, to, typed, move |bytes| typing.send(bytes), hears)
+    let first = match from {
+        // Programs of the same user are asked nothing.
+        Stream::Unix(_) => Vec::new(),
+        _ => knock(terminal, &mut from, secret, hears, |bytes| line.send(bytes))?,
+    };
+    carry(first, from, display.connect()?, typed, move |bytes| typing.send(bytes), hears)
+}
+
+/// Says the secret where it is asked for: what came behind that.
+fn knock(
+    at: &Address,
+    from: &mut Stream,
+    secret: Option<&Secret>,
+    mut hears: impl FnMut(&[u8], &mut Vec<u8>) -> bool,
+    mut says: impl FnMut(&[u8]) -> bool,
+) -> Result<Vec<u8>> {
+    let (deadline, mut piece, mut data) = (Deadline::within(door::TIME), [0; PIECE], Vec::new());
+    let mut knock = Knock::new(secret);
+    loop {
+        let read =
+            deadline.timeout().and_then(|rest| from.read_within(Some(rest))).and_then(|()| from.read(&mut piece));
+        let Ok(count @ 1..) = read else {
+            return Err(unopened(at, "it ended the connection before it asked for the secret"));
+        };
+        let is_there = hears(&piece[..count], &mut data);
+        let said = knock.takes(&mut data).is_none_or(|answer| says(&answer));
+        match knock.state() {
+            Knocking::Right => {
+                from.read_within(None).map_err(lost)?;
+                return Ok(data);
+            }
+            Knocking::Wrong => return Err(unopened(at, "the secret is another")),
+            Knocking::Open if secret.is_none() => return Err(unopened(at, "it asks for a secret")),
+            Knocking::Open => return Err(unopened(at, "it does not ask for a secret, as stackline's terminals do")),
+            Knocking::Waits | Knocking::Said if is_there && said => {}
+            Knocking::Waits | Knocking::Said => return Err(unopened(at, "the connection is lost")),
+        }
+    }
+}
+
+/// No terminal is opened there.
+fn unopened(at: &Address, why: &str) -> Error {
+    Error::environment(format!("the terminal at {at} is not opened: {why}"))
+        .hint("its secret is in ~/.config/stackline/terminal.secret of the user who serves it: copy it, or name a file with --secret-file")
 }
 
 /// Brings a display what comes, as it is, and back its answers: one byte a message where they are typed. Returns when either ends.
@@ -346,18 +429,24 @@ pub fn attach(terminal: &Address, display: &Address, typed: bool) -> Result<()> 
 /// # Errors
 /// When one of them is lost.
 pub fn bring(from: Stream, to: Stream, typed: bool) -> Result<()> {
+    bring_behind(Vec::new(), from, to, typed)
+}
+
+/// The same, of which that came already.
+fn bring_behind(first: Vec<u8>, from: Stream, to: Stream, typed: bool) -> Result<()> {
     let mut typing = from.again().map_err(lost)?;
     typing.write_within(TYPES).map_err(lost)?;
     let hears = |came: &[u8], data: &mut Vec<u8>| {
         data.extend_from_slice(came);
         true
     };
-    carry(from, to, typed, move |bytes| typing.write_all(bytes).is_ok(), hears)
+    carry(first, from, to, typed, move |bytes| typing.write_all(bytes).is_ok(), hears)
 }
 
 /// Carries what comes to a display, as `hears` has it, and the display's answers back by `types`. Both say whether the other end is there;
 /// who takes nothing for [`TYPES`] does not keep this from seeing that the display is gone.
 fn carry(
+    first: Vec<u8>,
     mut from: Stream,
     mut to: Stream,
     typed: bool,
@@ -377,7 +466,12 @@ fn carry(
         gone_first.store(true, Ordering::Relaxed);
         ends.end();
     });
-    let (mut piece, mut data, mut requests) = ([0; PIECE], Vec::new(), Requests::default());
+    let (mut piece, mut data, mut requests) = ([0; PIECE], first, Requests::default());
+    requests.pass(&data);
+    if to.write_all(&data).is_err() {
+        return Err(gone());
+    }
+    data.clear();
     loop {
         let count = match from.read(&mut piece) {
             Ok(0) | Err(_) if is_gone.load(Ordering::Relaxed) => return Err(gone()),

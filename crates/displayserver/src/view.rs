@@ -6,20 +6,24 @@
 
 mod http;
 
-use self::http::Replayed;
+use self::http::{Door, Replayed};
 use crate::address::Address;
 use crate::listener::Listener;
-use crate::server::Server;
+use crate::server::{Server, in_thread};
 use crate::stream::Stream;
 use serde_json::{Value, json};
 use stackline_core::error::Result;
 use stackline_display::machine::{ClientId, Display};
 use stackline_display::pixels::{Pixels, palette};
 use stackline_display::protocol::Input;
-use std::collections::{BTreeMap, VecDeque};
+use stackline_guard::attempts::Attempts;
+use stackline_guard::deadline::Deadline;
+use stackline_guard::pool::Pool;
+use stackline_guard::secret::Secret;
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 use tungstenite::protocol::frame::coding::CloseCode;
@@ -41,6 +45,8 @@ const OFTEN: Duration = Duration::from_millis(4);
 const LIVELY: Duration = Duration::from_millis(250);
 /// Pictures that go before the first of them was shown: one is drawn while the next is on its way.
 const AHEAD: u32 = 2;
+/// Bytes of pixels of one picture, at most: what is left of larger changes comes with the next ones.
+const PICTURE: usize = 4 << 20;
 /// How long a browser may take to say what it wants, and to take a picture.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -51,36 +57,37 @@ struct Seen {
     drawn: u64,
     title: String,
     size: (i32, i32),
-    bytes: Vec<u8>,
+    /// What its rows were, as numbers that others cannot foresee: 8 bytes a row are kept, and not its pixels.
+    rows: Vec<u64>,
 }
 
 /// Shows a display to browsers at that place from now on, in threads of its own. The address to open.
 ///
 /// # Errors
 /// When nothing can listen there.
-pub fn show(server: &Server, at: &Address, token: &str) -> Result<String> {
+pub fn show(server: &Server, at: &Address, token: &Secret) -> Result<String> {
     let listener = Listener::at(at)?;
-    let address = url(listener.address(), token);
-    let (server, token) = (server.clone(), token.to_owned());
-    let (asking, looking) = (Arc::<Mutex<Asking>>::default(), Arc::new(AtomicUsize::new(0)));
+    let address = url(listener.address(), &String::from_utf8_lossy(token.bytes()));
+    let (server, asking, looking) = (server.clone(), Pool::new(ASKING), Pool::new(MOST));
+    let door = Arc::new(Door::new(token.clone(), listener.address()));
+    let attempts = Arc::new(Attempts::default());
     thread::spawn(move || {
         loop {
             let Ok(stream) = listener.accept() else {
                 thread::sleep(Duration::from_millis(100));
                 continue;
             };
-            let (server, token) = (server.clone(), token.clone());
-            let (asking, looking) = (Arc::clone(&asking), Arc::clone(&looking));
-            let Ok(number) = lock(&asking).enter(&stream) else { continue };
-            thread::spawn(move || {
-                let asked = asked(stream, &token);
-                lock(&asking).leave(number);
+            let (server, looking) = (server.clone(), Arc::clone(&looking));
+            let (door, attempts) = (Arc::clone(&door), Arc::clone(&attempts));
+            let Ok(ends) = stream.again() else { continue };
+            let place = asking.enter_or_replace(move || ends.end());
+            in_thread(move || {
+                let asked = asked(stream, &door, &attempts);
+                drop(place);
                 let Some(stream) = asked else { return };
-                let looks = Counted::of(&looking);
-                if looks.before < MOST {
-                    look_on(&server, stream);
-                } else {
-                    stream.refused(&format!("{MOST} browsers look on, which is as many as may"));
+                match looking.enter() {
+                    Some(_place) => look_on(&server, stream),
+                    None => stream.refused(&format!("{MOST} browsers look on, which is as many as may")),
                 }
             });
         }
@@ -97,67 +104,19 @@ pub fn url(at: Address, token: &str) -> String {
     }
 }
 
-/// One of several, until it is dropped.
-struct Counted<'c> {
-    count: &'c AtomicUsize,
-    /// How many there were before it.
-    before: usize,
-}
-
-impl<'c> Counted<'c> {
-    fn of(count: &'c AtomicUsize) -> Self {
-        Self { count, before: count.fetch_add(1, Ordering::Relaxed) }
-    }
-}
-
-impl Drop for Counted<'_> {
-    fn drop(&mut self) {
-        self.count.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// Connections that have not said yet what they want, the oldest first.
-#[derive(Debug, Default)]
-struct Asking {
-    last: u64,
-    open: VecDeque<(u64, Stream)>,
-}
-
-fn lock(asking: &Mutex<Asking>) -> MutexGuard<'_, Asking> {
-    asking.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Asking {
-    /// One more: its number.
-    fn enter(&mut self, stream: &Stream) -> io::Result<u64> {
-        self.last += 1;
-        self.open.push_back((self.last, stream.again()?));
-        if self.open.len() > ASKING
-            && let Some((_, oldest)) = self.open.pop_front()
-        {
-            oldest.end();
-        }
-        Ok(self.last)
-    }
-
-    fn leave(&mut self, number: u64) {
-        self.open.retain(|(other, _)| *other != number);
-    }
-}
-
 /// A browser asks for the page or for the pictures: which, its first bytes say. The page is answered here; of whoever wants the pictures the
 /// bytes are left for whoever brings them.
-fn asked(stream: Stream, token: &str) -> Option<Replayed> {
-    stream.read_within(Some(PATIENCE)).ok()?;
+fn asked(stream: Stream, door: &Door, attempts: &Attempts) -> Option<Replayed> {
     stream.write_within(PATIENCE).ok()?;
-    let mut stream = Replayed::read(stream).ok()?;
-    (!stream.answered(token).ok()?).then_some(stream)
+    let mut stream = Replayed::read(stream, Deadline::within(PATIENCE)).ok()?;
+    let answered = stream.answered(door, || attempts.failed(Instant::now())).ok()?;
+    (!answered).then_some(stream)
 }
 
 /// Tells a browser why it sees nothing, in a thread of its own.
 pub fn refuse(stream: Stream, why: String) {
-    thread::spawn(move || {
-        let asked = stream.read_within(Some(PATIENCE)).and_then(|()| Replayed::read(stream));
+    in_thread(move || {
+        let asked = stream.write_within(PATIENCE).and_then(|()| Replayed::read(stream, Deadline::within(PATIENCE)));
         let _ = asked.map(|stream| stream.refused(&why));
     });
 }
@@ -166,7 +125,8 @@ pub fn refuse(stream: Stream, why: String) {
 fn look_on(server: &Server, stream: Replayed) {
     let config = WebSocketConfig::default().max_message_size(Some(MESSAGE)).max_frame_size(Some(MESSAGE));
     if let Ok(socket) = accept_with_config(stream, Some(config)) {
-        Viewer { server, socket, seen: BTreeMap::new(), sent: Instant::now(), waits: 0 }.serve();
+        Viewer { server, socket, seen: BTreeMap::new(), rows: RandomState::new(), sent: Instant::now(), waits: 0 }
+            .serve();
     }
 }
 
@@ -175,6 +135,8 @@ struct Viewer<'s> {
     server: &'s Server,
     socket: WebSocket<Replayed>,
     seen: BTreeMap<(ClientId, u32), Seen>,
+    /// Numbers rows by what they are.
+    rows: RandomState,
     /// When the last picture went.
     sent: Instant,
     /// Pictures that are on their way and were not shown yet.
@@ -268,24 +230,30 @@ impl Viewer<'_> {
     }
 
     /// What of all windows is not seen yet: a list of them where that changed, and parts of their pixels. A display that is busy is left
-    /// for the next time.
+    /// for the next time; what it has not drawn is drawn in its client's own thread, so that no client's picture keeps others waiting.
     fn changes(&mut self) -> Vec<Message> {
         let displays = self.server.displays();
         let before = self.seen.len();
         self.seen.retain(|(client, _), _| displays.iter().any(|(id, _)| id == client));
         let mut is_new = self.seen.len() != before;
-        let mut parts = Vec::new();
+        let (mut parts, mut room) = (Vec::new(), PICTURE);
         for (client, display) in displays {
-            let Ok(mut display) = display.try_lock() else { continue };
+            let Ok(display) = display.try_lock() else { continue };
             is_new |= self.windows(client, &display);
-            for window in self.seen.keys().filter(|(id, _)| *id == client).copied().collect::<Vec<_>>() {
-                let Some((drawn, known)) = display.draw(client, window.1).zip(self.seen.get_mut(&window)) else {
+            if display.is_damaged(client) {
+                self.server.wants(client);
+            }
+            for (_, number, drawn) in display.windows() {
+                let window = (client, number);
+                let Some(known) = self.seen.get_mut(&window).filter(|known| known.drawn != drawn.drawn) else {
                     continue;
                 };
-                if known.drawn != drawn.drawn {
+                let (part, is_all) = part(window, drawn.pixels(), known, &self.rows, room);
+                if is_all {
                     known.drawn = drawn.drawn;
-                    parts.extend(part(window, drawn.pixels(), known).map(Message::binary));
                 }
+                room = room.saturating_sub(part.as_ref().map_or(0, Vec::len));
+                parts.extend(part.map(Message::binary));
             }
         }
         let list = is_new.then(|| Message::text(list(&self.seen)));
@@ -327,32 +295,35 @@ fn list(seen: &BTreeMap<(ClientId, u32), Seen>) -> String {
     json!({ "windows": seen.iter().map(window).collect::<Vec<_>>() }).to_string()
 }
 
-/// The rows that changed, as a message: client 8, window 4, top 2, rows 2, then their pixels. None where nothing did.
-fn part((client, window): (ClientId, u32), pixels: &Pixels, seen: &mut Seen) -> Option<Vec<u8>> {
-    let (now, (width, height)) = (pixels.bytes(), pixels.size());
-    if seen.size != (width, height) {
-        (seen.size, seen.bytes) = ((width, height), Vec::new());
+/// The rows that changed, as a message: client 8, window 4, top 2, rows 2, then their pixels; as many as there is room for, and whether that was
+/// all. None where nothing did.
+fn part(
+    (client, window): (ClientId, u32),
+    pixels: &Pixels,
+    seen: &mut Seen,
+    rows: &RandomState,
+    room: usize,
+) -> (Option<Vec<u8>>, bool) {
+    let (bytes, (width, height)) = (pixels.bytes(), pixels.size());
+    let (width, height) = (usize::try_from(width).unwrap_or(0), usize::try_from(height).unwrap_or(0));
+    if seen.size != pixels.size() {
+        (seen.size, seen.rows) = (pixels.size(), Vec::new());
     }
-    let row = width as usize;
-    let (top, bottom) = if seen.bytes.len() == now.len() {
-        let pairs = || now.chunks(row).zip(seen.bytes.chunks(row));
-        (pairs().position(|(now, then)| now != then)?, pairs().rposition(|(now, then)| now != then)?)
-    } else {
-        (0, height as usize - 1)
-    };
-    let rows = now.get(top * row..(bottom + 1) * row)?;
-    if seen.bytes.len() == now.len() {
-        seen.bytes.get_mut(top * row..(bottom + 1) * row)?.copy_from_slice(rows);
-    } else {
-        seen.bytes = now.to_vec();
-    }
-    let mut out = Vec::with_capacity(16 + rows.len());
+    let now: Vec<u64> = bytes.chunks_exact(width.max(1)).map(|row| rows.hash_one(row)).collect();
+    let differs = |row: &usize| seen.rows.get(*row) != now.get(*row);
+    let Some((top, last)) = (0..height).find(differs).zip((0..height).rfind(differs)) else { return (None, true) };
+    let most = (room / width.max(1)).min(last + 1 - top);
+    let Some(sent) = bytes.get(top * width..(top + most) * width).filter(|_| most > 0) else { return (None, false) };
+    // Rows that were never sent are none that a row can be.
+    seen.rows.resize(height, 0);
+    seen.rows[top..top + most].copy_from_slice(&now[top..top + most]);
+    let mut out = Vec::with_capacity(16 + sent.len());
     out.extend(client.0.to_be_bytes());
     out.extend(window.to_be_bytes());
     out.extend((top as u16).to_be_bytes());
-    out.extend(((bottom - top + 1) as u16).to_be_bytes());
-    out.extend_from_slice(rows);
-    Some(out)
+    out.extend((most as u16).to_be_bytes());
+    out.extend_from_slice(sent);
+    (Some(out), top + most > last)
 }
 
 #[cfg(test)]
@@ -374,12 +345,19 @@ mod tests {
     #[test]
     fn only_rows_that_changed_go() {
         let mut pixels = Pixels::new(10, 8);
-        let (mut seen, window) = (Seen::default(), (ClientId(1), 2));
-        assert_eq!(part(window, &pixels, &mut seen).unwrap().len(), 16 + 80);
-        assert_eq!(part(window, &pixels, &mut seen), None);
+        let (mut seen, window, rows) = (Seen::default(), (ClientId(1), 2), RandomState::new());
+        let mut part = |pixels: &Pixels, room: usize| part(window, pixels, &mut seen, &rows, room);
+        let sent = |part: Option<Vec<u8>>| part.map(|part| (part[12..16].to_vec(), part.len()));
+        // What there is no room for comes with the next picture.
+        assert_eq!(part(&pixels, 9), (None, false));
+        let (first, is_all) = part(&pixels, 55);
+        assert_eq!((sent(first), is_all), (Some((vec![0, 0, 0, 5], 16 + 50)), false));
+        let (rest, is_all) = part(&pixels, 55);
+        assert_eq!((sent(rest), is_all), (Some((vec![0, 5, 0, 3], 16 + 30)), true));
+        assert_eq!(part(&pixels, 100), (None, true));
         pixels.rectangle((2, 3), (4, 5), 7, 0);
-        let sent = part(window, &pixels, &mut seen).unwrap();
-        assert_eq!((&sent[12..16], sent.len()), (&[0, 3, 0, 3][..], 16 + 30));
-        assert_eq!(part(window, &pixels, &mut seen), None);
+        let (changed, is_all) = part(&pixels, 100);
+        assert_eq!((sent(changed), is_all), (Some((vec![0, 3, 0, 3], 16 + 30)), true));
+        assert_eq!(part(&pixels, 100), (None, true));
     }
 }

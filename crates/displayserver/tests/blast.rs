@@ -4,6 +4,7 @@
 mod common;
 
 use stackline_display::protocol::Input;
+use stackline_display::symbols::Limits;
 use stackline_displayserver::address::Address;
 use stackline_displayserver::bench::pictures;
 use stackline_displayserver::client::Client;
@@ -11,7 +12,11 @@ use stackline_displayserver::level::Level;
 use stackline_displayserver::listener::Listener;
 use stackline_displayserver::server::Server;
 use stackline_displayserver::stream::Stream;
+use stackline_proto::blast::negotiation::ConnectParameters;
+use stackline_proto::blast::{self as proto, HEADER, Header, Kind};
 use std::io::{Read, Write};
+use std::net::UdpSocket;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -89,4 +94,41 @@ fn one_way_alone_is_no_connection_and_nobody_there_is_told() {
     }
     let gone = Address::of("blast:127.0.0.1:1").unwrap().connect();
     assert!(!matches!(gone, Ok(Stream::Blast(_))));
+}
+
+/// Packets that ask for connections, whose senders never say more: each seems to come from somebody else.
+#[test]
+fn forged_openings_keep_no_client_out() {
+    let server = Server::new(Limits::default(), b"secret".to_vec());
+    let blast = common::served(&server, "blast:127.0.0.1:0");
+    let place = blast.to_string().trim_start_matches("blast:").to_owned();
+    let options = stackline_transfer::Options::default();
+    let machine = proto::Options { packet: 1000, buffer: 1 << 20, ..options.blast };
+    let sockets: Vec<UdpSocket> = (0..50).map(|_| UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0..4000_u32 {
+                let nonce = [number as u8; 16];
+                let body = ConnectParameters::new(&machine, options.token, nonce).write();
+                let packet = [&Header::new(Kind::Open, number).write()[..], &body].concat();
+                let _ = sockets[number as usize % 50].send_to(&packet, &place);
+                if is_over.load(Ordering::Relaxed) && number > 2000 {
+                    break;
+                }
+            }
+        });
+        // In the middle of it, as often as there are tries of somebody who does not give up at once.
+        let mut tries = 0;
+        while Client::connect(&blast, b"secret").is_err() {
+            tries += 1;
+            assert!(tries < 20, "nobody gets in");
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    // They were openings that were answered.
+    let (socket, mut answer) = (&sockets[0], [0; 2048]);
+    socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    assert!(socket.recv(&mut answer).unwrap() >= HEADER);
+    Client::connect(&blast, b"secret").unwrap();
 }

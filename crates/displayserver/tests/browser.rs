@@ -11,6 +11,7 @@ use stackline_displayserver::client::Client;
 use stackline_displayserver::listener::Listener;
 use stackline_displayserver::server::Server;
 use stackline_displayserver::view;
+use stackline_guard::secret::Secret;
 use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
 use std::path::PathBuf;
@@ -127,7 +128,9 @@ fn seen() -> Option<(Server, Client, Browser)> {
     let listener = Listener::at(&Address::Tcp("127.0.0.1:0".into())).unwrap();
     let address = listener.address();
     server.listen(listener, |_| {});
-    let url = view::show(&server, &Address::Tcp("127.0.0.1:0".into()), "0123456789abcdef").unwrap();
+    let url =
+        view::show(&server, &Address::Tcp("127.0.0.1:0".into()), &Secret::new(b"0123456789abcdef".to_vec()).unwrap())
+            .unwrap();
     let browser = Browser::open(&url)?;
     Some((server, Client::connect(&address, b"").unwrap(), browser))
 }

@@ -11,6 +11,7 @@ use stackline_displayserver::internet::{self, Serves};
 use stackline_displayserver::level::Level;
 use stackline_displayserver::server::Server;
 use stackline_displayserver::vio::Vio;
+use stackline_guard::secret::Secret;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::thread;
@@ -76,33 +77,36 @@ fn a_stream_ends_after_what_was_written_and_both_ends_hear_it() {
 #[test]
 fn what_it_does_not_do_is_told_in_a_sentence() {
     let (_server, tcp, _) = served();
-    let local = internet::serve("127.0.0.1:0", b"secret".to_vec(), Serves::Streams).unwrap().local().to_string();
+    let local = internet::serve("127.0.0.1:0", b"the secret".to_vec(), Serves::Streams).unwrap().local().to_string();
+    let secret = Secret::new(b"the secret".to_vec()).unwrap();
+    let known = |to: &dyn std::fmt::Display| Address::of(&format!("vio:{local}/{to}")).unwrap().knowing(&secret);
     let refused = |address: &str| Client::connect(&Address::of(address).unwrap(), b"").unwrap_err().to_string();
     let error = refused(&format!("vio:{local}/{tcp}"));
     assert!(
         error.contains(&format!("the internet server at ikp:{local} refuses it: the secret is another")),
         "{error}"
     );
-    let nobody = Client::connect(&Address::of(&format!("vio:secret@{local}/127.0.0.1:1")).unwrap(), b"").unwrap_err();
+    let nobody = Client::connect(&known(&"127.0.0.1:1"), b"").unwrap_err();
     assert!(nobody.message.contains("the internet server finds nobody at 127.0.0.1:1"), "{nobody}");
     assert!(nobody.hint.unwrap().contains("display serve --listen 127.0.0.1:1`"));
-    assert!(Client::connect(&Address::of(&format!("vio:secret@{local}/{tcp}")).unwrap(), b"").is_ok());
+    assert!(Client::connect(&known(&tcp), b"").is_ok());
     for address in ["vio:127.0.0.1:1/127.0.0.1:2", "ngp:vio:127.0.0.1:1/127.0.0.1:2"] {
         let nobody = Address::of(address).unwrap().connect().unwrap_err();
         assert!(nobody.message.contains("no internet server answers at ikp:127.0.0.1:1"), "{nobody}");
         assert!(nobody.hint.unwrap().contains("display internet --listen ikp:127.0.0.1:1`"));
     }
     for wrong in ["vio:127.0.0.1:1", "vio:127.0.0.1/127.0.0.1:2", "vio:127.0.0.1:1/unix:/tmp/x", "vio:/"] {
-        assert!(Address::of(wrong).unwrap_err().contains("vio:[SECRET@]HOST:PORT/ADDRESS"), "{wrong}");
+        assert!(Address::of(wrong).unwrap_err().contains("vio:HOST:PORT/ADDRESS"), "{wrong}");
     }
+    assert!(Address::of("vio:word@127.0.0.1:1/127.0.0.1:2").unwrap_err().contains("without a secret"));
+    assert!(!format!("{:?} {}", known(&tcp), known(&tcp)).contains("the secret"));
     // As many as may be; those that go make room.
-    let streams: Vec<_> =
-        (0..64).map_while(|_| Address::of(&format!("vio:secret@{local}/{tcp}")).unwrap().connect().ok()).collect();
+    let streams: Vec<_> = (0..64).map_while(|_| known(&tcp).connect().ok()).collect();
     assert!(streams.len() >= 60);
-    let error = Address::of(&format!("vio:secret@{local}/{tcp}")).unwrap().connect().unwrap_err();
+    let error = known(&tcp).connect().unwrap_err();
     assert!(error.message.contains("too many instances"), "{error}");
     drop(streams);
-    assert!(Address::of(&format!("vio:secret@{local}/{tcp}")).unwrap().connect().is_ok());
+    assert!(known(&tcp).connect().is_ok());
 }
 
 #[test]

@@ -3,7 +3,8 @@
 
 mod common;
 
-use stackline_display::protocol::{Input, Request};
+use stackline_core::time::Duration;
+use stackline_display::protocol::{Input, Request, VERSION, put};
 use stackline_display::symbols::Limits;
 use stackline_displayserver::address::Address;
 use stackline_displayserver::bench::pictures;
@@ -12,6 +13,9 @@ use stackline_displayserver::level::Level;
 use stackline_displayserver::listener::Listener;
 use stackline_displayserver::messages;
 use stackline_displayserver::server::Server;
+use stackline_proto::blast::{HEADER, Header};
+use stackline_transfer::ikp;
+use std::net::UdpSocket;
 
 fn served(secret: &[u8]) -> (Server, Address, Address) {
     let server = Server::new(Limits::default(), secret.to_vec());
@@ -51,4 +55,44 @@ fn input_comes_strangers_do_not_and_who_is_not_there_is_told() {
     assert!(error.message.contains("refused"), "{error}");
     let gone = Address::of("ikp:127.0.0.1:1").unwrap();
     assert!(Client::connect(&gone, b"").is_err());
+}
+
+/// First messages of clients that are none, far more than are remembered: each seems to come from somebody else.
+#[test]
+fn forged_messages_keep_no_client_out_and_no_client_s_place_goes_to_them() {
+    let (server, _, by_messages) = served(b"secret");
+    let mut before = Client::connect(&by_messages, b"secret").unwrap();
+    let place = by_messages.to_string().trim_start_matches("ikp:").to_owned();
+    let sockets: Vec<UdpSocket> = (0..20).map(|_| UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
+    let packet = first_packet();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0..40_000_u32 {
+                let header = Header { connection: number, ..Header::read(&packet).unwrap() };
+                let packet = [&header.write()[..], &packet[HEADER..]].concat();
+                let _ = sockets[number as usize % 20].send_to(&packet, &place);
+            }
+        });
+        for _ in 0..5 {
+            Client::connect(&by_messages, b"secret").unwrap();
+        }
+    });
+    Client::connect(&by_messages, b"secret").unwrap();
+    before.sync(7).unwrap();
+    assert_eq!(server.displays().len(), 1);
+}
+
+/// The packet in which a client says a wrong secret.
+fn first_packet() -> Vec<u8> {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let mut options = ikp::Options::default();
+    options.protocol.patience = Duration(200_000_000);
+    let mut client = ikp::Client::connect(socket.local_addr().unwrap(), &options).unwrap();
+    let mut message = vec![0];
+    put(&mut message, &Request::Hello { version: VERSION, token: b"guess!" }, false);
+    assert!(client.send(&message, ikp::Segments::none(), &mut [0; 1056]).is_err(), "nobody answers");
+    let mut packet = vec![0; 2048];
+    let count = socket.recv(&mut packet).unwrap();
+    packet.truncate(count);
+    packet
 }

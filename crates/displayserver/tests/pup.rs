@@ -3,11 +3,11 @@
 
 mod common;
 
+use stackline_display::symbols::Limits;
 use stackline_displayserver::address::Address;
 use stackline_displayserver::bench::pictures;
 use stackline_displayserver::client::Client;
 use stackline_displayserver::level::Level;
-use stackline_displayserver::listener::Listener;
 use stackline_displayserver::pup::{Came, Pup};
 use stackline_displayserver::server::Server;
 use stackline_displayserver::stream::Stream;
@@ -99,12 +99,30 @@ fn strangers_who_do_not_answer_take_no_place_and_broken_packets_are_not_believed
     assert!(Pup::connect("127.0.0.1:1").is_err());
 }
 
+/// Rendezvous of nobody, and of somebody with a secret, between them.
+#[test]
+fn forged_rendezvous_keep_no_client_out() {
+    let server = Server::new(Limits::default(), b"secret".to_vec());
+    let pup = common::served(&server, "pup:127.0.0.1:0");
+    let place = pup.to_string().strip_prefix("pup:").unwrap().to_owned();
+    let strangers: Vec<UdpSocket> = (0..20).map(|_| UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
+    let (own, to) = (Port { socket: 9, ..Port::default() }, Port { socket: 1, ..Port::default() });
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for id in 1..=40_000_u32 {
+                let packet = Packet { kind: Kind::Rfc, id, to, from: own, data: &own.bytes() }.bytes(true);
+                let _ = strangers[id as usize % 20].send_to(&packet, &place);
+            }
+        });
+        for _ in 0..3 {
+            Client::connect(&pup, b"secret").unwrap();
+        }
+    });
+    Client::connect(&pup, b"secret").unwrap();
+}
+
 fn terminals(program: &[impl ToString]) -> Address {
-    let listener = Listener::at(&Address::of("pup:127.0.0.1:0").unwrap()).unwrap();
-    let address = listener.address();
-    let program: Vec<String> = program.iter().map(ToString::to_string).collect();
-    thread::spawn(move || terminal::serve(&listener, &program, |_| {}));
-    address
+    common::terminals("pup:127.0.0.1:0", program)
 }
 
 /// What a terminal says until it holds that.
@@ -124,7 +142,12 @@ fn until(stream: &Pup, wanted: &str) -> String {
 
 fn connected(address: &Address) -> Pup {
     match address.connect().unwrap() {
-        Stream::Pup(stream) => stream,
+        Stream::Pup(stream) => {
+            use std::io::Write;
+            until(&stream, "secret: ");
+            stream.again().write_all(&[common::WORD, b"\r"].concat()).unwrap();
+            stream
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -197,7 +220,7 @@ fn a_display_gets_every_byte_of_a_program_by_the_pup_telnet() {
     for typed in [false, true] {
         let said = std::env::temp_dir().join(format!("stackline-pup-said-{}-{typed}", std::process::id()));
         let terminal = terminals(&["python3", "-c", program, &said.display().to_string()]);
-        terminal::attach(&terminal, &display, typed).unwrap();
+        terminal::attach(&terminal, &display, Some(&common::word()), typed).unwrap();
         let got = std::fs::read_to_string(&said).unwrap();
         let _ = std::fs::remove_file(&said);
         assert!(got.contains("0d0aff0d"), "{got}");

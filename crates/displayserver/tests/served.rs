@@ -3,9 +3,10 @@
 
 use stackline_display::item::{Item, Kind};
 use stackline_display::machine::{Display, FULL_SIZE};
-use stackline_display::protocol::{Input, Request};
+use stackline_display::protocol::{Input, Request, VERSION, put};
 use stackline_display::symbols::Limits;
 use stackline_displayserver::address::Address;
+use stackline_displayserver::agent;
 use stackline_displayserver::bench::pictures;
 use stackline_displayserver::client::Client;
 use stackline_displayserver::level::{Level, send};
@@ -13,8 +14,10 @@ use stackline_displayserver::listener::Listener;
 use stackline_displayserver::server::Server;
 use stackline_displayserver::stream::Stream;
 use stackline_displayserver::view;
+use stackline_guard::secret::Secret;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tungstenite::client::IntoClientRequest;
 use tungstenite::protocol::CloseFrame;
@@ -94,7 +97,7 @@ fn a_client_sends_no_more_than_it_may_and_a_million_items_arrive() {
 fn strangers_get_no_further_than_the_door() {
     let (server, address) = served("secret");
     let error = Client::connect(&address, b"guess").unwrap_err();
-    assert!(error.hint.unwrap().contains("--secret") || error.message.contains("ended"), "{}", error.message);
+    assert!(error.hint.unwrap().contains("--secret-file") || error.message.contains("ended"), "{}", error.message);
     Client::connect(&address, b"secret").unwrap();
     let Address::Tcp(port) = &address else { unreachable!() };
     let mut web = TcpStream::connect(port).unwrap();
@@ -108,7 +111,8 @@ fn strangers_get_no_further_than_the_door() {
 
 /// The address of a view, and the secret in it.
 fn viewed(server: &Server) -> String {
-    view::show(server, &Address::Tcp("127.0.0.1:0".into()), "0123456789abcdef").unwrap()
+    view::show(server, &Address::Tcp("127.0.0.1:0".into()), &Secret::new(b"0123456789abcdef".to_vec()).unwrap())
+        .unwrap()
 }
 
 fn get(host: &str, path: &str) -> String {
@@ -215,7 +219,12 @@ fn what_is_no_request_for_the_page_is_answered_with_why() {
     }
     assert!(page(&format!("http://{host}")).starts_with("HTTP/1.1 403 "));
     assert!(asked(host, "GET / HTTP/2.0\r\nHost: a\r\n\r\n").starts_with("HTTP/1.1 400 "));
-    assert!(asked(host, "GET / HTTP/1.0\r\n\r\n").starts_with("HTTP/1.1 403 "));
+    // As RFC 9112 asks of HTTP/1.1; no browser leaves it out of HTTP/1.0.
+    assert!(asked(host, "GET / HTTP/1.0\r\n\r\n").starts_with("HTTP/1.1 400 "));
+    let lengths = |more: &str| asked(host, &format!("GET / HTTP/1.1\r\nHost: {host}\r\n{more}\r\n"));
+    for both in ["Content-Length: 0\r\nTransfer-Encoding: chunked\r\n", "Content-Length: 0\r\nContent-Length: 1\r\n"] {
+        assert!(lengths(both).starts_with("HTTP/1.1 400 "), "{both}");
+    }
     let line = |method: &str, path: &str| asked(host, &format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
     for path in [format!("/?{token}"), "/".into(), "/etc".into()] {
         let (whole, head) = (line("GET", &path), line("HEAD", &path));
@@ -342,17 +351,193 @@ fn input_does_not_wait_for_a_client_that_does_not_read() {
     for _ in 0..200_000 {
         server.input(id, 1, Input::Move(5, 5));
     }
-    // Behind this answer nothing waits, so the next is not dropped, and tells what was.
-    client.sync(1).unwrap();
-    server.input(id, 1, Input::Key(1));
-    let (mut count, mut dropped) = (0, 0);
-    loop {
-        let event = client.input().unwrap();
-        (count, dropped) = (count + 1, dropped + event.dropped);
-        if event.input == Input::Key(1) {
-            break;
+    // Keys come once there is room again, and the first one that does tells what was dropped.
+    let (seen, keys) = (AtomicBool::new(false), AtomicU32::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !seen.load(Ordering::Relaxed) {
+                server.input(id, 1, Input::Key(1));
+                keys.fetch_add(1, Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        let (mut count, mut dropped) = (0, 0);
+        loop {
+            let event = client.input().unwrap();
+            (count, dropped) = (count + 1, dropped + event.dropped);
+            if event.input == Input::Key(1) {
+                break;
+            }
+        }
+        seen.store(true, Ordering::Relaxed);
+        // The kernels of both ends keep no more than some ten thousand, however their sender takes turns with this one.
+        let all = 200_001..=200_001 + keys.load(Ordering::Relaxed);
+        assert!(all.contains(&(count + dropped)) && dropped > 100_000, "{count} {dropped} {all:?}");
+    });
+}
+
+/// Another name that leads here (DNS rebinding), and pages from elsewhere.
+#[test]
+fn a_page_is_for_its_own_host_and_for_no_other_page() {
+    let (server, _) = served("");
+    let url = viewed(&server);
+    let (host, token) = url.trim_start_matches("http://").split_once("/?").unwrap();
+    let port = host.rsplit_once(':').unwrap().1;
+    let page = |host_line: &str, more: &str| {
+        asked(host, &format!("GET /?{token} HTTP/1.1\r\nHost: {host_line}\r\n{more}\r\n"))
+    };
+    for own in [host, &format!("localhost:{port}"), &format!("[::1]:{port}"), "127.0.0.1:9", "LOCALHOST"] {
+        assert!(page(own, "").starts_with("HTTP/1.1 200 "), "{own}");
+    }
+    for other in
+        ["evil.example", &format!("evil.example:{port}"), "localhost.evil.example", "8.8.8.8", "127.0.0.1.evil", ""]
+    {
+        assert!(page(other, "").starts_with("HTTP/1.1 421 "), "{other}");
+    }
+    for (site, mode, is_shown) in [
+        ("none", "navigate", true),
+        ("same-origin", "navigate", true),
+        ("cross-site", "navigate", false),
+        ("same-site", "navigate", false),
+        ("same-origin", "no-cors", false),
+        ("none", "cors", false),
+    ] {
+        let answer = page(host, &format!("Sec-Fetch-Site: {site}\r\nSec-Fetch-Mode: {mode}\r\n"));
+        assert_eq!(answer.starts_with("HTTP/1.1 200 "), is_shown, "{site} {mode}");
+        assert!(is_shown || answer.starts_with("HTTP/1.1 403 "), "{answer}");
+    }
+    let opens = |host_line: &str, site: &str, mode: &str| {
+        let first = format!("GET /pixels?{token} HTTP/1.1\r\nHost: {host_line}\r\nOrigin: http://{host_line}\r\n");
+        let fetch = format!("Sec-Fetch-Site: {site}\r\nSec-Fetch-Mode: {mode}\r\nConnection: Upgrade\r\n");
+        let opens =
+            "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+        let mut stream = TcpStream::connect(host).unwrap();
+        stream.write_all(format!("{first}{fetch}{opens}\r\n").as_bytes()).unwrap();
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).unwrap();
+        String::from_utf8_lossy(&answer[9..]).into_owned()
+    };
+    assert_eq!(opens(host, "same-origin", "websocket"), "101");
+    assert_eq!(opens(&format!("evil.example:{port}"), "same-origin", "websocket"), "421");
+    assert_eq!(opens(host, "cross-site", "websocket"), "403");
+    assert_eq!(opens(host, "same-origin", "cors"), "403");
+}
+
+/// What a browser sends for a page of somebody else, with requests that would do something behind it.
+#[test]
+fn no_port_takes_requests_behind_a_post() {
+    let server = Server::new(Limits::default(), b"secret".to_vec());
+    let mut body = Vec::new();
+    put(&mut body, &Request::Hello { version: VERSION, token: b"secret" }, true);
+    put(&mut body, &Request::CreateWindow(1, (100, 100), b"owned"), true);
+    let post = [b"POST / HTTP/1.1\r\nHost: x\r\nOrigin: http://evil\r\n\r\n".as_slice(), &body].concat();
+    let display = served_at(&server, "127.0.0.1:0");
+    let service = agent::Service {
+        display: display.clone(),
+        limits: Limits::default(),
+        patience: Duration::from_secs(5),
+        secret: b"secret".to_vec(),
+    };
+    let by_agent = Listener::at(&Address::Tcp("127.0.0.1:0".into())).unwrap();
+    let behind = by_agent.address();
+    std::thread::spawn(move || agent::serve(&by_agent, &service, |_| {}));
+    let page = viewed(&server);
+    let page = Address::Tcp(page.trim_start_matches("http://").split_once('/').unwrap().0.to_owned());
+    let by_frames = served_at(&server, "ngp:127.0.0.1:0");
+    for address in [&display, &by_frames, &behind, &page] {
+        let place = address.to_string().trim_start_matches("ngp:").to_owned();
+        let mut stream = TcpStream::connect(&place).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let _ = stream.write_all(&post);
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        let is_refused = answer.is_empty() || answer.starts_with(b"HTTP/1.1 4");
+        assert!(is_refused, "{address}: {}", String::from_utf8_lossy(&answer));
+        assert!(server.displays().is_empty(), "{address}");
+    }
+    // The same without HTTP before it is a client.
+    let mut stream = TcpStream::connect(display.to_string()).unwrap();
+    stream.write_all(&body).unwrap();
+    stream.read_exact(&mut [0; 18]).unwrap();
+    assert_eq!(server.displays().len(), 1);
+}
+
+fn served_at(server: &Server, at: &str) -> Address {
+    let listener = Listener::at(&Address::of(at).unwrap()).unwrap();
+    let address = listener.address();
+    server.listen(listener, |_| {});
+    address
+}
+
+/// Silent ones, ones that begin a greeting, ones with a wrong secret: far more than there are places.
+#[test]
+fn strangers_keep_no_client_out() {
+    let (server, address) = served("secret");
+    let clients: Vec<Client> = (0..63).map(|_| Client::connect(&address, b"secret").unwrap()).collect();
+    let mut strangers = std::collections::VecDeque::new();
+    for number in 0..4200 {
+        let mut stream = TcpStream::connect(address.to_string()).unwrap();
+        if number % 3 == 1 {
+            stream.write_all(&[1, 0]).unwrap();
+        }
+        if number % 100 == 0 {
+            let mut hello = Vec::new();
+            put(&mut hello, &Request::Hello { version: VERSION, token: b"guess!" }, false);
+            stream.write_all(&hello).unwrap();
+        }
+        strangers.push_back(stream);
+        if strangers.len() > 300 {
+            strangers.pop_front();
         }
     }
-    // The kernels of both ends keep no more than some ten thousand, however their sender takes turns with this one.
-    assert!(count + dropped == 200_001 && dropped > 100_000, "{count} {dropped}");
+    let last = Client::connect(&address, b"secret").unwrap();
+    assert_eq!(server.displays().len(), 64);
+    drop((clients, last));
+}
+
+#[test]
+fn a_unix_socket_is_private_and_its_user_s_programs_need_no_secret() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = std::env::temp_dir().join(format!("stackline-private-{}", std::process::id()));
+    let server = Server::new(Limits::default(), b"secret".to_vec());
+    for at in ["unix:", "ngp:unix:"] {
+        let address = served_at(&server, &format!("{at}{}", place.display()));
+        assert_eq!(std::fs::symlink_metadata(&place).unwrap().permissions().mode() & 0o777, 0o600);
+        Client::connect(&Address::of(&address.to_string()).unwrap(), b"").unwrap();
+        std::fs::remove_file(&place).unwrap();
+    }
+}
+
+/// A client whose display is at work keeps neither input nor the pictures of others waiting: what is looked for and drawn for it is its own
+/// thread's work. The lock that is held here is what such a thread holds.
+#[test]
+fn a_client_that_is_busy_keeps_no_browser_from_the_others() {
+    let (server, address) = served("");
+    let [mut busy, mut other] = [0, 1].map(|_| Client::connect(&address, b"").unwrap());
+    [&mut busy, &mut other].into_iter().for_each(window);
+    let url = viewed(&server);
+    let (host, token) = url.trim_start_matches("http://").split_once("/?").unwrap();
+    let displays = server.displays();
+    let (id, display) = &displays[0];
+    let held = display.lock().unwrap();
+    for _ in 0..1000 {
+        server.input(*id, 1, Input::Move(5, 5));
+    }
+    let mut socket = looks_on(host, token, &format!("http://{host}")).unwrap();
+    socket
+        .send(Message::text(format!("{{\"client\":{},\"window\":1,\"what\":\"move\",\"x\":1,\"y\":1}}", id.0)))
+        .unwrap();
+    other.send(&Request::EditSymbol(100)).unwrap();
+    other.ask(&Request::AddItem(Item::drawn(Kind::Rectangle, 1, (0, 0), (9, 9)).coloured(5), b"")).unwrap();
+    // Its window of 800 rows comes whole, and nothing of the one that is busy.
+    loop {
+        if let Message::Binary(part) = socket.read().unwrap() {
+            assert_eq!(part[..8], displays[1].0.0.to_be_bytes());
+            if part[16..].contains(&5) {
+                break;
+            }
+        }
+    }
+    drop(held);
+    busy.sync(1).unwrap();
 }

@@ -1,4 +1,5 @@
 //! Programs on pseudo-terminals over TELNET: what they say reaches a display as they said it, and what is typed reaches them.
+#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
 
 mod common;
 
@@ -15,11 +16,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 fn terminals(program: &[impl ToString]) -> Address {
-    let listener = Listener::at(&Address::Tcp("127.0.0.1:0".into())).expect("it is there");
-    let address = listener.address();
-    let program: Vec<String> = program.iter().map(ToString::to_string).collect();
-    thread::spawn(move || terminal::serve(&listener, &program, |_| {}));
-    address
+    common::terminals("127.0.0.1:0", program)
+}
+
+/// Answers options like that, and says the secret.
+fn enters(stream: &mut (impl Read + Write), answers: &[u8]) {
+    stream.write_all(answers).unwrap();
+    until(stream, b"secret: ");
+    stream.write_all(&[common::WORD, b"\r\n"].concat()).unwrap();
+    until(stream, b"\r\n");
 }
 
 fn connect(address: &Address) -> TcpStream {
@@ -44,7 +49,7 @@ fn a_person_without_options_gets_a_terminal_with_ends_of_lines() {
     let mut stream = connect(&terminals(&["sh", "-c", "read a; echo got $a"]));
     // WONT and DONT to all that is offered: no echo is agreed on.
     until(&mut stream, &[255, 251, 3]);
-    stream.write_all(&[255, 254, 1, 255, 254, 3]).unwrap();
+    enters(&mut stream, &[255, 254, 1, 255, 254, 3]);
     stream.write_all(b"hello\r\n").unwrap();
     until(&mut stream, b"got hello\r\n");
 }
@@ -52,7 +57,7 @@ fn a_person_without_options_gets_a_terminal_with_ends_of_lines() {
 #[test]
 fn a_person_sees_what_a_program_says_on_standard_error() {
     let mut stream = connect(&terminals(&["sh", "-c", "test -t 2 && echo seen >&2; sleep 1"]));
-    stream.write_all(&[255, 253, 1, 255, 253, 3]).unwrap();
+    enters(&mut stream, &[255, 253, 1, 255, 253, 3]);
     until(&mut stream, b"seen\r\n");
 }
 
@@ -63,7 +68,7 @@ fn an_interrupt_reaches_the_program_and_somebody_is_there() {
         "-c",
         "stty raw; trap 'echo caught; exit' INT; echo ready; while :; do sleep 0.05; done",
     ]));
-    stream.write_all(&[255, 253, 1, 255, 253, 3]).unwrap();
+    enters(&mut stream, &[255, 253, 1, 255, 253, 3]);
     until(&mut stream, b"ready");
     stream.write_all(&[255, 246]).unwrap();
     until(&mut stream, b"[yes]");
@@ -75,7 +80,7 @@ fn an_interrupt_reaches_the_program_and_somebody_is_there() {
 #[test]
 fn what_is_typed_before_an_urgent_mark_is_dropped_and_nothing_behind_it() {
     let mut stream = connect(&terminals(&["sh", "-c", "echo ready; read a; echo got $a.; read a; echo then $a."]));
-    stream.write_all(&[255, 253, 1, 255, 253, 3]).unwrap();
+    enters(&mut stream, &[255, 253, 1, 255, 253, 3]);
     until(&mut stream, b"ready");
     send(&stream, b"junk\xff\xf2", SendFlags::OOB).unwrap();
     stream.write_all(b"hello\r\n").unwrap();
@@ -90,7 +95,7 @@ fn what_waits_for_a_program_that_does_not_read_is_dropped_by_an_urgent_mark() {
     let begins = std::env::temp_dir().join(format!("stackline-terminal-begins-{}", std::process::id()));
     let program = format!("stty -echo; echo ready; while [ ! -e {} ]; do sleep 0.05; done; cat", begins.display());
     let mut stream = connect(&terminals(&["sh", "-c", &program]));
-    stream.write_all(&[255, 253, 1, 255, 253, 3]).unwrap();
+    enters(&mut stream, &[255, 253, 1, 255, 253, 3]);
     until(&mut stream, b"ready");
     // More than a terminal holds.
     stream.write_all(&b"old line\r\n".repeat(5000)).unwrap();
@@ -113,7 +118,7 @@ fn what_waits_for_a_program_that_does_not_read_is_dropped_by_an_urgent_mark() {
 #[test]
 fn a_terminal_is_as_large_as_the_other_end_says() {
     let mut stream = connect(&terminals(&["sh", "-c", "stty size; read a; stty size"]));
-    stream.write_all(b"\xff\xfd\x01\xff\xfd\x03\xff\xfb\x1f\xff\xfa\x1f\x00\x61\x00\x21\xff\xf0").unwrap();
+    enters(&mut stream, b"\xff\xfd\x01\xff\xfb\x1f\xff\xfa\x1f\x00\x61\x00\x21\xff\xf0\xff\xfd\x03");
     until(&mut stream, b"33 97");
     stream.write_all(b"\xff\xfa\x1f\x00\x50\x00\x18\xff\xf0x\r\n").unwrap();
     until(&mut stream, b"24 80");
@@ -122,7 +127,7 @@ fn a_terminal_is_as_large_as_the_other_end_says() {
 #[test]
 fn keys_of_the_terminal_erase_what_was_typed() {
     let mut stream = connect(&terminals(&["sh", "-c", "read a; echo got $a"]));
-    stream.write_all(&[255, 253, 1, 255, 253, 3]).unwrap();
+    enters(&mut stream, &[255, 253, 1, 255, 253, 3]);
     stream.write_all(b"wrong\xff\xf8rigt\xff\xf7ht\r\n").unwrap();
     until(&mut stream, b"got right");
 }
@@ -131,8 +136,7 @@ fn keys_of_the_terminal_erase_what_was_typed() {
 #[test]
 fn a_terminal_echoes_as_long_as_the_other_end_wants_it() {
     let mut stream = connect(&terminals(&["cat"]));
-    stream.write_all(&[255, 253, 1, 255, 253, 3]).unwrap();
-    until(&mut stream, &[255, 251, 3]);
+    enters(&mut stream, &[255, 253, 1, 255, 253, 3]);
     stream.write_all(b"once\r\n").unwrap();
     until(&mut stream, b"once\r\nonce\r\n");
     stream.write_all(&[255, 254, 1]).unwrap();
@@ -150,7 +154,7 @@ fn a_terminal_echoes_as_long_as_the_other_end_wants_it() {
 fn options_that_are_asked_for_again_and_again_are_answered_and_change_nothing() {
     let mut stream = connect(&terminals(&["sh", "-c", "read a; echo got $a"]));
     let loops: Vec<u8> = [255, 251, 1, 255, 253, 24, 255, 250, 24, 1, 2].repeat(2000);
-    stream.write_all(&[255, 253, 1, 255, 253, 3]).unwrap();
+    enters(&mut stream, &[255, 253, 1, 255, 253, 3]);
     stream.write_all(&loops).unwrap();
     // The subnegotiation that never ended ends here.
     stream.write_all(&[255, 240]).unwrap();
@@ -186,7 +190,7 @@ open(sys.argv[1], "w").write(got.hex())
     for typed in [false, true] {
         let said = std::env::temp_dir().join(format!("stackline-terminal-said-{}-{typed}", std::process::id()));
         let terminal = terminals(&["python3", "-c", program, &said.display().to_string()]);
-        terminal::attach(&terminal, &display, typed).unwrap();
+        terminal::attach(&terminal, &display, Some(&common::word()), typed).unwrap();
         let got = std::fs::read_to_string(&said).unwrap();
         let _ = std::fs::remove_file(&said);
         // Welcome, then the answer to Sync with its token: end of line, return and 255 in it.
@@ -197,7 +201,7 @@ open(sys.argv[1], "w").write(got.hex())
 #[test]
 fn what_is_not_there_is_said() {
     let gone = Address::Tcp("127.0.0.1:1".into());
-    let error = terminal::attach(&gone, &gone, false).unwrap_err();
+    let error = terminal::attach(&gone, &gone, None, false).unwrap_err();
     assert!(error.message.contains("no terminal is served at 127.0.0.1:1"), "{error}");
 }
 
@@ -205,7 +209,7 @@ fn what_is_not_there_is_said() {
 fn a_program_ends_with_its_connection_and_who_floods_gets_a_terminal_too() {
     let terminals = terminals(&["sh", "-c", "trap '' HUP; echo $$.; sleep 60"]);
     let mut stream = connect(&terminals);
-    // More commands than are kept before there is a terminal, and no answer.
+    enters(&mut stream, &[255, 254, 1, 255, 254, 3]);
     stream.write_all(&[255, 246].repeat(5000)).unwrap();
     let pid = common::number(&String::from_utf8_lossy(&until(&mut stream, b".\r\n")));
     assert!(common::runs(&pid), "{pid:?}");
@@ -218,7 +222,7 @@ fn a_program_ends_with_its_connection_and_who_floods_gets_a_terminal_too() {
 fn what_a_program_began_keeps_neither_it_nor_its_connection() {
     let begins = |then: &str| terminals(&["sh", "-c", &format!("set -m; sleep 20 & echo $$.; {then}")]);
     let mut stream = connect(&begins("exec sleep 60"));
-    stream.write_all(&[255, 254, 1, 255, 254, 3]).unwrap();
+    enters(&mut stream, &[255, 254, 1, 255, 254, 3]);
     let pid = common::number(&String::from_utf8_lossy(&until(&mut stream, b".\r\n")));
     drop(stream);
     // Its place is free once it is waited for.
@@ -229,7 +233,7 @@ fn what_a_program_began_keeps_neither_it_nor_its_connection() {
         thread::sleep(Duration::from_millis(10));
     }
     let mut stream = connect(&begins("echo last words"));
-    stream.write_all(&[255, 254, 1, 255, 254, 3]).unwrap();
+    enters(&mut stream, &[255, 254, 1, 255, 254, 3]);
     until(&mut stream, b"last words\r\n");
     assert_eq!(stream.read(&mut [0; 100]).unwrap(), 0);
 }
@@ -241,7 +245,7 @@ fn an_interrupt_overtakes_what_a_program_does_not_read_and_so_does_the_end() {
         for interrupts in [true, false] {
             let mut stream = connect(&terminals);
             stream.set_write_timeout(Some(Duration::from_secs(10))).unwrap();
-            stream.write_all(&[255, 253, 1, 255, 253, 3]).unwrap();
+            enters(&mut stream, &[255, 253, 1, 255, 253, 3]);
             let pid = common::number(&String::from_utf8_lossy(&until(&mut stream, b".")));
             assert!(common::runs(&pid), "{pid:?}");
             stream.write_all(&common::many_lines()).unwrap();
@@ -260,7 +264,7 @@ fn an_interrupt_overtakes_what_a_program_does_not_read_and_so_does_the_end() {
 fn an_interrupt_drops_what_was_not_read() {
     let script = "stty -echo; trap 'read line; echo got $line; exit' INT; echo ready; while :; do sleep 0.05; done";
     let mut stream = connect(&terminals(&["sh", "-c", script]));
-    stream.write_all(&[255, 253, 1, 255, 253, 3]).unwrap();
+    enters(&mut stream, &[255, 253, 1, 255, 253, 3]);
     until(&mut stream, b"ready");
     stream.write_all(&common::many_lines()).unwrap();
     stream.write_all(&[255, 244]).unwrap();
@@ -271,10 +275,9 @@ fn an_interrupt_drops_what_was_not_read() {
 #[test]
 fn more_than_is_kept_for_a_program_waits_and_the_end_is_seen_all_the_same() {
     let path = std::env::temp_dir().join(format!("stackline-terminal-full-{}", std::process::id()));
-    let listener = Listener::at(&Address::Unix(path.clone())).unwrap();
-    let program = common::deaf("raw").to_vec();
-    thread::spawn(move || terminal::serve(&listener, &program, |_| {}));
+    common::terminals(&format!("unix:{}", path.display()), &common::deaf("raw"));
     let mut stream = UnixStream::connect(&path).unwrap();
+    // A program of the same user is asked nothing.
     stream.write_all(&[255, 253, 1, 255, 253, 3]).unwrap();
     let pid = common::number(&String::from_utf8_lossy(&until(&mut stream, b".")));
     stream.set_write_timeout(Some(Duration::from_millis(300))).unwrap();
@@ -297,7 +300,7 @@ fn a_slow_program_gets_all_that_was_typed_by_who_is_gone_too() {
         read.display()
     );
     let mut stream = connect(&terminals(&["sh", "-c", &script]));
-    stream.write_all(&[255, 253, 1, 255, 253, 3]).unwrap();
+    enters(&mut stream, &[255, 253, 1, 255, 253, 3]);
     until(&mut stream, b"ready");
     stream.write_all(&common::many_lines()).unwrap();
     stream.shutdown(std::net::Shutdown::Write).unwrap();
@@ -308,4 +311,93 @@ fn a_slow_program_gets_all_that_was_typed_by_who_is_gone_too() {
     }
     assert!(std::fs::read(&read).unwrap() == common::many_lines());
     std::fs::remove_file(&read).unwrap();
+}
+
+/// What a server says before it ends the connection.
+fn said(mut stream: TcpStream) -> Vec<u8> {
+    let (mut all, mut piece) = (Vec::new(), [0; 1000]);
+    while let Ok(count @ 1..) = stream.read(&mut piece) {
+        all.extend_from_slice(&piece[..count]);
+    }
+    all
+}
+
+/// A program that leaves a trace where it was started at all.
+fn traced(name: &str) -> (Address, std::path::PathBuf) {
+    let trace = std::env::temp_dir().join(format!("stackline-terminal-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_file(&trace);
+    (terminals(&["sh", "-c", &format!("echo started > {}", trace.display())]), trace)
+}
+
+#[test]
+fn data_before_the_answers_to_its_options_ends_a_connection_and_starts_nothing() {
+    let (terminals, trace) = traced("post");
+    let post = |body: &[u8]| [b"POST / HTTP/1.1\r\nHost: x\r\nOrigin: http://evil\r\n\r\n".as_slice(), body].concat();
+    let all = [&[255, 253, 1, 255, 253, 3][..], common::WORD, b"\necho owned\n"].concat();
+    for first in [post(&all), b"GET / HTTP/1.1\r\n\r\n".to_vec(), b"\n".to_vec(), [b"x".as_slice(), &all].concat()] {
+        let mut stream = connect(&terminals);
+        // A reset may come before all of it is written.
+        let _ = stream.write_all(&first);
+        let said = said(stream);
+        assert!(!said.windows(7).any(|word| word == b"secret:"), "{first:?}");
+        assert!(!trace.exists(), "{first:?}");
+    }
+    let mut stream = connect(&terminals);
+    stream.write_all(&[255, 246].repeat(5000)).unwrap();
+    let _ = said(stream);
+    assert!(!trace.exists());
+}
+
+#[test]
+fn three_wrong_secrets_end_a_connection_and_the_right_one_is_taken_after_two() {
+    let (terminals, trace) = traced("guess");
+    let guesses = |words: &[&[u8]]| {
+        let mut stream = connect(&terminals);
+        stream.write_all(&[255, 253, 1, 255, 253, 3]).unwrap();
+        for word in words {
+            until(&mut stream, b"secret: ");
+            stream.write_all(&[word, b"\r\n".as_slice()].concat()).unwrap();
+        }
+        said(stream)
+    };
+    let ended = guesses(&[b"", b"open sesam", b"open sesame "]);
+    assert!(ended.ends_with(b"(wrong)\r\n"), "{}", String::from_utf8_lossy(&ended));
+    assert!(!trace.exists());
+    // Keys that erase are known while it is typed.
+    guesses(&[b"x", b"y", b"open sesamX\x7fe"]);
+    let begun = Instant::now();
+    while !trace.exists() {
+        assert!(begun.elapsed() < Duration::from_secs(10), "the program does not begin");
+        thread::sleep(Duration::from_millis(10));
+    }
+    std::fs::remove_file(trace).unwrap();
+}
+
+/// Far more than there are places; some are there still when somebody who knows the secret comes.
+#[test]
+fn strangers_keep_nobody_out_who_knows_the_secret() {
+    let terminals = terminals(&["sh", "-c", "echo inside"]);
+    let mut silent = std::collections::VecDeque::new();
+    for _ in 0..4200 {
+        silent.push_back(connect(&terminals));
+        if silent.len() > 300 {
+            silent.pop_front();
+        }
+    }
+    let mut stream = connect(&terminals);
+    enters(&mut stream, &[255, 253, 1, 255, 253, 3]);
+    until(&mut stream, b"inside\r\n");
+}
+
+#[test]
+fn a_display_s_end_that_does_not_know_the_secret_is_told_so() {
+    let terminals = terminals(&["sh", "-c", "echo never"]);
+    let server = Server::new(Limits::default(), Vec::new());
+    let display = common::served(&server, "127.0.0.1:0");
+    let wrong = stackline_guard::secret::Secret::new(b"something else".to_vec()).unwrap();
+    let error = terminal::attach(&terminals, &display, Some(&wrong), false).unwrap_err();
+    assert!(error.message.contains("the secret is another") && error.hint.is_some(), "{error}");
+    let error = terminal::attach(&terminals, &display, None, false).unwrap_err();
+    assert!(error.message.contains("it asks for a secret"), "{error}");
+    assert!(server.displays().is_empty());
 }

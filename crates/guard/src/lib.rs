@@ -7,6 +7,7 @@
 //! | [`directory`] | files inside a directory of somebody else: regular files only, no links, nothing outside |
 //! | [`scratch`] | temporary directories: private, not foreseeable, removed also after a kill |
 //! | [`secret`] | a shared secret: where it comes from, how it is compared |
+//! | [`socket`] | unix sockets that only programs of this user reach |
 //! | [`pool`] | places of connections: bounded, and the idlest gives way |
 //! | [`deadline`] | one bound of time on several reads |
 //! | [`attempts`] | a bound on how fast secrets can be guessed |
@@ -21,4 +22,5 @@ pub mod keeper;
 pub mod pool;
 pub mod scratch;
 pub mod secret;
+pub mod socket;
 mod sys;

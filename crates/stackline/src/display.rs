@@ -1,6 +1,7 @@
 //! `stackline display`: the structured display served, looked at, measured. What a display is, is `stackline_display`'s; sockets are
 //! `stackline_displayserver`'s.
 
+mod secrets;
 mod signals;
 mod simulated;
 
@@ -12,6 +13,7 @@ use crate::flags::{
 use crate::output;
 use crate::run::listen_for_ctrl_c;
 use indicatif::{ProgressBar, ProgressDrawTarget};
+use stackline_display::budget::Budget;
 use stackline_display::pixels;
 use stackline_display::symbols::Limits;
 use stackline_displayserver::address::{Address, Service};
@@ -30,6 +32,8 @@ use stackline_displayserver::terminal;
 use stackline_displayserver::view;
 use stackline_displayserver::vio::Vio;
 use stackline_events::Recorder;
+use stackline_guard::scratch::{self, Scratch};
+use stackline_guard::secret::Secret;
 use std::io::{ErrorKind, IsTerminal, Read, Write, stderr, stdin};
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -75,19 +79,15 @@ fn carry_out(flags: &flags::Display) -> Result {
 /// Serves until somebody wants the end.
 fn serve(flags: &DisplayServe) -> Result {
     let limits = limits(flags.memory);
-    let secret = flags.secret.clone().unwrap_or_default();
-    let server = Server::new(limits, secret.clone().into_bytes());
+    let secret = secrets::served(secrets::DISPLAY, flags.secret_file.as_deref())?;
+    let budget = Budget::of(usize::try_from(flags.memory_all).unwrap_or(usize::MAX));
+    let server = Server::within(limits, secret.bytes().to_vec(), budget);
     let (by_messages, streams): (Vec<&Address>, Vec<&Address>) =
         flags.listen.iter().partition(|address| matches!(address, Address::Messages(_)));
     let listeners = streams.into_iter().map(Listener::at).collect::<Result<Vec<Listener>>>()?;
-    let open = listeners.iter().find(|listener| !listener.is_local()).map(Listener::address);
-    let open =
-        open.or_else(|| by_messages.iter().find(|address| !address.is_loopback()).map(|address| (*address).clone()));
-    if let Some(open) = open.filter(|_| secret.is_empty()) {
-        return Err(Error::input(format!("anybody could draw at {open}"))
-            .hint("give clients a secret, `--secret`, or listen at 127.0.0.1 or unix:PATH"));
-    }
-    let page = view::show(&server, &flags.view, &stackline_displayserver::token()?)?;
+    let token = Secret::random()
+        .map_err(|error| Error::environment(format!("there are no random bytes for the page's secret: {error}")))?;
+    let page = view::show(&server, &flags.view, &token)?;
     let stop = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&stop])?;
     for listener in listeners {
@@ -111,17 +111,10 @@ fn serve(flags: &DisplayServe) -> Result {
 /// Stands between clients and a display until somebody wants the end.
 fn agent(flags: &DisplayAgent) -> Result {
     is_stream(&flags.to)?;
+    let display = secrets::through(&flags.to)?;
+    let secret = secrets::served(secrets::DISPLAY, flags.secret_file.as_deref())?.bytes().to_vec();
     let listener = Listener::at(&flags.listen)?;
-    let service = agents::Service {
-        display: flags.to.clone(),
-        limits: limits(flags.memory),
-        patience: flags.patience,
-        secret: flags.secret.clone().unwrap_or_default().into_bytes(),
-    };
-    if service.secret.is_empty() && !listener.is_local() {
-        return Err(Error::input(format!("anybody could draw at {} through {}", flags.to, listener.address()))
-            .hint("give clients the display's secret here too, `--secret`, or listen at 127.0.0.1 or unix:PATH"));
-    }
+    let service = agents::Service { display, limits: limits(flags.memory), patience: flags.patience, secret };
     let stop = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&stop])?;
     output::print(&format!("clients: {}\n", listener.address().for_others()))?;
@@ -134,16 +127,13 @@ fn agent(flags: &DisplayAgent) -> Result {
 /// Serves a program on terminals until somebody wants the end.
 fn terminals(flags: &DisplayTerminal) -> Result {
     program::check(&flags.program)?;
+    let secret = secrets::served(secrets::TERMINAL, flags.secret_file.as_deref())?;
     let listener = Listener::at(&flags.listen)?;
-    if !listener.is_local() && !flags.anybody {
-        let message = format!("anybody who reaches {} would run {}", listener.address(), flags.program[0]);
-        return Err(Error::input(message).hint("listen at 127.0.0.1 or unix:PATH, or allow it: --anybody"));
-    }
     let stop = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&stop])?;
     output::print(&format!("terminals: {}\n", listener.address().for_others()))?;
-    let program = flags.program.clone();
-    thread::spawn(move || terminal::serve(&listener, &program, |why| output::say(&why)));
+    let service = terminal::Service { program: flags.program.clone(), secret: Some(secret) };
+    thread::spawn(move || terminal::serve(&listener, service, |why| output::say(&why)));
     wait(&stop);
     forget(&flags.listen);
     Ok(Exit::Done)
@@ -151,7 +141,7 @@ fn terminals(flags: &DisplayTerminal) -> Result {
 
 /// Brings programs that speak V's messages alone to streams until somebody wants the end.
 fn internet_server(flags: &DisplayInternet) -> Result {
-    let served = by_blocks(&flags.listen, flags.secret.as_deref(), Serves::Streams, "connect to anything")?;
+    let served = by_blocks(&flags.listen, secrets::INTERNET, flags.secret_file.as_deref(), Serves::Streams)?;
     let local = Address::Tcp(served.local().to_string()).for_others();
     output::print(&format!("streams: vio:{local}/HOST:PORT, vio:{local}/pup:HOST:PORT\n"))?;
     until_stopped()
@@ -161,7 +151,7 @@ fn internet_server(flags: &DisplayInternet) -> Result {
 fn v_server(flags: &DisplayVserver) -> Result {
     program::check(&flags.program)?;
     let serves = Serves::Program { program: flags.program.clone(), polls: flags.polls };
-    let served = by_blocks(&flags.listen, flags.secret.as_deref(), serves, &format!("run {}", flags.program[0]))?;
+    let served = by_blocks(&flags.listen, secrets::VSERVER, flags.secret_file.as_deref(), serves)?;
     output::print(&format!("programs: {}\n", Address::Messages(served.local().to_string()).for_others()))?;
     let done = until_stopped();
     served.end();
@@ -169,21 +159,13 @@ fn v_server(flags: &DisplayVserver) -> Result {
 }
 
 /// Serves instances by V's block I/O.
-fn by_blocks(listen: &Address, secret: Option<&str>, serves: Serves, anybody: &str) -> Result<Served> {
+fn by_blocks(listen: &Address, of: secrets::Of, file: Option<&Path>, serves: Serves) -> Result<Served> {
     let Address::Messages(place) = listen else {
         return Err(
             Error::input(format!("it is asked by V's messages, not at {listen}")).hint("--listen ikp:HOST:PORT")
         );
     };
-    let secret = secret.unwrap_or_default();
-    if secret.is_empty() && !listen.is_loopback() {
-        return Err(Error::input(format!("anybody could {anybody} through {listen}"))
-            .hint("give clients a secret, `--secret`, or listen at ikp:127.0.0.1:PORT"));
-    }
-    if secret.len() > 255 {
-        return Err(Error::input("a secret has at most 255 bytes").hint("choose a shorter one"));
-    }
-    internet::serve(place, secret.as_bytes().to_vec(), serves)
+    internet::serve(place, secrets::served(of, file)?.bytes().to_vec(), serves)
 }
 
 fn until_stopped() -> Result {
@@ -200,14 +182,15 @@ fn execute(flags: &DisplayExecute) -> Result {
             .hint("`stackline display vserver -- PROGRAM` serves one, and prints where"));
     };
     is_stream(&flags.to)?;
-    let secret = flags.secret.clone().unwrap_or_default();
+    let secret = secrets::known(secrets::VSERVER, flags.secret_file.as_deref())?;
     // Before anybody begins a program: from then on a signal ends that too.
     let stop = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&stop])?;
-    let (place, at, to, typed) = (place.clone(), flags.program.clone(), flags.to.clone(), flags.typed);
+    let (place, at, to, typed) = (place.clone(), flags.program.clone(), secrets::through(&flags.to)?, flags.typed);
     let begins = move || {
         let display = to.connect()?;
-        let program = Vio::connect(&place, secret.as_bytes(), "program").map_err(|error| not_served(&at, &error))?;
+        let secret = secret.as_ref().map(Secret::bytes).unwrap_or_default();
+        let program = Vio::connect(&place, secret, "program").map_err(|error| not_served(&at, &error))?;
         Ok((program, display))
     };
     let (program, display) = unless_stopped_or_soon(&stop, LETS_GO, begins)?;
@@ -222,7 +205,7 @@ fn execute(flags: &DisplayExecute) -> Result {
 fn not_served(at: &Address, error: &std::io::Error) -> Error {
     match error.kind() {
         ErrorKind::PermissionDenied => Error::environment(format!("the V-server at {at} refuses it: {error}"))
-            .hint("its secret is what `--secret` of `stackline display vserver` says: give it with `--secret`"),
+            .hint("its secret is in ~/.config/stackline/vserver.secret of the user who serves it: copy it, or name a file with --secret-file"),
         _ => Error::environment(format!("no program is served at {at}: {error}"))
             .hint(format!("`stackline display vserver --listen {at} -- PROGRAM` serves one")),
     }
@@ -264,10 +247,17 @@ fn telnet(flags: &DisplayTelnet) -> Result {
     let stop = Arc::new(AtomicBool::new(false));
     signals::watch(&stop)?;
     listen_for_ctrl_c([&stop])?;
-    let (at, to, typed) = (flags.terminal.clone(), flags.to.clone(), flags.typed);
+    let at = secrets::through(&flags.terminal)?;
+    let to = flags.to.as_ref().map(secrets::through).transpose()?;
+    let secret = match &at {
+        // Its server knows whose program this is.
+        Address::Unix(_) => None,
+        _ => secrets::known(secrets::TERMINAL, flags.secret_file.as_deref())?,
+    };
+    let typed = flags.typed;
     let done = unless_stopped(&stop, move || match &to {
-        Some(display) => terminal::attach(&at, display, typed),
-        None => terminal::talk(&at),
+        Some(display) => terminal::attach(&at, display, secret.as_ref(), typed),
+        None => terminal::talk(&at, secret.as_ref()),
     });
     raw::restore();
     if done.is_ok() && flags.to.is_none() {
@@ -356,12 +346,13 @@ fn pass(mut from: Stream, mut to: Stream) {
 struct Own {
     server: Server,
     address: Address,
-    _directory: tempfile::TempDir,
+    _directory: Scratch,
 }
 
 impl Own {
     fn start() -> Result<Self> {
-        let directory = tempfile::tempdir().map_err(|error| output::unwritten("a directory for a socket", &error))?;
+        let directory =
+            scratch::directory("display").map_err(|error| output::unwritten("a directory for a socket", &error))?;
         let address = Address::Unix(directory.path().join("display"));
         let server = Server::new(Limits::default(), Vec::new());
         server.listen(Listener::at(&address)?, |why| output::say(&why));
@@ -376,7 +367,10 @@ fn bench(flags: &DisplayBench) -> Result {
     let own = if flags.to.is_none() { Some(Own::start()?) } else { None };
     let address = own.as_ref().map(|own| own.address.clone()).or_else(|| flags.to.clone());
     let address = address.ok_or_else(|| Error::input("there is no display"))?;
-    let secret = flags.secret.clone().unwrap_or_default();
+    let address = secrets::through(&address)?;
+    // An agent at a unix socket passes it on.
+    let secret = secrets::known(secrets::DISPLAY, flags.secret_file.as_deref())?;
+    let secret = secret.map(|secret| secret.bytes().to_vec()).unwrap_or_default();
     let (levels, pictures) = (levels(flags), pictures(flags));
     let stop = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&stop])?;
@@ -391,7 +385,7 @@ fn bench(flags: &DisplayBench) -> Result {
         let (levels, trials, name) = (levels.clone(), flags.trials, picture.name);
         let (bar, stopped) = (bar.clone(), Arc::clone(&stop));
         let (client, measured) = unless_stopped(&stop, move || {
-            let mut client = before.map_or_else(|| Client::connect(&to, secret.as_bytes()), Ok)?;
+            let mut client = before.map_or_else(|| Client::connect(&to, &secret), Ok)?;
             let mut tell = |rate: Rate, trial: usize| {
                 bar.set_message(format!("{name}, {}, trial {} of {trials}", rate.name(), trial + 1));
                 bar.tick();

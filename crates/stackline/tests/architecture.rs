@@ -35,7 +35,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("exchange", &["core", "events", "analyze", "dissect", "requests", "redact"]),
     ("factors", &[]),
     ("display", &[]),
-    ("displayserver", &["core", "display", "events", "net", "proto", "sim", "transfer"]),
+    ("displayserver", &["core", "display", "events", "guard", "net", "proto", "sim", "transfer"]),
     ("report", &["core", "events", "analyze", "factors"]),
     ("runner", &["core", "net", "dissect", "sim", "emu", "live", "events", "runs", "analyze"]),
     (
@@ -88,6 +88,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "factors",
             "display",
             "displayserver",
+            "guard",
         ],
     ),
 ];

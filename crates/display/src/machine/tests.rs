@@ -359,3 +359,29 @@ fn every_step_of_every_request_is_told() {
     let drawn = [1, 2, 3].map(|request| (Step::Rendered, request));
     assert_eq!(steps.0, [&all[..], &drawn[..]].concat());
 }
+
+/// What one client takes another one of the same service cannot have, until it is given back.
+#[test]
+fn all_clients_of_a_service_share_its_memory() {
+    let budget = Budget::of(100_000);
+    let mut talks = [0, 1].map(|_| Talk::new(Limits::default()));
+    for talk in &mut talks {
+        talk.display = Display::new(Limits::default(), Vec::new()).within(budget.clone());
+        talk.client = talk.display.connect();
+        talk.says(&[(Request::Hello { version: VERSION, token: b"" }, false)]);
+    }
+    let [one, other] = &mut talks;
+    let refused = |talk: &mut Talk, request: Request<'_>| talk.says(&[(request, true)]);
+    let is_memory = |answers: &[Answer]| matches!(answers, [Answer::Refused { why: 5, .. }]);
+    assert!(!is_memory(&refused(one, Request::CreateWindow(1, (300, 300), b""))));
+    assert!(is_memory(&refused(other, Request::CreateWindow(1, (200, 200), b""))));
+    refused(other, Request::DefineSymbol(1));
+    let full = (1..).find(|id| is_memory(&refused(other, vector(*id, 1)))).unwrap();
+    // 10,000 bytes are 500 items.
+    assert!((450..=501).contains(&full) && budget.taken() <= 100_000, "{full} {}", budget.taken());
+    let (client, display) = (one.client, &mut one.display);
+    display.disconnect(client);
+    assert!(budget.taken() <= 10_000, "{}", budget.taken());
+    assert!(!is_memory(&refused(other, Request::CreateWindow(1, (200, 200), b""))));
+    assert!(is_memory(&refused(other, Request::CreateWindow(2, (300, 300), b""))), "no symbol is counted twice");
+}

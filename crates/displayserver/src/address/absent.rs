@@ -20,7 +20,7 @@ pub enum Service {
 impl Service {
     /// Nobody serves it there.
     pub(crate) fn absent(self, address: &Address, why: &io::Error) -> Error {
-        let (listen, is_open) = (listens(address), !address.is_loopback());
+        let listen = listens(address);
         if why.kind() == ErrorKind::Unsupported
             && let Address::Ngp(below, ..) = address
         {
@@ -32,18 +32,13 @@ impl Service {
                 "an address is HOST:PORT or unix:PATH, with ikp:, pup:, blast:, ngp: or vio:HOST:PORT/ before it where that is meant",
             );
         }
-        let more = |words| if is_open { words } else { "" };
         match self {
-            Self::Display => Error::environment(format!("no display answers at {address}: {why}")).hint(format!(
-                "`stackline display serve --listen {listen}{}` serves one; `--to` says where it is",
-                more(" --secret SECRET")
-            )),
+            Self::Display => Error::environment(format!("no display answers at {address}: {why}"))
+                .hint(format!("`stackline display serve --listen {listen}` serves one; `--to` says where it is")),
             Self::Page => Error::environment(format!("no display answers at {address}: {why}"))
                 .hint(format!("`stackline display serve --view {listen}` shows one there")),
-            Self::Terminal => Error::environment(format!("no terminal is served at {address}: {why}")).hint(format!(
-                "`stackline display terminal --listen {listen}{} -- PROGRAM` serves one",
-                more(" --anybody")
-            )),
+            Self::Terminal => Error::environment(format!("no terminal is served at {address}: {why}"))
+                .hint(format!("`stackline display terminal --listen {listen} -- PROGRAM` serves one")),
             Self::Stream => Error::environment(format!("the internet server finds nobody at {address}: {why}")),
         }
     }
@@ -76,9 +71,10 @@ pub(super) fn internet(server: &str, why: &io::Error) -> Error {
             return refused
                 .hint("end one of its clients, or start another: `stackline display internet --listen ikp:HOST:PORT`");
         }
-        return refused.hint("its secret, `--secret` of `stackline display internet`, stands in the address: vio:SECRET@HOST:PORT/ADDRESS");
+        return refused.hint(
+            "its secret is in ~/.config/stackline/internet.secret of the user who serves it: copy it there, or set STACKLINE_INTERNET_SECRET",
+        );
     }
-    let secret = if Address::Messages(server.to_owned()).is_loopback() { "" } else { " --secret SECRET" };
     Error::environment(format!("no internet server answers at ikp:{server}: {why}"))
-        .hint(format!("`stackline display internet --listen ikp:{server}{secret}` serves one"))
+        .hint(format!("`stackline display internet --listen ikp:{server}` serves one"))
 }

@@ -22,7 +22,11 @@ impl Site {
         let local = SocketAddr::from(([127, 0, 0, 1], 0));
         let messages = ikp::Server::bind(local, &Options::default()).expect("loopback");
         let server = Server::new(Limits::default(), b"secret".to_vec());
-        Self { messages, clients: Clients { server, known: HashMap::new(), say: quiet }, begun: Instant::now() }
+        Self {
+            messages,
+            clients: Clients { server, known: HashMap::new(), late: Late::default(), say: quiet },
+            begun: Instant::now(),
+        }
     }
 
     fn client(&self) -> Messages {
@@ -65,26 +69,32 @@ fn hello() -> Vec<u8> {
 }
 
 #[test]
-fn who_has_not_said_who_it_is_stays_for_ten_seconds_however_often_it_speaks() {
+fn nothing_is_kept_of_who_does_not_say_who_it_is_at_once() {
     let mut site = Site::new();
-    let mut client = site.client();
     let hello = hello();
-    // Hello by single bytes is none until its last.
-    site.said(&mut client, &hello[..1], Duration::ZERO);
-    site.said(&mut client, &hello[1..2], 9 * SECOND);
-    assert!(site.is_there(HELLO - Duration::from_millis(1)));
-    assert!(!site.is_there(HELLO));
-    site.left(client, HELLO);
+    let mut wrong = hello.clone();
+    *wrong.last_mut().expect("it has bytes") ^= 1;
+    for bytes in [&hello[..1], &hello[..hello.len() - 1], b"", b"POST / HTTP/1.1\r\n\r\n", &wrong] {
+        let mut client = site.client();
+        thread::scope(|scope| {
+            let done = scope.spawn(|| client.exchange(REQUESTS, bytes).expect_err("it is sent away"));
+            let request = site.messages.receive_within(20 * SECOND).expect("loopback").expect("the client's message");
+            site.clients.answer(request, site.begun);
+            assert!(site.clients.known.is_empty() && site.clients.server.displays().is_empty(), "{bytes:?}");
+            // A wrong secret is answered later.
+            site.clients.late.answer(&mut site.messages, site.begun + SECOND);
+            let error = done.join().expect("the client").to_string();
+            assert_eq!(error.contains("secret"), bytes == wrong, "{error}");
+        });
+        site.while_it(|| drop(client), Duration::ZERO);
+    }
 }
 
 #[test]
-fn who_has_said_it_in_time_stays_until_it_was_silent_for_ten_minutes() {
+fn who_has_said_it_stays_until_it_was_silent_for_ten_minutes() {
     let mut site = Site::new();
     let mut client = site.client();
-    let hello = hello();
-    site.said(&mut client, &hello[..5], Duration::ZERO);
-    site.said(&mut client, &hello[5..], 9 * SECOND);
-    assert!(site.is_there(HELLO + SECOND));
+    site.said(&mut client, &hello(), Duration::ZERO);
     site.said(&mut client, b"", 500 * SECOND);
     assert!(site.is_there(500 * SECOND + IDLE - SECOND));
     assert!(!site.is_there(500 * SECOND + IDLE));

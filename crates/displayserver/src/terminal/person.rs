@@ -1,20 +1,26 @@
 //! A person at the other end of a terminal over TELNET: what is typed goes there, and what comes is shown. It knows no displays.
 
+use super::door::{Knock, Knocking};
 use super::{Line, PIECE, lost, pup};
 use crate::address::{Address, Service};
 use crate::raw::Raw;
 use crate::stream::Stream;
 use rustix::termios::tcgetwinsize;
 use stackline_core::error::Result;
+use stackline_guard::secret::Secret;
 use stackline_proto::telnet::{Role, Telnet};
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::thread;
+use std::time::Duration;
 
 /// What leaves a program that does not end, where keys go as they are typed: Ctrl-], as elsewhere.
 pub(super) const LEAVES: u8 = 0x1d;
+/// How long a server that asks for no secret may say nothing before what is typed goes there.
+const SILENT: Duration = Duration::from_secs(5);
 /// The key that is the end of what is typed, for a program whose terminal gathers lines: Ctrl-D.
 const END: u8 = 4;
 
@@ -36,10 +42,10 @@ pub(super) fn end(last: Option<&u8>) -> &'static [u8] {
 ///
 /// # Errors
 /// When no terminal is served there.
-pub fn talk(terminal: &Address) -> Result<()> {
+pub fn talk(terminal: &Address, secret: Option<&Secret>) -> Result<()> {
     let mut from = terminal.connect_to(Service::Terminal)?;
     if let Stream::Pup(from) = from {
-        return pup::talk(&from);
+        return pup::talk(&from, secret);
     }
     let mut telnet = Telnet::new(Role::User);
     let mut known = size();
@@ -47,7 +53,12 @@ pub fn talk(terminal: &Address) -> Result<()> {
     let line = Line::new(telnet, from.again().map_err(lost)?);
     let (typing, is_raw) = (Arc::clone(&line), Arc::new(AtomicBool::new(false)));
     let by_character = Arc::clone(&is_raw);
+    let (opens, opened) = channel::<()>();
     thread::spawn(move || {
+        // Nothing is typed before the secret is said.
+        if opened.recv().is_err() {
+            return;
+        }
         let mut piece = [0; PIECE];
         let mut input = io::stdin().lock();
         let mut last = None;
@@ -66,11 +77,26 @@ pub fn talk(terminal: &Address) -> Result<()> {
         }
         typing.send(end(last.as_ref()));
     });
-    let mut raw = None;
+    // Programs of the same user are asked nothing.
+    let is_asked = !matches!(from, Stream::Unix(_));
+    let (mut raw, mut knock, mut opens) = (None, Knock::new(secret), Some(opens));
     let (mut piece, mut data) = ([0; PIECE], Vec::new());
+    from.read_within(Some(SILENT)).map_err(lost)?;
     loop {
-        let count = from.read(&mut piece).map_err(lost)?;
+        let count = match from.read(&mut piece) {
+            Err(error) if opens.is_some() && matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                from.read_within(None).map_err(lost)?;
+                let _ = opens.take().map(|opens| opens.send(()));
+                continue;
+            }
+            read => read.map_err(lost)?,
+        };
         line.telnet().receive(&piece[..count], &mut data);
+        let answer = if is_asked { knock.takes(&mut data) } else { None };
+        let is_open = !is_asked || !matches!(knock.state(), Knocking::Waits | Knocking::Said);
+        if !answer.is_none_or(|answer| line.send(&answer)) {
+            return Ok(());
+        }
         if raw.is_none() && line.telnet().is_by_character() {
             raw = Raw::of(io::stdin().as_fd());
             is_raw.store(raw.is_some(), Ordering::Relaxed);
@@ -80,6 +106,10 @@ pub fn talk(terminal: &Address) -> Result<()> {
         data.clear();
         if !line.flush() || count == 0 || shown.is_err() {
             return Ok(());
+        }
+        if is_open && let Some(opens) = opens.take() {
+            from.read_within(None).map_err(lost)?;
+            let _ = opens.send(());
         }
     }
 }

@@ -1,18 +1,24 @@
 //! The PUP TELNET at both ends: bytes go as they are; marks say how large the terminal is and ask whether all before them is done; an
 //! interrupt with a mark behind it makes what was typed between them be dropped, and interrupts the program.
 
+use super::door::{self, Knock, Knocking};
 use super::person::{LEAVES, end, size};
 use super::typist::Typist;
-use super::{ANSWERS, For, PIECE, Terminal, lost};
+use super::{For, Office, PIECE, Terminal, lost, refused, sent_away};
 use crate::pup::{Came, Pup};
 use crate::raw::Raw;
+use crate::stream::Stream;
 use pty_process::Size;
 use pty_process::blocking::Pty;
 use stackline_core::error::Result;
+use stackline_guard::deadline::Deadline;
+use stackline_guard::pool::Place;
+use stackline_guard::secret::Secret;
 use stackline_proto::pup::telnet::Mark;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::sync::mpsc::channel;
 use std::thread;
 
 /// What a person types to interrupt the program.
@@ -21,11 +27,31 @@ const INTERRUPT: u8 = 3;
 /// What came first: nothing in time, or that with its bytes.
 type First = (Option<Came>, [u8; PIECE]);
 
+/// What was typed behind the secret.
+fn first(typed: &[u8]) -> First {
+    let mut piece = [0; PIECE];
+    let count = typed.len().min(PIECE);
+    piece[..count].copy_from_slice(&typed[..count]);
+    ((count > 0).then_some(Came::Data(count)), piece)
+}
+
 /// One terminal, until its program or its connection ends.
-pub(super) fn one(stream: &Pup, program: &[String]) -> Result<()> {
-    // Who goes before there is a terminal wanted none.
-    let Ok(first) = first(stream) else { return Ok(()) };
-    let is_display = first.0 == Some(Came::Mark(Mark::Timing.code()));
+pub(super) fn one(stream: &Pup, office: &Office, place: Place) -> Result<()> {
+    let Some(secret) = &office.service.secret else {
+        stream.end();
+        return Ok(());
+    };
+    let identified = door::identify_by_pup(stream, secret, &office.attempts, Deadline::within(door::TIME));
+    let (is_display, typed) = match identified {
+        Ok(identified) => identified,
+        Err(error) => {
+            stream.end();
+            return sent_away(&error, &place);
+        }
+    };
+    drop(place);
+    let Some(_place) = office.terminals.enter() else { return Err(refused(&mut Stream::Pup(stream.again()))) };
+    let (program, first) = (&office.service.program, first(&typed));
     let terminal = Terminal::start(program, if is_display { For::Display } else { For::Person }, (None, true))?;
     let typing = Typing {
         typist: terminal.typist()?,
@@ -42,18 +68,6 @@ pub(super) fn one(stream: &Pup, program: &[String]) -> Result<()> {
 /// Says that the program is for a display: a person's end says first how large its terminal is, or nothing.
 pub(super) fn begins_for_display(stream: &Pup) {
     stream.say(Some(Mark::Timing.code()), None);
-}
-
-fn first(stream: &Pup) -> io::Result<First> {
-    let mut piece = [0; PIECE];
-    stream.read_within(Some(ANSWERS));
-    let came = stream.next(&mut piece);
-    stream.read_within(None);
-    match came {
-        Ok(Came::Data(0)) => Err(io::ErrorKind::UnexpectedEof.into()),
-        Err(error) if error.kind() == io::ErrorKind::TimedOut => Ok((None, piece)),
-        came => came.map(|came| (Some(came), piece)),
-    }
 }
 
 /// What comes over the connection is typed into the terminal.
@@ -128,16 +142,14 @@ fn resize(pty: &Pty, size: &mut (u16, u16), mark: Mark, argument: u8) {
 }
 
 /// A person at the other end. The program echoes.
-pub(super) fn talk(from: &Pup) -> Result<()> {
+pub(super) fn talk(from: &Pup, secret: Option<&Secret>) -> Result<()> {
     let raw = Raw::of(io::stdin().as_fd());
-    if let Some((columns, rows)) = size() {
-        for (mark, count) in [(Mark::LineWidth, columns), (Mark::PageLength, rows)] {
-            from.say(Some(mark.code()), None);
-            from.again().write_all(&[u8::try_from(count).unwrap_or(u8::MAX)]).map_err(lost)?;
-        }
-    }
     let (mut typing, is_raw) = (from.again(), raw.is_some());
+    let (opens, opened) = channel::<()>();
     thread::spawn(move || {
+        if opened.recv().is_err() {
+            return;
+        }
         let mut piece = [0; PIECE];
         let mut input = io::stdin().lock();
         let mut last = None;
@@ -158,15 +170,36 @@ pub(super) fn talk(from: &Pup) -> Result<()> {
         }
         let _ = typing.write_all(end(last.as_ref()));
     });
-    let mut piece = [0; PIECE];
+    let (mut piece, mut knock, mut opens) = ([0; PIECE], Knock::new(secret), Some(opens));
     loop {
         let count = match from.next(&mut piece).map_err(lost)? {
             Came::Data(count) => count,
             Came::Mark(_) | Came::Interrupt(_) => continue,
         };
+        let mut data = piece[..count].to_vec();
+        if let Some(answer) = knock.takes(&mut data) {
+            from.again().write_all(&answer).map_err(lost)?;
+        }
+        if !matches!(knock.state(), Knocking::Waits | Knocking::Said)
+            && let Some(opens) = opens.take()
+        {
+            tell_size(from)?;
+            let _ = opens.send(());
+        }
         let mut out = io::stdout().lock();
-        if count == 0 || out.write_all(&piece[..count]).and_then(|()| out.flush()).is_err() {
+        if count == 0 || out.write_all(&data).and_then(|()| out.flush()).is_err() {
             return Ok(());
         }
     }
+}
+
+/// How large the person's terminal is, where it is one.
+fn tell_size(to: &Pup) -> Result<()> {
+    for (mark, count) in
+        size().into_iter().flat_map(|(columns, rows)| [(Mark::LineWidth, columns), (Mark::PageLength, rows)])
+    {
+        to.say(Some(mark.code()), None);
+        to.again().write_all(&[u8::try_from(count).unwrap_or(u8::MAX)]).map_err(lost)?;
+    }
+    Ok(())
 }

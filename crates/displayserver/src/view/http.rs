@@ -1,15 +1,21 @@
 //! What a browser asks in HTTP before its WebSocket is open: the page, and all that is refused, each with a sentence that says why.
 
+use crate::address::Address;
+use crate::server::hear_out;
 use crate::stream::Stream;
+use stackline_guard::deadline::Deadline;
+use stackline_guard::secret::Secret;
 use std::borrow::Cow;
 use std::io::{self, Read, Write};
-use std::time::{Duration, Instant};
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 use tungstenite::handshake::machine::TryParse;
 use tungstenite::handshake::server::{Request, create_response};
 
 const PAGE: &str = include_str!("../view.html");
 /// The page asks nobody but this server, and runs nothing but its own script.
-const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'";
+const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; \
+                      frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 /// The longest request of a browser.
 const HEAD: usize = 8 << 10;
 const END: &[u8] = b"\r\n\r\n";
@@ -25,10 +31,11 @@ pub(super) struct Replayed {
 }
 
 impl Replayed {
-    /// Reads the head of a request, or as much of it as is too long.
-    pub(super) fn read(mut stream: Stream) -> io::Result<Self> {
+    /// Reads the head of a request, or as much of it as is too long, by then as a whole.
+    pub(super) fn read(mut stream: Stream, deadline: Deadline) -> io::Result<Self> {
         let mut head = Vec::new();
         while !is_whole(&head) && head.len() <= HEAD {
+            stream.read_within(Some(deadline.timeout()?))?;
             let mut piece = [0; 1024];
             let count = stream.read(&mut piece)?;
             if count == 0 {
@@ -43,9 +50,13 @@ impl Replayed {
         Ok(Self { stream, head, at: 0 })
     }
 
-    /// Answers what is answered at once, and ends; nothing where a WebSocket can be opened.
-    pub(super) fn answered(&mut self, token: &str) -> io::Result<bool> {
-        let Some(answer) = answer(&self.head, token) else { return Ok(false) };
+    /// Answers what is answered at once, and ends; nothing where a WebSocket can be opened. `failed` is told of a wrong secret, and how long its
+    /// answer has to wait.
+    pub(super) fn answered(&mut self, door: &Door, failed: impl FnOnce() -> Duration) -> io::Result<bool> {
+        let Some(answer) = door.answer(&self.head) else { return Ok(false) };
+        if answer.is_wrong_secret {
+            hear_out(&mut self.stream, failed());
+        }
         self.says(&answer)?;
         Ok(true)
     }
@@ -64,10 +75,11 @@ impl Replayed {
 
     /// The kernel takes an answer back whose connection is closed while something waits to be read.
     fn hears_out(&mut self) {
-        let (begun, mut left, mut piece) = (Instant::now(), HEARD_OUT.0, [0; 4096]);
-        let _ = self.stream.read_within(Some(HEARD_OUT.1));
-        while left > 0 && begun.elapsed() < HEARD_OUT.1 {
-            match self.stream.read(&mut piece) {
+        let (deadline, mut left, mut piece) = (Deadline::within(HEARD_OUT.1), HEARD_OUT.0, [0; 4096]);
+        while left > 0
+            && let Some(rest) = deadline.rest()
+        {
+            match self.stream.read_within(Some(rest)).and_then(|()| self.stream.read(&mut piece)) {
                 Ok(0) | Err(_) => return,
                 Ok(count) => left = left.saturating_sub(count),
             }
@@ -99,22 +111,24 @@ impl Write for Replayed {
 }
 
 /// An answer with which a connection ends.
-struct Answer {
+pub(super) struct Answer {
     status: &'static str,
     /// A line of its head that only it has.
     line: &'static str,
     body: Cow<'static, str>,
     /// Who asks for the head gets no body, and all the rest.
     is_head: bool,
+    /// Somebody may be guessing.
+    is_wrong_secret: bool,
 }
 
 impl Answer {
     fn new(status: &'static str, body: impl Into<Cow<'static, str>>) -> Self {
-        Self { status, line: "", body: body.into(), is_head: false }
+        Self { status, line: "", body: body.into(), is_head: false, is_wrong_secret: false }
     }
 
     fn bytes(&self) -> Vec<u8> {
-        let Self { status, line, body, is_head } = self;
+        let Self { status, line, body, is_head, .. } = self;
         let kind = if status.starts_with("200") { "text/html" } else { "text/plain" };
         let shown = if *is_head { "" } else { body };
         format!(
@@ -130,89 +144,156 @@ fn is_whole(head: &[u8]) -> bool {
     head.windows(END.len()).any(|four| four == END)
 }
 
-/// What is answered to a request; nothing where it is for a WebSocket that can be opened.
-fn answer(head: &[u8], token: &str) -> Option<Answer> {
-    if head.len() > HEAD {
-        let why = format!("the request is longer than the {HEAD} bytes that are read of one\n");
-        return Some(Answer::new("431 Request Header Fields Too Large", why));
-    }
-    let text = String::from_utf8_lossy(head);
-    if let Some(why) = malformed(&text) {
-        return Some(Answer::new("400 Bad Request", why));
-    }
-    if header(&text, "upgrade").is_some_and(|value| value.eq_ignore_ascii_case("websocket")) {
-        return refusal(head, header(&text, "sec-websocket-version"), token);
-    }
-    Some(page(text.lines().next().unwrap_or_default(), token))
+/// Who may look on: whoever knows the secret, by a page that came from here.
+#[derive(Debug)]
+pub(super) struct Door {
+    token: Secret,
+    /// The address at which it listens; none where that are all of them, or a unix socket.
+    address: Option<IpAddr>,
 }
 
-/// Why a head is none of HTTP/1 (RFC 9112, sections 3, 3.2 and 5.1).
+impl Door {
+    pub(super) fn new(token: Secret, at: Address) -> Self {
+        let place = if let Address::Tcp(place) = at { place.parse::<SocketAddr>().ok() } else { None };
+        let address = place.map(|place| place.ip()).filter(|address| !address.is_unspecified());
+        Self { token, address }
+    }
+
+    /// What is answered to a request; nothing where it is for a WebSocket that can be opened.
+    pub(super) fn answer(&self, head: &[u8]) -> Option<Answer> {
+        if head.len() > HEAD {
+            let why = format!("the request is longer than the {HEAD} bytes that are read of one\n");
+            return Some(Answer::new("431 Request Header Fields Too Large", why));
+        }
+        let text = String::from_utf8_lossy(head);
+        if let Some(why) = malformed(&text) {
+            return Some(Answer::new("400 Bad Request", why));
+        }
+        if !header(&text, "host").is_some_and(|host| self.is_own(host)) {
+            return Some(Answer::new(
+                "421 Misdirected Request",
+                "no page of that host is here: open the address that the server prints\n",
+            ));
+        }
+        let is_socket = header(&text, "upgrade").is_some_and(|value| value.eq_ignore_ascii_case("websocket"));
+        if let Some(why) = foreign(&text, if is_socket { "websocket" } else { "navigate" }) {
+            return Some(Answer::new("403 Forbidden", why));
+        }
+        if is_socket {
+            return self.refusal(head, header(&text, "sec-websocket-version"));
+        }
+        Some(self.page(text.lines().next().unwrap_or_default()))
+    }
+
+    /// Whether a host is this one. Somebody else's name may lead here too (DNS rebinding): its pages are of another origin, and get nothing.
+    /// Ports may differ where they are forwarded.
+    fn is_own(&self, host: &str) -> bool {
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|digit| digit.is_ascii_digit()) => name,
+            _ => host,
+        };
+        let literal = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+        match (literal.parse::<IpAddr>(), self.address) {
+            (Ok(address), Some(own)) => address == own || (own.is_loopback() && address.is_loopback()),
+            (Ok(_), None) => true,
+            (Err(_), own) if own.is_none_or(|own| own.is_loopback()) && name.eq_ignore_ascii_case("localhost") => true,
+            (Err(_), own) => {
+                own.is_none_or(|own| !own.is_loopback())
+                    && name.eq_ignore_ascii_case(&stackline_events::setting::host())
+            }
+        }
+    }
+
+    /// The page itself says nothing of the display: it needs no secret, but gets none either.
+    fn page(&self, line: &str) -> Answer {
+        let mut words = line.split(' ');
+        let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        // As proxies ask, with the host in it (RFC 9112, section 3.2.2).
+        let absolute = target.strip_prefix("http://").map(|rest| rest.find(['/', '?']).map_or("", |at| &rest[at..]));
+        let path = absolute.unwrap_or(target);
+        if !matches!(method, "GET" | "HEAD") {
+            let refused = Answer::new("405 Method Not Allowed", "the page can be had by GET, and its head by HEAD\n");
+            return Answer { line: "Allow: GET, HEAD\r\n", ..refused };
+        }
+        let (path, said) = path.split_once('?').unwrap_or((path, ""));
+        let answer = match path {
+            "/" | "" if self.token.is(said.as_bytes()) => Answer::new("200 OK", PAGE),
+            "/" | "" => {
+                let why = "the address lacks the secret: open the one that the server prints\n";
+                Answer { is_wrong_secret: !said.is_empty(), ..Answer::new("403 Forbidden", why) }
+            }
+            _ => Answer::new("404 Not Found", "there is one page here, /\n"),
+        };
+        Answer { is_head: method == "HEAD", ..answer }
+    }
+
+    /// Why no WebSocket is opened, where none is. Browsers speak several, of which 13 are RFC 6455's.
+    fn refusal(&self, head: &[u8], version: Option<&str>) -> Option<Answer> {
+        if version != Some("13") {
+            let refused = Answer::new("426 Upgrade Required", "the WebSocket has to be of version 13, RFC 6455's\n");
+            return Some(Answer { line: "Sec-WebSocket-Version: 13\r\n", ..refused });
+        }
+        let bad = |why: &dyn std::fmt::Display| {
+            Some(Answer::new("400 Bad Request", format!("no WebSocket is opened: {why}\n")))
+        };
+        match Request::try_parse(head) {
+            Ok(Some((length, _))) if length < head.len() => bad(&"there is more behind the request"),
+            Ok(Some((_, request))) => match create_response(&request) {
+                Err(error) => bad(&error),
+                Ok(_) if !is_of_page(&request) => {
+                    Some(Answer::new("403 Forbidden", "who looks on needs the secret, and a page from here\n"))
+                }
+                Ok(_) if self.token.is(request.uri().query().unwrap_or_default().as_bytes()) => None,
+                Ok(_) => {
+                    let refused = Answer::new("403 Forbidden", "who looks on needs the secret, and a page from here\n");
+                    Some(Answer { is_wrong_secret: true, ..refused })
+                }
+            },
+            Ok(None) => bad(&"it has no end"),
+            Err(error) => bad(&error),
+        }
+    }
+}
+
+/// Whether a browser's page is from here.
+fn is_of_page(request: &Request) -> bool {
+    let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let origin = header("origin").strip_prefix("http://").unwrap_or_default();
+    !origin.is_empty() && origin == header("host") && request.uri().path() == "/pixels"
+}
+
+/// Why a browser says that somebody else's page asks, where it does (Fetch Metadata): a page may ask for a WebSocket, and people for a page.
+fn foreign(head: &str, mode: &str) -> Option<&'static str> {
+    let is_other = |name: &str, known: &[&str]| header(head, name).is_some_and(|value| !known.contains(&value));
+    let is_foreign = is_other("sec-fetch-site", &["same-origin", "none"]) || is_other("sec-fetch-mode", &[mode]);
+    is_foreign.then_some("a page from elsewhere asks: open the address that the server prints\n")
+}
+
+/// Why a head is none of HTTP/1 (RFC 9112, sections 3, 3.2, 5.1 and 6.3).
 fn malformed(head: &str) -> Option<&'static str> {
     let mut lines = head.split("\r\n\r\n").next().unwrap_or_default().lines();
     let version = lines.next().and_then(|line| line.rsplit(' ').next()).unwrap_or_default();
     let names = || head.lines().skip(1).filter_map(|line| line.split_once(':')).map(|(name, _)| name);
-    let hosts = names().filter(|name| name.eq_ignore_ascii_case("host")).count();
+    let count = |wanted: &str| names().filter(|name| name.eq_ignore_ascii_case(wanted)).count();
     match version {
-        "HTTP/1.0" | "HTTP/1.1" if names().any(|name| name.ends_with([' ', '\t'])) => {
-            Some("a field's name ends with a space\n")
-        }
-        "HTTP/1.0" | "HTTP/1.1" if lines.any(|line| !line.contains(':')) => {
-            Some("a line of the request's head names no field\n")
-        }
-        "HTTP/1.1" if hosts != 1 => Some("the request names no host, or several\n"),
-        "HTTP/1.0" | "HTTP/1.1" => None,
-        _ => Some("the request is none of HTTP/1\n"),
+        "HTTP/1.0" | "HTTP/1.1" => {}
+        _ => return Some("the request is none of HTTP/1\n"),
     }
+    if names().any(|name| name.ends_with([' ', '\t'])) {
+        return Some("a field's name ends with a space\n");
+    }
+    if lines.any(|line| !line.contains(':')) {
+        return Some("a line of the request's head names no field\n");
+    }
+    if count("host") != 1 {
+        return Some("the request names no host, or several\n");
+    }
+    let lengths = count("content-length");
+    let is_ambiguous = lengths > 1 || (lengths == 1 && count("transfer-encoding") > 0);
+    is_ambiguous.then_some("the request says several times how long it is\n")
 }
 
 fn header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
     let mut lines = head.lines().filter_map(|line| line.split_once(':'));
     lines.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
-}
-
-/// The page itself says nothing of the display: it needs no secret, but gets none either.
-fn page(line: &str, token: &str) -> Answer {
-    let mut words = line.split(' ');
-    let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    // As proxies ask, with the host in it (RFC 9112, section 3.2.2).
-    let absolute = target.strip_prefix("http://").map(|rest| rest.find(['/', '?']).map_or("", |at| &rest[at..]));
-    let path = absolute.unwrap_or(target);
-    if !matches!(method, "GET" | "HEAD") {
-        let refused = Answer::new("405 Method Not Allowed", "the page can be had by GET, and its head by HEAD\n");
-        return Answer { line: "Allow: GET, HEAD\r\n", ..refused };
-    }
-    let (status, body) = match path.split_once('?').unwrap_or((path, "")) {
-        ("/" | "", said) if said == token => ("200 OK", PAGE),
-        ("/" | "", _) => ("403 Forbidden", "the address lacks the secret: open the one that the server prints\n"),
-        _ => ("404 Not Found", "there is one page here, /\n"),
-    };
-    Answer { is_head: method == "HEAD", ..Answer::new(status, body) }
-}
-
-/// Why no WebSocket is opened, where none is. Browsers speak several, of which 13 are RFC 6455's.
-fn refusal(head: &[u8], version: Option<&str>, token: &str) -> Option<Answer> {
-    if version != Some("13") {
-        let refused = Answer::new("426 Upgrade Required", "the WebSocket has to be of version 13, RFC 6455's\n");
-        return Some(Answer { line: "Sec-WebSocket-Version: 13\r\n", ..refused });
-    }
-    let bad =
-        |why: &dyn std::fmt::Display| Some(Answer::new("400 Bad Request", format!("no WebSocket is opened: {why}\n")));
-    match Request::try_parse(head) {
-        Ok(Some((length, _))) if length < head.len() => bad(&"there is more behind the request"),
-        Ok(Some((_, request))) => match create_response(&request) {
-            Err(error) => bad(&error),
-            Ok(_) if may_look_on(&request, token) => None,
-            Ok(_) => Some(Answer::new("403 Forbidden", "who looks on needs the secret, and a page from here\n")),
-        },
-        Ok(None) => bad(&"it has no end"),
-        Err(error) => bad(&error),
-    }
-}
-
-/// Whether a browser may look on: its page is from here, and it knows the secret.
-fn may_look_on(request: &Request, token: &str) -> bool {
-    let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let origin = header("origin").strip_prefix("http://").unwrap_or_default();
-    let is_own = !origin.is_empty() && origin == header("host");
-    is_own && request.uri().path() == "/pixels" && request.uri().query() == Some(token)
 }

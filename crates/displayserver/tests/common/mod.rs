@@ -14,6 +14,8 @@ use stackline_displayserver::client::Client;
 use stackline_displayserver::level::{Level, Picture, send};
 use stackline_displayserver::listener::Listener;
 use stackline_displayserver::server::Server;
+use stackline_displayserver::terminal::{self, Service};
+use stackline_guard::secret::Secret;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -28,6 +30,23 @@ pub(crate) fn served(server: &Server, at: &str) -> Address {
 /// A display that anybody draws on.
 pub(crate) fn display() -> Server {
     Server::new(Limits::default(), Vec::new())
+}
+
+/// What lets somebody to a terminal.
+pub(crate) const WORD: &[u8] = b"open sesame";
+
+/// The same as a secret.
+pub(crate) fn word() -> Secret {
+    Secret::new(WORD.to_vec()).unwrap()
+}
+
+/// A program on terminals there, for those who know the word; where it is.
+pub(crate) fn terminals(at: &str, program: &[impl ToString]) -> Address {
+    let listener = Listener::at(&Address::of(at).unwrap()).unwrap();
+    let address = listener.address();
+    let service = Service { program: program.iter().map(ToString::to_string).collect(), secret: Some(word()) };
+    thread::spawn(move || terminal::serve(&listener, service, |_| {}));
+    address
 }
 
 /// A client that has drawn a picture at a level, and what its window shows.

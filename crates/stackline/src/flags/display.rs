@@ -54,9 +54,9 @@ pub(crate) struct DisplayVserver {
     /// Where it is asked: ikp:HOST:PORT
     #[arg(long, value_name = "ADDRESS", value_parser = Address::of, default_value = "ikp:127.0.0.1:7090")]
     pub(crate) listen: Address,
-    /// What its clients have to know
-    #[arg(long, value_name = "SECRET", env = "STACKLINE_VSERVER_SECRET", hide_env_values = true)]
-    pub(crate) secret: Option<String>,
+    /// What its clients have to know is the first line of this file; without it $STACKLINE_VSERVER_SECRET, else ~/.config/stackline/vserver.secret, which is made where it is not there
+    #[arg(long, value_name = "FILE")]
+    pub(crate) secret_file: Option<PathBuf>,
     /// How often it looks into what the program wrote, as where nothing tells it; at once without it
     #[arg(long, value_name = "TIME", value_parser = polls)]
     pub(crate) polls: Option<Duration>,
@@ -70,9 +70,9 @@ pub(crate) struct DisplayExecute {
     /// Where the V-server is: ikp:HOST:PORT
     #[arg(value_name = "ADDRESS", value_parser = Address::of, default_value = "ikp:127.0.0.1:7090")]
     pub(crate) program: Address,
-    /// What the V-server's clients have to know
-    #[arg(long, value_name = "SECRET", env = "STACKLINE_VSERVER_SECRET", hide_env_values = true)]
-    pub(crate) secret: Option<String>,
+    /// The V-server's secret is the first line of this file; without it $STACKLINE_VSERVER_SECRET, else ~/.config/stackline/vserver.secret
+    #[arg(long, value_name = "FILE")]
+    pub(crate) secret_file: Option<PathBuf>,
     /// The display that gets what the program says
     #[arg(long, value_name = "ADDRESS", value_parser = Address::of, default_value = "127.0.0.1:7085")]
     pub(crate) to: Address,
@@ -86,9 +86,9 @@ pub(crate) struct DisplayInternet {
     /// Where it is asked: ikp:HOST:PORT. Others connect through it as vio:HOST:PORT/ADDRESS
     #[arg(long, value_name = "ADDRESS", value_parser = Address::of, default_value = "ikp:127.0.0.1:7089")]
     pub(crate) listen: Address,
-    /// What its clients have to know: vio:SECRET@HOST:PORT/ADDRESS
-    #[arg(long, value_name = "SECRET", env = "STACKLINE_INTERNET_SECRET", hide_env_values = true)]
-    pub(crate) secret: Option<String>,
+    /// What its clients have to know is the first line of this file; without it $STACKLINE_INTERNET_SECRET, else ~/.config/stackline/internet.secret, which is made where it is not there
+    #[arg(long, value_name = "FILE")]
+    pub(crate) secret_file: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]
@@ -96,9 +96,9 @@ pub(crate) struct DisplayAgent {
     /// Where clients connect: HOST:PORT, unix:PATH or pup:HOST:PORT
     #[arg(long, value_name = "ADDRESS", value_parser = Address::of, default_value = "127.0.0.1:7086")]
     pub(crate) listen: Address,
-    /// What clients have to know here: the display's secret, as that gets it too; needed to listen beyond this machine
-    #[arg(long, value_name = "SECRET", env = "STACKLINE_DISPLAY_SECRET", hide_env_values = true)]
-    pub(crate) secret: Option<String>,
+    /// What clients have to know here, as the display does, is the first line of this file; without it $STACKLINE_DISPLAY_SECRET, else ~/.config/stackline/display.secret, which is made where it is not there
+    #[arg(long, value_name = "FILE")]
+    pub(crate) secret_file: Option<PathBuf>,
     /// The display
     #[arg(long, value_name = "ADDRESS", value_parser = Address::of, default_value = "127.0.0.1:7085")]
     pub(crate) to: Address,
@@ -115,9 +115,10 @@ pub(crate) struct DisplayTerminal {
     /// Where terminals are served: HOST:PORT, unix:PATH, or pup:HOST:PORT by the PUP TELNET
     #[arg(long, value_name = "ADDRESS", value_parser = Address::of, default_value = "127.0.0.1:7023")]
     pub(crate) listen: Address,
-    /// Listen beyond this machine: whoever connects runs the program
-    #[arg(long)]
-    pub(crate) anybody: bool,
+    /// What the other end has to know is the first line of this file; without it $STACKLINE_TERMINAL_SECRET, else
+    /// ~/.config/stackline/terminal.secret, which is made where it is not there. Programs of this user need no secret at unix:PATH
+    #[arg(long, value_name = "FILE")]
+    pub(crate) secret_file: Option<PathBuf>,
     /// The program and its arguments; `stackline display bench --to tty` draws on a terminal. What it says on standard error goes to the
     /// terminal for a person, and comes here where the other end is `telnet --to` of a display
     #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
@@ -129,6 +130,9 @@ pub(crate) struct DisplayTelnet {
     /// Where the terminal is served
     #[arg(value_name = "ADDRESS", value_parser = Address::of, default_value = "127.0.0.1:7023")]
     pub(crate) terminal: Address,
+    /// The terminal's secret is the first line of this file; without it $STACKLINE_TERMINAL_SECRET, else ~/.config/stackline/terminal.secret
+    #[arg(long, value_name = "FILE")]
+    pub(crate) secret_file: Option<PathBuf>,
     /// The display that gets what its program says; a person at this terminal without it
     #[arg(long, value_name = "ADDRESS", value_parser = Address::of)]
     pub(crate) to: Option<Address>,
@@ -145,12 +149,15 @@ pub(crate) struct DisplayServe {
     /// Where browsers look on: HOST:PORT, or unix:PATH
     #[arg(long, value_name = "ADDRESS", value_parser = Address::of, default_value = "127.0.0.1:8085")]
     pub(crate) view: Address,
-    /// What clients have to know; needed where others than this machine's programs can connect
-    #[arg(long, value_name = "SECRET", env = "STACKLINE_DISPLAY_SECRET", hide_env_values = true)]
-    pub(crate) secret: Option<String>,
+    /// What clients have to know is the first line of this file; without it $STACKLINE_DISPLAY_SECRET, else ~/.config/stackline/display.secret, which is made where it is not there. Programs of this user need no secret at unix:PATH
+    #[arg(long, value_name = "FILE")]
+    pub(crate) secret_file: Option<PathBuf>,
     /// Memory of a client's symbols, at most
     #[arg(long, value_name = "SIZE", value_parser = super::size::size, default_value = "64MiB")]
     pub(crate) memory: u64,
+    /// Memory of all clients' symbols and windows together, at most
+    #[arg(long, value_name = "SIZE", value_parser = super::size::size, default_value = "512MiB")]
+    pub(crate) memory_all: u64,
 }
 
 #[derive(Args, Debug)]
@@ -159,9 +166,9 @@ pub(crate) struct DisplayBench {
     /// where none is given
     #[arg(long, value_name = "ADDRESS", value_parser = Address::of)]
     pub(crate) to: Option<Address>,
-    /// What its clients have to know
-    #[arg(long, value_name = "SECRET", env = "STACKLINE_DISPLAY_SECRET", hide_env_values = true)]
-    pub(crate) secret: Option<String>,
+    /// The display's secret is the first line of this file; without it $STACKLINE_DISPLAY_SECRET, else ~/.config/stackline/display.secret
+    #[arg(long, value_name = "FILE")]
+    pub(crate) secret_file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) simulated: DisplaySimulated,
     /// Levels, instead of all four
@@ -223,7 +230,7 @@ pub(crate) struct DisplayFactors {
 #[command(next_help_heading = "In virtual time")]
 pub(crate) struct DisplaySimulated {
     /// A specification: client and display are on hosts of its network, which say what programs take (`work`, `cpu`)
-    #[arg(long, value_name = "SPEC", conflicts_with_all = ["to", "secret", "png", "hold"])]
+    #[arg(long, value_name = "SPEC", conflicts_with_all = ["to", "secret_file", "png", "hold"])]
     pub(crate) across: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) scene: DisplayScene,

@@ -9,6 +9,21 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// A command that goes on in the background of a place, beside those that have to leave nothing behind.
+fn background(place: &Place, words: &[&str]) -> Command {
+    let mut command = place.command(words);
+    command.env_remove("STACKLINE_RUNS");
+    command
+}
+
+/// A secret in a file that only this user reads.
+fn private(place: &Place, name: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    let word = std::path::Path::new(name).file_stem().unwrap().to_string_lossy().into_owned();
+    let path = place.write(name, format!("the secret of {word}\n"));
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
+}
+
 /// A display that is served until this is dropped.
 struct Served {
     child: Child,
@@ -18,8 +33,8 @@ struct Served {
 
 impl Served {
     fn start(place: &Place, arguments: &[&str]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_stackline"));
-        command.args(["display", "serve", "--view", "127.0.0.1:0"]).args(arguments).current_dir(place.path("."));
+        let mut command = background(place, &["display", "serve", "--view", "127.0.0.1:0"]);
+        command.args(arguments);
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut word = || lines.next().unwrap().unwrap().split_once(": ").unwrap().1.trim().to_owned();
@@ -62,11 +77,19 @@ fn each_level_costs_what_it_saves() {
 #[test]
 fn a_display_is_served_with_a_page_and_strangers_are_kept_out() {
     let place = Place::new();
-    let served = Served::start(&place, &["--listen", "unix:socket", "--secret", "known"]);
-    assert_eq!(served.clients, "unix:socket");
-    let bench = ["display", "bench", "--to", "unix:socket", "--trials", "1", "--picture", "text", "--level", "batched"];
-    place.stackline(&bench).fails(1, &["the display ended the connection"]).hints("--secret");
-    place.stackline(&[&bench[..], &["--secret", "known"]].concat()).succeeds();
+    private(&place, "known");
+    private(&place, "other");
+    let served = Served::start(&place, &["--listen", "127.0.0.1:0", "--secret-file", "known"]);
+    let bench =
+        ["display", "bench", "--to", &served.clients, "--trials", "1", "--picture", "text", "--level", "batched"];
+    place.stackline(&bench).fails(1, &["the display ended the connection"]).hints("--secret-file");
+    let with = |file: &str| place.stackline(&[&bench[..], &["--secret-file", file]].concat());
+    with("other").fails(1, &["the display ended the connection"]);
+    with("known").succeeds();
+    // In the environment, which others of this user can read.
+    let mut by_variable = place.command(&bench);
+    let by_variable = place.finish(by_variable.env("STACKLINE_DISPLAY_SECRET", "the secret of known"));
+    assert!(by_variable.succeeds().err.contains("a file (--secret-file) is safer"), "{}", by_variable.err);
     let (host, path) = served.page.trim_start_matches("http://").split_once('/').unwrap();
     let get = |path: &str| {
         let mut stream = TcpStream::connect(host).unwrap();
@@ -84,13 +107,8 @@ fn a_page_that_is_brought_here_says_all_it_has_to_say() {
     let place = Place::new();
     let served = Served::start(&place, &["--listen", "unix:socket"]);
     let from = served.page.trim_start_matches("http://").replace("/?", "?");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_stackline"));
-    let mut child = command
-        .args(["display", "view", &from, "--listen", "127.0.0.1:0"])
-        .current_dir(place.path("."))
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child =
+        place.command(&["display", "view", &from, "--listen", "127.0.0.1:0"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut first = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
     let (host, path) = first.split_once("http://").unwrap().1.trim().split_once('/').unwrap();
@@ -153,12 +171,8 @@ fn an_internet_server_and_a_slow_way_back_are_named() {
 #[test]
 fn what_cannot_be_served_is_refused_with_what_can() {
     let place = Place::new();
-    place
-        .stackline(&["display", "agent", "--listen", "0.0.0.0:0", "--to", "127.0.0.1:1"])
-        .fails(2, &["anybody could draw at 127.0.0.1:1 through 0.0.0.0:"])
-        .hints("--secret");
+    private(&place, "configuration/stackline/display.secret");
     let serve = |listen: &str| place.stackline(&["display", "serve", "--view", "127.0.0.1:0", "--listen", listen]);
-    serve("0.0.0.0:0").fails(2, &["anybody could draw"]).hints("--secret");
     let unread = serve("nowhere");
     assert!(unread.status.code() == Some(2) && unread.err.contains("HOST:PORT"), "{}", unread.err);
     serve("unix:/no/such/place/socket").fails(3, &["nothing can listen"]).hints("another address");
@@ -443,8 +457,8 @@ fn a_program_draws_through_its_terminal() {
     let display = Served::start(&place, &["--listen", "127.0.0.1:0"]);
     let program = env!("CARGO_BIN_EXE_stackline");
     let bench = ["--", program, "display", "bench", "--to", "tty", "--trials", "1", "--picture", "rectangles"];
-    let mut command = Command::new(program);
-    command.args(["display", "terminal", "--listen", "127.0.0.1:0"]).args(bench).current_dir(place.path("."));
+    let mut command = background(&place, &[]);
+    command.args(["display", "terminal", "--listen", "127.0.0.1:0"]).args(bench);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut first = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
@@ -454,8 +468,6 @@ fn a_program_draws_through_its_terminal() {
     let said = child.wait_with_output().unwrap();
     let table = String::from_utf8_lossy(&said.stderr).into_owned();
     assert!(table.contains("structured") && table.contains("rectangles/s"), "{table}");
-    let open = ["display", "terminal", "--listen", "0.0.0.0:0", "--", "sh"];
-    place.stackline(&open).fails(2, &["would run sh"]).hints("--anybody");
     place.stackline(&["display", "bench", "--to", "tty"]).fails(2, &["no terminal"]).hints("display terminal");
     place.stackline(&["display", "telnet", "127.0.0.1:1"]).fails(3, &["no terminal is served"]);
 }
@@ -464,14 +476,11 @@ fn a_program_draws_through_its_terminal() {
 fn an_agent_gives_a_display_that_is_started_again_its_pictures() {
     let place = Place::new();
     let first = Served::start(&place, &["--listen", "unix:display"]);
-    let program = env!("CARGO_BIN_EXE_stackline");
-    let mut command = Command::new(program);
-    command.args(["display", "agent", "--listen", "unix:agent", "--to", "unix:display"]).current_dir(place.path("."));
+    let mut command = background(&place, &["display", "agent", "--listen", "unix:agent", "--to", "unix:display"]);
     let mut agent = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(agent.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let mut bench = Command::new(program);
-    bench.args(["display", "bench", "--to", "unix:agent", "--trials", "12", "--json"]).current_dir(place.path("."));
+    let mut bench = background(&place, &["display", "bench", "--to", "unix:agent", "--trials", "12", "--json"]);
     let bench = bench.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     thread::sleep(Duration::from_millis(300));
     drop(first);
@@ -496,14 +505,12 @@ fn a_display_by_messages_is_drawn_on_too() {
     let words = ["display", "bench", "--to", &by_messages, "--trials", "1", "--picture", "rectangles", "--json"];
     assert!(rate(&place.stackline(&words).succeeds().json(), "rectangles", "structured") > 0.0);
     place.stackline(&["display", "agent", "--to", &by_messages]).fails(2, &["nobody stands between"]);
-    let open = ["display", "serve", "--listen", "ikp:0.0.0.0:0"];
-    place.stackline(&open).fails(2, &["anybody could draw at ikp:0.0.0.0:0"]).hints("--secret");
 }
 
 /// A program that is served by its pipes, and where.
-fn v_server(program: &[&str]) -> (Child, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_stackline"));
-    command.args(["display", "vserver", "--listen", "ikp:127.0.0.1:0", "--"]).args(program);
+fn v_server(place: &Place, program: &[&str]) -> (Child, String) {
+    let mut command = background(place, &["display", "vserver", "--listen", "ikp:127.0.0.1:0", "--"]);
+    command.args(program);
     let mut server = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
     let (mut first, out) = (String::new(), server.stdout.take().expect("it is a pipe"));
     BufReader::new(out).read_line(&mut first).expect("it says where it is");
@@ -515,7 +522,7 @@ fn a_program_ends_with_the_execute_that_is_stopped() {
     let place = Place::new();
     let display = Served::start(&place, &["--listen", "127.0.0.1:0"]);
     let said = place.path("number");
-    let (mut server, at) = v_server(&["sh", "-c", &format!("echo $$. > {}; exec sleep 60", said.display())]);
+    let (mut server, at) = v_server(&place, &["sh", "-c", &format!("echo $$. > {}; exec sleep 60", said.display())]);
     let started = place.start(&mut place.command(&["display", "execute", &at, "--to", &display.clients]));
     let until = |is_so: &dyn Fn() -> bool, what: &str| {
         let begun = Instant::now();
@@ -539,7 +546,7 @@ fn execute_fails_where_its_program_does() {
     let place = Place::new();
     let display = Served::start(&place, &["--listen", "127.0.0.1:0"]);
     let executed = |program: &[&str]| {
-        let (mut server, at) = v_server(program);
+        let (mut server, at) = v_server(&place, program);
         let executed = place.stackline(&["display", "execute", &at, "--to", &display.clients]);
         server.kill().unwrap();
         server.wait().unwrap();
@@ -613,4 +620,79 @@ fn a_column_of_the_paper_is_made_by_the_command_of_its_profile() {
         let here = rate(&rates, "vectors", name);
         assert!((here / simulated - 1.0).abs() < 0.01, "{row}: {here}");
     }
+}
+
+/// The first line of a service, and the service.
+fn service(place: &Place, words: &[&str]) -> (Child, String) {
+    let mut command = background(place, &[&["display"], words].concat());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut first = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    (child, first.split_once(": ").unwrap().1.trim().to_owned())
+}
+
+/// Without a flag: the first that serves makes a secret that this user's programs find, and no other user can read.
+#[test]
+fn on_one_machine_everything_finds_its_secret_and_nobody_else_does() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    let display = Served::start(&place, &["--listen", "127.0.0.1:0"]);
+    let secret = |name: &str| place.path(&format!("configuration/stackline/{name}.secret"));
+    let mode = |path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(secret("display")), 0o600);
+    let trial = ["--trials", "1", "--picture", "text", "--level", "batched"];
+    let bench = |to: &str| place.stackline(&[&["display", "bench", "--to", to], &trial[..]].concat());
+    bench(&display.clients).succeeds();
+    let (mut agent, at) = service(&place, &["agent", "--listen", "127.0.0.1:0", "--to", &display.clients]);
+    bench(&at).succeeds();
+    let (mut internet, through) = service(&place, &["internet", "--listen", "ikp:127.0.0.1:0"]);
+    assert_eq!(mode(secret("internet")), 0o600);
+    let server = through.split_once('/').unwrap().0.to_owned();
+    bench(&format!("{server}/{}", display.clients)).succeeds();
+    for at in ["127.0.0.1:0", "pup:127.0.0.1:0", "unix:terminal"] {
+        let (mut terminal, at) = service(&place, &["terminal", "--listen", at, "--", "sh"]);
+        let mut started = place.start(&mut place.command(&["display", "telnet", &at]));
+        started.say(b"echo $((6*7))\nexit\n");
+        let said = started.finish();
+        assert!(said.succeeds().out.contains("42"), "{at}: {}", said.out);
+        terminal.kill().unwrap();
+        terminal.wait().unwrap();
+    }
+    assert_eq!(mode(secret("terminal")), 0o600);
+    // Somebody else, who has none of these files.
+    let stranger = Place::new();
+    let without = |words: &[&str]| stranger.stackline(&[&["display"], words].concat());
+    without(&[&["bench", "--to", &display.clients], &trial[..]].concat())
+        .fails(1, &["the display ended the connection"]);
+    let by_server = format!("{server}/{}", display.clients);
+    without(&[&["bench", "--to", &by_server], &trial[..]].concat())
+        .fails(3, &["the secret is another"])
+        .hints("internet.secret");
+    for process in [agent.id(), internet.id(), display.child.id()] {
+        let words = std::fs::read(format!("/proc/{process}/cmdline")).unwrap();
+        let known = std::fs::read(secret("display")).unwrap();
+        assert!(!words.windows(32).any(|window| window == &known[..32]));
+    }
+    for child in [&mut agent, &mut internet] {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}
+
+#[test]
+fn a_secret_is_no_argument() {
+    let place = Place::new();
+    for words in [&["serve", "--secret", "s"][..], &["bench", "--secret", "s"], &["telnet", "--secret", "s"]] {
+        let refused = place.stackline(&[&["display"], words].concat());
+        assert!(refused.status.code() == Some(2) && refused.err.contains("unexpected argument"), "{}", refused.err);
+    }
+    let refused = place.stackline(&["display", "bench", "--to", "vio:word@127.0.0.1:1/127.0.0.1:2"]);
+    assert!(
+        refused.status.code() == Some(2) && refused.err.contains("from a file or the environment"),
+        "{}",
+        refused.err
+    );
+    place.write("short", "short\n");
+    let short = ["display", "serve", "--listen", "127.0.0.1:0", "--secret-file", "short"];
+    place.stackline(&short).fails(2, &["has only 5 characters"]).hints("8 to");
 }

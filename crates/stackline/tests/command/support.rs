@@ -53,6 +53,8 @@ impl Place {
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(program());
         command.args(arguments).current_dir(self.directory.path()).env("STACKLINE_RUNS", self.path("runs"));
+        // Secrets are made there, and not among those of who runs this.
+        command.env("XDG_CONFIG_HOME", self.path("configuration"));
         for name in ["STACKLINE_SSH", "STACKLINE_REMOTE"] {
             command.env_remove(name);
         }

@@ -20,6 +20,9 @@ pub struct Options {
     pub interrupt: Option<Interrupt>,
     /// Most clients known at a time.
     pub clients: usize,
+    /// Whether a client that the server has not called [`known`](super::Request::known) gives way to a new one where that number is there, the
+    /// oldest first: else the new one is refused. So packets with forged addresses keep nobody out.
+    pub strangers_give_way: bool,
     /// How the socket is set up.
     pub udp: udp::Options,
 }
@@ -28,7 +31,14 @@ impl Options {
     /// This protocol, and 1024 clients at most.
     #[must_use]
     pub const fn new(protocol: Protocol) -> Self {
-        Self { protocol, waiting: Waiting::Block, interrupt: None, clients: 1024, udp: udp::Options::new() }
+        Self {
+            protocol,
+            waiting: Waiting::Block,
+            interrupt: None,
+            clients: 1024,
+            strangers_give_way: false,
+            udp: udp::Options::new(),
+        }
     }
 
     /// As in V: messages are delivered at least once.

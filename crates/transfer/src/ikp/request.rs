@@ -119,6 +119,13 @@ impl Request<'_> {
         self.server.table.entries[self.ticket.entry].connection
     }
 
+    /// Its client has proven who it is: it does not give way to strangers.
+    pub fn known(&mut self) {
+        if self.waits().is_ok() {
+            self.server.table.entries[self.ticket.entry].is_known = true;
+        }
+    }
+
     /// Counters of the protocol for this client.
     #[must_use]
     pub fn counters(&self) -> Counters {

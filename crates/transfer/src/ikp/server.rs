@@ -71,7 +71,7 @@ impl Server {
         Ok(Self {
             carrier,
             protocol,
-            table: Table::new(options.clients),
+            table: Table::new(options.clients, options.strangers_give_way),
             queue: VecDeque::new(),
             out: Out::new(options.interrupt.clone()),
             placement: Placement::default(),

@@ -1,14 +1,15 @@
 //! The clients of a server: a bounded table by address and number.
 //!
 //! Clients that requested delivery once are remembered for the time of the options; others may be replaced as soon as
-//! they have their reply. If no entry is free, a new client is refused.
+//! they have their reply. If no entry is free, a new client is refused; or, where the options say so, the oldest gives way of those that have not proven
+//! who they are.
 
 use super::options::Protocol;
 use stackline_core::time::Instant;
 use stackline_proto::ikp;
 use stackline_proto::ikp::server::Message;
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 
 /// A client, its last message and the last reply to it.
@@ -23,6 +24,10 @@ pub(super) struct ClientEntry {
     pub(super) reply: Vec<u8>,
     /// Whether the message waits to be received.
     pub(super) waits: bool,
+    /// Whether it has proven who it is.
+    pub(super) is_known: bool,
+    /// When its client took this entry, as a count of those that did.
+    turn: u64,
 }
 
 /// A request to be replied to later.
@@ -53,11 +58,38 @@ pub(super) struct Table {
     numbers: HashMap<(SocketAddr, u32), usize>,
     most: usize,
     last: usize,
+    /// Entries in the order in which they were taken, where strangers give way.
+    taken: Option<VecDeque<(usize, u64)>>,
+    turn: u64,
 }
 
 impl Table {
-    pub(super) fn new(most: usize) -> Self {
-        Self { entries: Vec::new(), numbers: HashMap::new(), most: most.max(1), last: 0 }
+    pub(super) fn new(most: usize, strangers_give_way: bool) -> Self {
+        let taken = strangers_give_way.then(VecDeque::new);
+        Self { entries: Vec::new(), numbers: HashMap::new(), most: most.max(1), last: 0, taken, turn: 0 }
+    }
+
+    /// The entry that was taken first of those whose clients have not proven who they are.
+    fn stranger(&mut self) -> Option<usize> {
+        let taken = self.taken.as_mut()?;
+        while let Some((place, turn)) = taken.pop_front() {
+            if self.entries.get(place).is_some_and(|entry| entry.turn == turn && !entry.is_known) {
+                return Some(place);
+            }
+        }
+        None
+    }
+
+    /// A place was taken by a new client.
+    fn takes(&mut self, place: usize) {
+        self.turn += 1;
+        self.entries[place].turn = self.turn;
+        let Some(taken) = &mut self.taken else { return };
+        taken.push_back((place, self.turn));
+        // Those that have proven who they are, or have gone, need no turn.
+        if taken.len() > 2 * self.most {
+            taken.retain(|(place, turn)| self.entries[*place].turn == *turn && !self.entries[*place].is_known);
+        }
     }
 
     /// The entry of a client.
@@ -79,17 +111,22 @@ impl Table {
         connection: u32,
     ) -> Option<usize> {
         let free = |entry: &ClientEntry| entry.machine.forgotten_at().is_some_and(|at| at <= now);
-        let place =
-            if self.entries.len() < self.most { self.entries.len() } else { self.entries.iter().position(free)? };
+        let place = match self.entries.len() {
+            fewer if fewer < self.most => fewer,
+            _ => self.stranger().or_else(|| self.entries.iter().position(free))?,
+        };
         let machine = ikp::Server::new(protocol, connection);
         if let Some(entry) = self.entries.get_mut(place) {
             self.numbers.remove(&(entry.address, entry.connection));
             (entry.address, entry.connection, entry.machine) = (address, connection, machine);
-            (entry.message, entry.waits) = (None, false);
+            (entry.message, entry.waits, entry.is_known) = (None, false, false);
         } else {
             let (body, reply) = (Vec::new(), Vec::new());
-            self.entries.push(ClientEntry { address, connection, machine, message: None, body, reply, waits: false });
+            let (message, waits, is_known) = (None, false, false);
+            let entry = ClientEntry { address, connection, machine, message, body, reply, waits, is_known, turn: 0 };
+            self.entries.push(entry);
         }
+        self.takes(place);
         match self.numbers.entry((address, connection)) {
             Entry::Vacant(entry) => *entry.insert(place),
             Entry::Occupied(entry) => *entry.get(),

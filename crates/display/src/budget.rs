@@ -1,0 +1,103 @@
+//! The memory of all displays of a service together: each client has a share of it, which grows as long as there is some left.
+//!
+//! A share is taken before memory is, and settled to what was taken after it, so that clients at work at once do not take the same bytes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Bytes that all displays of a service may take, unless that is said otherwise.
+pub const BYTES: usize = 512 << 20;
+
+/// What all take together.
+#[derive(Clone, Debug)]
+pub struct Budget(Arc<Total>);
+
+#[derive(Debug)]
+struct Total {
+    most: usize,
+    taken: AtomicUsize,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self::of(BYTES)
+    }
+}
+
+impl Budget {
+    /// Of so many bytes.
+    #[must_use]
+    pub fn of(most: usize) -> Self {
+        Self(Arc::new(Total { most, taken: AtomicUsize::new(0) }))
+    }
+
+    /// Bytes that are taken.
+    #[must_use]
+    pub fn taken(&self) -> usize {
+        self.0.taken.load(Ordering::Relaxed)
+    }
+
+    /// One more share, of nothing yet.
+    pub(crate) fn share(&self) -> Share {
+        Share { budget: self.clone(), bytes: 0 }
+    }
+}
+
+/// The share of one client, given back when it goes.
+#[derive(Debug)]
+pub(crate) struct Share {
+    budget: Budget,
+    bytes: usize,
+}
+
+impl Default for Share {
+    fn default() -> Self {
+        Budget::default().share()
+    }
+}
+
+impl Share {
+    /// Takes so many bytes more, or as many as there are: how many.
+    pub(crate) fn grow(&mut self, bytes: usize) -> usize {
+        let total = &self.budget.0;
+        let grown = |taken: usize| bytes.min(total.most.saturating_sub(taken));
+        // Others grow meanwhile.
+        let before = total.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| Some(taken + grown(taken)));
+        let more = grown(before.unwrap_or(total.most));
+        self.bytes += more;
+        more
+    }
+
+    /// It is so many bytes from now on.
+    pub(crate) fn settle(&mut self, bytes: usize) {
+        let taken = &self.budget.0.taken;
+        if bytes < self.bytes {
+            taken.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
+        } else {
+            taken.fetch_add(bytes - self.bytes, Ordering::Relaxed);
+        }
+        self.bytes = bytes;
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.settle(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_grow_to_the_budget_and_are_given_back() {
+        let budget = Budget::of(100);
+        let (mut one, mut other) = (budget.share(), budget.share());
+        assert_eq!((one.grow(70), other.grow(70), budget.taken()), (70, 30, 100));
+        one.settle(10);
+        assert_eq!((other.grow(70), budget.taken()), (60, 100));
+        drop(other);
+        assert_eq!(budget.taken(), 10);
+    }
+}

@@ -1,0 +1,53 @@
+//! The secrets of the services of a display: from a file, the environment, or the usual file of this user, which serving makes. None is ever an
+//! argument, which every user of the machine can read.
+
+use crate::exit::{Error, Result};
+use crate::output;
+use stackline_displayserver::address::Address;
+use stackline_guard::secret::{Found, Secret, Source};
+use std::path::Path;
+
+/// Whose secret: the variable of the environment, and the name of the usual file.
+pub(super) type Of = (&'static str, &'static str);
+
+/// Of displays and their agents.
+pub(super) const DISPLAY: Of = ("STACKLINE_DISPLAY_SECRET", "display.secret");
+/// Of terminals.
+pub(super) const TERMINAL: Of = ("STACKLINE_TERMINAL_SECRET", "terminal.secret");
+/// Of V-servers.
+pub(super) const VSERVER: Of = ("STACKLINE_VSERVER_SECRET", "vserver.secret");
+/// Of internet servers.
+pub(super) const INTERNET: Of = ("STACKLINE_INTERNET_SECRET", "internet.secret");
+
+/// Bytes of a secret that the protocols have room for.
+const MOST: usize = 255;
+
+const fn source((variable, usual): Of, file: Option<&Path>) -> Source<'_> {
+    Source { file, variable, usual }
+}
+
+fn told(found: Found) -> Result<Secret> {
+    if let Some(note) = found.note {
+        output::say(&note);
+    }
+    if found.secret.bytes().len() > MOST {
+        return Err(Error::input(format!("a secret has at most {MOST} bytes here")).hint("choose a shorter one"));
+    }
+    Ok(found.secret)
+}
+
+/// The secret of a service that begins.
+pub(super) fn served(of: Of, file: Option<&Path>) -> Result<Secret> {
+    told(source(of, file).find_or_make()?)
+}
+
+/// The secret of a service that is asked, where this user has it.
+pub(super) fn known(of: Of, file: Option<&Path>) -> Result<Option<Secret>> {
+    source(of, file).find()?.map(told).transpose()
+}
+
+/// An address with the secret of the internet server in it, where there is one.
+pub(super) fn through(address: &Address) -> Result<Address> {
+    let secret = if address.is_through_server() { known(INTERNET, None)? } else { None };
+    Ok(secret.map_or_else(|| address.clone(), |secret| address.clone().knowing(&secret)))
+}
