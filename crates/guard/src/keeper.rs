@@ -16,7 +16,7 @@
 pub use crate::sys::fork::fork;
 use nix::errno::Errno;
 use nix::sys::prctl::{set_child_subreaper, set_dumpable, set_name, set_pdeathsig};
-use nix::sys::signal::{SigSet, Signal, kill, raise};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, raise};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, getpid, getppid, setpgid};
@@ -72,16 +72,24 @@ pub struct Keeping {
 /// # Errors
 /// The kernel's; then this process is the only one.
 pub fn keep(keeping: &Keeping) -> io::Result<()> {
+    let mut above = None;
     for keeper in [Keeper::First, Keeper::Second] {
+        // A keeper is ready before it has whom to keep, however late it runs after the fork.
         let parent = getpid();
-        match fork()? {
-            Some(child) => keeper.wait(child, keeping),
-            None => set_pdeathsig(Signal::SIGTERM)?,
+        let (signals, before) = prepare()?;
+        let forked = fork().inspect_err(|_| {
+            let _ = before.thread_set_mask();
+        })?;
+        if let Some(child) = forked {
+            keeper.wait(child, above, signals, keeping);
         }
+        set_pdeathsig(Signal::SIGTERM)?;
+        before.thread_set_mask()?;
         if getppid() != parent {
             // It died before the kernel had the setting.
             std::process::exit(128 + Signal::SIGTERM as i32);
         }
+        above = Some(parent);
     }
     Ok(())
 }
@@ -95,9 +103,13 @@ enum Keeper {
 
 impl Keeper {
     /// Waits for the end of the child, sees to what is left, and ends as it did.
-    fn wait(self, child: Pid, keeping: &Keeping) -> ! {
-        let parent = getppid();
-        let ended = prepare(self).and_then(|signals| Waiting { keeper: self, child, parent, signals }.end());
+    fn wait(self, child: Pid, above: Option<Pid>, signals: SignalFd, keeping: &Keeping) -> ! {
+        if self == Self::Second {
+            // What people see of it, and what `killall stackline` does not end. The worker stays in the user's group.
+            let _ = set_name(NAME);
+            let _ = setpgid(Pid::from_raw(0), Pid::from_raw(0));
+        }
+        let ended = Waiting { child, above, signals }.end();
         let patience = match ended {
             Ok(Some(WaitStatus::Exited(..))) => PATIENCE,
             _ => PATIENCE_AFTER_A_KILL,
@@ -116,24 +128,19 @@ impl Keeper {
     }
 }
 
-/// Takes orphans, and signals as events to wait for.
-fn prepare(keeper: Keeper) -> nix::Result<SignalFd> {
+/// Takes orphans, and signals as events to wait for; and the mask of signals before.
+fn prepare() -> nix::Result<(SignalFd, SigSet)> {
     set_child_subreaper(true)?;
-    if keeper == Keeper::Second {
-        // What people see of it, and what `killall stackline` does not end.
-        let _ = set_name(NAME);
-        setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
-    }
     let mut signals: SigSet = PASSED_ON.into_iter().collect();
     signals.add(Signal::SIGCHLD);
-    signals.thread_block()?;
-    SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC)
+    let held = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC)?;
+    Ok((held, signals.thread_swap_mask(SigmaskHow::SIG_BLOCK)?))
 }
 
 struct Waiting {
-    keeper: Keeper,
     child: Pid,
-    parent: Pid,
+    /// The keeper's own keeper.
+    above: Option<Pid>,
     signals: SignalFd,
 }
 
@@ -146,7 +153,7 @@ impl Waiting {
             }
             let Some(sent) = self.signals.read_signal()? else { continue };
             let signal = Signal::try_from(sent.ssi_signo.cast_signed())?;
-            if self.keeper == Keeper::Second && getppid() != self.parent {
+            if self.above.is_some_and(|above| getppid() != above) {
                 return Ok(None);
             }
             // The codes of kill, sigqueue and tgkill are not above 0; keys of the terminal reach the worker without.

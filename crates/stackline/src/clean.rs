@@ -5,24 +5,41 @@ use crate::flags;
 use crate::output;
 use stackline_guard::scratch;
 
-/// What is removed, by kind: its name in JSON, one and several of it in words, and what removes it and counts.
-const KINDS: [(&str, [&str; 2], fn() -> usize); 3] = [
-    ("temporary_directories", ["temporary directory", "temporary directories"], scratch::sweep),
-    ("trace_instances", ["trace instance", "trace instances"], stackline_monitor::sweep_trace_instances),
-    ("control_groups", ["control group", "control groups"], stackline_shares::sweep_groups),
+/// What is removed.
+struct Kind {
+    /// Its name in JSON.
+    key: &'static str,
+    /// One of it, and several.
+    names: [&'static str; 2],
+    /// Removes it and counts.
+    sweep: fn() -> usize,
+}
+
+const KINDS: [Kind; 3] = [
+    Kind {
+        key: "temporary_directories",
+        names: ["temporary directory", "temporary directories"],
+        sweep: scratch::sweep,
+    },
+    Kind {
+        key: "trace_instances",
+        names: ["trace instance", "trace instances"],
+        sweep: stackline_monitor::sweep_trace_instances,
+    },
+    Kind { key: "control_groups", names: ["control group", "control groups"], sweep: stackline_shares::sweep_groups },
 ];
 
 /// Removes it and says what it was.
 pub(crate) fn clean(flags: &flags::Clean) -> Result {
-    let removed = KINDS.map(|(key, names, sweep)| (key, names, sweep()));
+    let removed = KINDS.map(|kind| (kind.key, kind.names, (kind.sweep)()));
     if flags.json {
         let counts = removed.iter().map(|(key, _, count)| ((*key).to_owned(), (*count).into()));
         output::json(&serde_json::json!({ "removed": counts.collect::<serde_json::Map<_, _>>() }), true)?;
         return Ok(Exit::Done);
     }
-    let words = removed.iter().filter(|(_, _, count)| *count > 0);
-    let words: Vec<String> =
-        words.map(|(_, [one, many], count)| format!("{count} {}", if *count == 1 { one } else { many })).collect();
+    let some = removed.iter().filter(|(_, _, count)| *count > 0);
+    let words = some.map(|(_, [one, many], count)| format!("{count} {}", if *count == 1 { one } else { many }));
+    let words: Vec<String> = words.collect();
     output::print(&match words.is_empty() {
         true => "nothing was left behind\n".to_owned(),
         false => format!("removed: {}\n", words.join(", ")),
@@ -32,7 +49,7 @@ pub(crate) fn clean(flags: &flags::Clean) -> Result {
 
 /// Removes it without a word, after a process that was killed.
 pub(crate) fn sweep() {
-    KINDS.iter().for_each(|(_, _, sweep)| {
-        sweep();
-    });
+    for kind in KINDS {
+        (kind.sweep)();
+    }
 }

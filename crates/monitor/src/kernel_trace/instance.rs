@@ -208,7 +208,7 @@ mod tests {
         let root = std::env::temp_dir().join(format!("stackline-instances-{}", std::process::id()));
         fs::create_dir(&root).unwrap();
         std::thread::scope(|scope| {
-            scope.spawn(|| (0..10_000).for_each(|_| drop(remove_left(&root))));
+            scope.spawn(|| (0..10_000).map(|_| remove_left(&root)).sum::<usize>());
             for _ in 0..2_000 {
                 let (directory, lock) = create_directory(&root).unwrap();
                 remove_left(&root);
