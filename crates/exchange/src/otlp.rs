@@ -280,18 +280,18 @@ fn import_span(span: &Span, host: &str, service: &str, imported: &mut Imported) 
         return;
     }
     let ids = [&span.trace_id, &span.span_id, &span.parent_span_id].map(|id| hex_of(id));
-    let keyword = |name: &str, end: &str| crate::keyword_of_others(&[service, name], end);
-    let mut put = |keyword: &str, at_ns: u64, attributes: &[KeyValue]| {
+    let mut put = |(name, end): (&str, &str), at_ns: u64, attributes: &[KeyValue]| {
+        let keyword = crate::keyword_of_others(&[service, name], end, &mut imported.left_out);
         let named = attributes.iter().filter_map(|a| Some(format!("{}={}", a.key, shown(a)?)));
         let data: Vec<String> = ids.iter().cloned().chain([span.name.clone()]).chain(named).collect();
         let values: Vec<Value<'_>> = data.iter().map(|field| Value::of(field)).collect();
-        imported.table.push(keyword, host, at_ns, &values);
+        imported.table.push(&keyword, host, at_ns, &values);
     };
-    put(&keyword(&span.name, "_START"), span.start_time_unix_nano, &span.attributes);
+    put((&span.name, "_START"), span.start_time_unix_nano, &span.attributes);
     for event in &span.events {
-        put(&keyword(&event.name, ""), event.time_unix_nano, &event.attributes);
+        put((&event.name, ""), event.time_unix_nano, &event.attributes);
     }
-    put(&keyword(&span.name, "_END"), span.end_time_unix_nano, &[]);
+    put((&span.name, "_END"), span.end_time_unix_nano, &[]);
 }
 
 pub(crate) fn shown(attribute: &KeyValue) -> Option<String> {

@@ -6,12 +6,13 @@
 
 use crate::{Error, Imported, keyword_of_others, moment};
 use serde_json::Value as Json;
+use stackline_dissect::left_out::Bound;
 use stackline_events::Value;
 
 /// Begins a record of JSON-SEQ.
 const SEPARATOR: u8 = 0x1e;
 /// As many bytes of an event's data are kept as JSON.
-const LONGEST_DATA: usize = 4000;
+const LONGEST_DATA: usize = Bound::Data.most();
 
 /// Reads a file. `host` is whose log it is; without one the vantage point's name.
 ///
@@ -122,10 +123,11 @@ impl Reader {
     }
 
     fn other(&self, name: &str, at_ns: u64, data: &Json, imported: &mut Imported) {
-        let keyword = keyword_of_others(&["QLOG", name], "");
+        let keyword = keyword_of_others(&["QLOG", name], "", &mut imported.left_out);
         let mut text = if data.is_null() { String::new() } else { data.to_string() };
-        while text.len() > LONGEST_DATA || !text.is_char_boundary(text.len()) {
-            text.pop();
+        if text.len() > LONGEST_DATA {
+            imported.left_out.add(Bound::Data, 1);
+            text.truncate(text.floor_char_boundary(LONGEST_DATA));
         }
         let values = [
             Value::Absent,

@@ -1,19 +1,22 @@
 //! Texts of the statements that a client prepared, by their names: at most so many of them.
 
-use super::{LONGEST_NAME, name_of};
+use super::{Found, LONGEST_NAME, name_of};
+use crate::left_out::Bound;
 use std::collections::BTreeMap;
 
 /// Statements of one connection of which the text is known.
-const MOST: usize = 512;
+const MOST: usize = Bound::Statements.most();
 
 #[derive(Debug, Default)]
 pub(super) struct Texts(BTreeMap<Vec<u8>, String>);
 
 impl Texts {
-    pub(super) fn learn(&mut self, statement: &[u8], text: &str) {
+    pub(super) fn learn(&mut self, statement: &[u8], text: &str, found: &mut Vec<Found>) {
         let statement = cut(statement);
         if self.0.len() < MOST || self.0.contains_key(statement) {
             self.0.insert(statement.to_vec(), text.to_owned());
+        } else {
+            found.push(Found::LeftOut(Bound::Statements, 1));
         }
     }
 

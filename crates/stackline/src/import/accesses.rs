@@ -9,6 +9,7 @@ use stackline_events::{Table, Value};
 use stackline_exchange::access::{self, Entry};
 use stackline_exchange::capture::Asked;
 use stackline_requests::names::masked;
+use stackline_requests::{Bound, LeftOut};
 use stackline_runs::events::Intake;
 use std::fs::File;
 use std::io::Read as _;
@@ -52,13 +53,19 @@ fn one(path: &Path, server: Option<&str>, asked: &[Asked], contents: bool, into:
         Error::input(format!("{source} cannot be read: {cause}")).hint("check its name and permissions")
     };
     let mut bytes = Vec::new();
-    File::open(path).and_then(|file| file.take(LARGEST).read_to_end(&mut bytes)).map_err(unread)?;
+    File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes)).map_err(unread)?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(Error::input(format!("{source} is larger than 1 GiB, the most that is read of a log"))
+            .hint("give the part that is of the time of the captures"));
+    }
     let read = access::read(&bytes);
     if read.entries.is_empty() {
         return Err(Error::input(format!("{source} is no access log: no line tells of a request"))
             .hint("lines of nginx, Apache (combined) or JSON are read, and OTLP/JSON"));
     }
     let joined = access::join(&read.entries, asked, server);
+    let mut left_out = read.left_out.clone();
+    left_out.merge(&joined.left_out);
     let logger = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let mut table = Table::default();
     let mut import = Import {
@@ -72,7 +79,7 @@ fn one(path: &Path, server: Option<&str>, asked: &[Asked], contents: bool, into:
     for (line, request) in joined.pairs {
         let (entry, request) = (&read.entries[line], &asked[request]);
         let (stream, offset, length) = request.answer;
-        let message = message(entry, contents);
+        let message = message(entry, contents, &mut left_out);
         let values: [Value<'_>; 7] = [
             request.unit.into(),
             stream.into(),
@@ -86,6 +93,7 @@ fn one(path: &Path, server: Option<&str>, asked: &[Asked], contents: bool, into:
         *import.hosts.entry(request.server.clone()).or_default() += 1;
     }
     into.push(&table)?;
+    import.left_out = left_out.names();
     let counts = [
         ("not read", read.mistakes.0),
         ("of no request that was captured", joined.alone),
@@ -97,18 +105,19 @@ fn one(path: &Path, server: Option<&str>, asked: &[Asked], contents: bool, into:
 }
 
 /// The line, or what it says without values.
-fn message(entry: &Entry, contents: bool) -> String {
-    const LONGEST: usize = 4096;
+fn message(entry: &Entry, contents: bool, left_out: &mut LeftOut) -> String {
+    const LONGEST: usize = Bound::Data.most();
+    let mut cut = |mut text: String| {
+        left_out.add(Bound::Data, u64::from(text.len() > LONGEST));
+        text.truncate(text.floor_char_boundary(LONGEST));
+        text
+    };
     if contents {
-        let mut line = entry.line.clone();
-        line.truncate(line.floor_char_boundary(LONGEST));
-        return line;
+        return cut(entry.line.clone());
     }
     let name = masked("HTTP", &format!("{} {}", entry.method, entry.path));
     let time = |ns: u64| units::time(ns as f64 / 1e9);
     let took = entry.took_ns.map_or_else(String::new, |ns| format!(" in {}", time(ns)));
     let behind = entry.upstream_ns.map_or_else(String::new, |ns| format!(", upstream {}", time(ns)));
-    let mut text = format!("{name} {}{took}{behind}", entry.status);
-    text.truncate(text.floor_char_boundary(LONGEST));
-    text
+    cut(format!("{name} {}{took}{behind}", entry.status))
 }
