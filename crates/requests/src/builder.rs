@@ -302,7 +302,7 @@ impl Builder {
         let client_host = places[0].host;
         let seen_at = (door == Door::Between && places.iter().all(|place| place.host.is_none())).then_some(host);
         let flow = key.flow.unwrap_or(self.next_flow);
-        self.next_flow += u32::from(key.flow.is_none());
+        self.next_flow = self.next_flow.saturating_add(u32::from(key.flow.is_none()));
         self.remember(&key, way, segment, flow);
         let mut connection = Connection::new(flow, places, !segment.syn, self.secrets.clone());
         connection.seen_at = seen_at;
@@ -430,7 +430,7 @@ impl Builder {
             is_unopened: false,
             gave_up: None,
         };
-        self.next_flow += 1;
+        self.next_flow = self.next_flow.saturating_add(1);
         self.lookups.push_back(Lookup { exchange, id, host: client_host.unwrap_or(host) });
     }
 
@@ -501,14 +501,14 @@ impl Builder {
             SocketEvent::Wrote(bytes) | SocketEvent::Read(bytes) => {
                 let wrote = matches!(event, SocketEvent::Wrote(_));
                 let Some(known) = self.sockets.get_mut(&socket) else {
-                    self.unknown.early_sockets += bytes;
+                    self.unknown.early_sockets = self.unknown.early_sockets.saturating_add(bytes);
                     return;
                 };
                 let count = if wrote { &mut known.wrote } else { &mut known.read };
-                *count += bytes;
+                *count = count.saturating_add(bytes);
                 let up_to = *count;
                 let Some((own, other)) = known.ends else {
-                    self.unknown.early_sockets += bytes;
+                    self.unknown.early_sockets = self.unknown.early_sockets.saturating_add(bytes);
                     return;
                 };
                 match self.of_socket(own, other) {
@@ -571,7 +571,7 @@ impl Builder {
         let mut gone = BTreeMap::new();
         for (key, connection) in &mut self.connections {
             connection.over(now_ns, false, done);
-            if connection.is_over() && connection.last_ns + LINGERS_NS <= now_ns {
+            if connection.is_over() && connection.last_ns.saturating_add(LINGERS_NS) <= now_ns {
                 gone.insert(connection.flow, *key);
             }
         }

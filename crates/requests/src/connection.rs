@@ -340,7 +340,7 @@ impl Connection {
                 sent.full_since = None;
                 // An acknowledgement that comes late because of queues would come late with any window: then the way is the limit.
                 let took = sent.left.whole(up_to).map(|moment| at_ns.saturating_sub(moment.at_ns));
-                let trip = self.round_trip_ns.map(|trip| 2 * trip + QUEUES_NS);
+                let trip = self.round_trip_ns.map(|trip| trip.saturating_mul(2).saturating_add(QUEUES_NS));
                 let in_time = took.zip(trip).is_some_and(|(took, trip)| took <= trip);
                 if at_ns.saturating_sub(since) >= FULL_NS && (!is_news || in_time) {
                     remember(&mut sent.full, (since, at_ns), &mut self.left_out);
@@ -426,7 +426,7 @@ impl Connection {
     pub(crate) fn counted(&mut self, end: Direction, wrote: bool, count: u64, at_ns: u64, thread: u32) {
         let way = &mut self.ways[if wrote { end as usize } else { 1 - end as usize }];
         let seen = if wrote { way.left.end() } else { way.arrived.progress().end() };
-        let from = seen.cast_signed() - count.cast_signed();
+        let from = seen.cast_signed().saturating_sub(i64::try_from(count).unwrap_or(i64::MAX));
         let known = &mut way.counted_from[usize::from(wrote)];
         if known.is_none() {
             let progress = if wrote { &mut way.written } else { &mut way.read };
@@ -626,8 +626,9 @@ impl Connection {
         let left = pair(&own.left);
         let (first_ns, last_ns) = left.or(arrived).unwrap_or_default();
         let overlap = |since: u64, until: u64| until.min(last_ns).saturating_sub(since.max(first_ns));
-        let window_ns = own.full.iter().map(|(since, until)| overlap(*since, *until)).sum::<u64>()
-            + own.full_since.map_or(0, |since| overlap(since, last_ns));
+        let sum = |all: u64, ns: u64| all.saturating_add(ns);
+        let full = own.full.iter().map(|(since, until)| overlap(*since, *until));
+        let window_ns = full.chain(own.full_since.map(|since| overlap(since, last_ns))).fold(0, sum);
         Message {
             from,
             end,
@@ -639,7 +640,7 @@ impl Connection {
             late_ns: late_ns(&own.arrived.progress().between(from, end), &own.read.between(from, end)),
             again: again().count() as u64,
             again_ns: again().map(|(.., late_ns)| *late_ns).max().unwrap_or(0),
-            held_ns: held.map(|(_, at_ns, since)| at_ns.saturating_sub(*since)).sum(),
+            held_ns: held.map(|(_, at_ns, since)| at_ns.saturating_sub(*since)).fold(0, sum),
             window_ns,
         }
     }

@@ -166,7 +166,7 @@ pub const LATE_NS: u64 = 1_000_000;
 /// seen to read.
 #[must_use]
 pub fn late_ns(arrived: &[Moment], read: &[Moment]) -> u64 {
-    let mut late_ns = 0;
+    let mut late_ns = 0_u64;
     // What was read so far, and when.
     let (mut taken, mut since_ns) = (None::<u64>, 0);
     for moment in read {
@@ -175,7 +175,7 @@ pub fn late_ns(arrived: &[Moment], read: &[Moment]) -> u64 {
             None => arrived.first(),
         };
         let idle_ns = next.map_or(0, |next| moment.at_ns.saturating_sub(next.at_ns.max(since_ns)));
-        late_ns += if idle_ns >= LATE_NS { idle_ns } else { 0 };
+        late_ns = late_ns.saturating_add(if idle_ns >= LATE_NS { idle_ns } else { 0 });
         (taken, since_ns) = (Some(moment.end), moment.at_ns);
     }
     late_ns

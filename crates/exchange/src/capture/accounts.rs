@@ -172,7 +172,7 @@ impl Account {
 
     fn write(mut self, flow: i64, table: &mut Table) {
         let last_ns = self.last_ns;
-        let full_ns: u64 = self.ways.iter().map(|way| way.full_ns_until(last_ns)).sum();
+        let full_ns = self.ways.iter().fold(0_u64, |all, way| all.saturating_add(way.full_ns_until(last_ns)));
         let end = self.end();
         let [initiator, responder] = [self.initiator, self.responder].map(|end| end.to_string());
         let [there, back] = &mut self.ways;
@@ -241,7 +241,7 @@ impl Way {
             self.again += 1;
             self.waiting.clear();
         } else {
-            self.bytes += segment.bytes;
+            self.bytes = self.bytes.saturating_add(segment.bytes);
             if segment.bytes > 0 && self.waiting.len() < WAITING {
                 self.waiting.push_back((end, at_ns));
             }
@@ -271,7 +271,7 @@ impl Way {
     }
 
     fn full_ns_until(&self, at_ns: u64) -> u64 {
-        self.full_ns + self.full_since.map_or(0, |since| at_ns.saturating_sub(since))
+        self.full_ns.saturating_add(self.full_since.map_or(0, |since| at_ns.saturating_sub(since)))
     }
 }
 
