@@ -24,6 +24,8 @@ mod answer;
 mod body;
 mod desk;
 mod fault;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod limits;
 mod listen;
 mod pages;
