@@ -181,7 +181,8 @@ impl Frames {
         let packet = self.blasts.entry(ends).or_default();
         *packet = each.max(*packet);
         let within = u64::from(header.index) * *packet;
-        let offset = (within < u64::from(header.length).max(1)).then_some(header.start + within);
+        let is_within = within < u64::from(header.length).max(1);
+        let offset = header.start.checked_add(within).filter(|_| is_within);
         Some((None, Range { offset, bytes: Some(bytes), ..Range::default() }))
     }
 }
@@ -330,6 +331,14 @@ mod tests {
         assert_eq!(at(Kind::Data, 2, 500, 1), Some((7000, 500)));
         assert_eq!(at(Kind::Data, 1, 1500, 2), Some((6000, 1500)));
         assert_eq!(at(Kind::Answer, 1, 0, 1), None);
+    }
+
+    #[test]
+    fn a_blast_behind_the_end_of_all_streams_has_no_place() {
+        let mut frames = frames(Carries::Blasts { sealed: false });
+        let header = Header { start: u64::MAX - 10, length: 2500, index: 1, ..Header::new(Kind::Data, 9) };
+        let bytes = [&header.write()[..], &[0; 1000]].concat();
+        assert_eq!(frames.range(&udp(CLIENT, SERVER, &bytes), 1).unwrap().offset, None);
     }
 
     /// A line for each packet: what began with it, and its range.
