@@ -27,6 +27,8 @@ mod body;
 mod conformity;
 mod desk;
 mod fault;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod limits;
 mod listen;
 mod pages;

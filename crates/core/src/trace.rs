@@ -21,6 +21,9 @@ pub struct Index {
     /// Logs that were imported, in that order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub imports: Vec<Import>,
+    /// What was left out where a bound was reached, by the bound's name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub left_out: BTreeMap<String, u64>,
 }
 
 /// A log that was imported.
@@ -47,6 +50,9 @@ pub struct Import {
     /// The first of these in words, and other notes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// What was left out where a bound was reached, by the bound's name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub left_out: BTreeMap<String, u64>,
 }
 
 /// When a run was made, in the time of the reference host.

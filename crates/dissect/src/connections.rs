@@ -1,6 +1,7 @@
 //! Streams and offsets of all connections of a capture, and which ranges were there before. Nothing is known of them
 //! beforehand but perhaps their ids.
 
+use crate::left_out::{Bound, LeftOut};
 use crate::position::Position;
 use crate::segment::Segment;
 use std::collections::BTreeMap;
@@ -10,7 +11,7 @@ use std::net::SocketAddr;
 pub type Ends = (SocketAddr, SocketAddr);
 
 /// Ranges that are remembered of one stream; when there are more holes the lowest are closed.
-const MOST_RANGES: usize = 1024;
+const MOST_RANGES: usize = Bound::Ranges.most();
 
 /// Where a segment is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,10 +25,10 @@ pub struct Location {
 }
 
 /// Most streams of a capture; what comes on further ones has no place.
-const MOST_STREAMS: usize = 1 << 18;
+const MOST_STREAMS: usize = Bound::Streams.most();
 
 /// Most connections whose beginnings are remembered for other captures of them.
-const MOST_BEGUN: usize = 1 << 20;
+const MOST_BEGUN: usize = Bound::Begun.most();
 
 /// Streams over all captures that are read together: the same connection has the same streams in each of them.
 #[derive(Clone, Debug, Default)]
@@ -39,13 +40,20 @@ pub struct Known {
     /// Streams by the sequence number of their first byte.
     begun: BTreeMap<(Ends, u32), i64>,
     next_flow: u32,
+    left_out: LeftOut,
 }
 
 impl Known {
     /// Those streams; others get flows from that one on.
     #[must_use]
-    pub const fn new(given: BTreeMap<Ends, i64>, first_flow: u32) -> Self {
-        Self { given, latest: BTreeMap::new(), begun: BTreeMap::new(), next_flow: first_flow }
+    pub fn new(given: BTreeMap<Ends, i64>, first_flow: u32) -> Self {
+        Self { given, next_flow: first_flow, ..Self::default() }
+    }
+
+    /// What was left out, as there was more than is remembered.
+    #[must_use]
+    pub const fn left_out(&self) -> &LeftOut {
+        &self.left_out
     }
 
     /// The first flow that is free.
@@ -75,9 +83,15 @@ impl Known {
     fn keep(&mut self, ends: Ends, id: i64, first: Option<u32>) {
         if self.latest.len() < MOST_BEGUN || self.latest.contains_key(&ends) {
             self.latest.insert(ends, (id, first));
+        } else {
+            self.left_out.add(Bound::Begun, 1);
         }
-        if let Some(first) = first.filter(|_| self.begun.len() < MOST_BEGUN) {
-            self.begun.insert((ends, first), id);
+        if let Some(first) = first {
+            if self.begun.len() < MOST_BEGUN {
+                self.begun.insert((ends, first), id);
+            } else {
+                self.left_out.add(Bound::Begun, 1);
+            }
         }
     }
 }
@@ -86,6 +100,7 @@ impl Known {
 #[derive(Debug, Default)]
 pub struct Connections {
     open: BTreeMap<Ends, Stream>,
+    left_out: LeftOut,
 }
 
 #[derive(Debug)]
@@ -98,12 +113,19 @@ struct Stream {
 }
 
 impl Connections {
+    /// What was left out, as there was more than is remembered.
+    #[must_use]
+    pub const fn left_out(&self) -> &LeftOut {
+        &self.left_out
+    }
+
     /// Where a segment that was captured is; `None` when there are more streams than can be remembered.
     pub fn locate(&mut self, known: &mut Known, segment: &Segment) -> Option<Location> {
         let &Segment { ends, sequence, bytes, syn, .. } = segment;
         let first = if syn { sequence.wrapping_add(1) } else { sequence };
         let there = self.open.contains_key(&ends);
         if !there && self.open.len() >= MOST_STREAMS {
+            self.left_out.add(Bound::Streams, 1);
             return None;
         }
         if !there || (syn && !self.is_again(&ends, first)) {
@@ -117,7 +139,11 @@ impl Connections {
         let stream = self.open.get_mut(&ends)?;
         // Where the capture begins in the middle, what comes from before its first segment is there too.
         let offset = stream.position.offset(first).unwrap_or(0);
-        let repeated = bytes > 0 && !stream.keep(offset, offset + bytes);
+        let repeated = bytes > 0 && !stream.keep(offset, offset.saturating_add(bytes));
+        if stream.ranges.len() > MOST_RANGES {
+            stream.close_the_lowest_hole();
+            self.left_out.add(Bound::Ranges, 1);
+        }
         Some(Location { stream: stream.id, offset, repeated })
     }
 
@@ -178,9 +204,6 @@ impl Stream {
             (from, to) = (from.min(begin), to.max(end));
         }
         self.ranges.insert(from, to);
-        if self.ranges.len() > MOST_RANGES {
-            self.close_the_lowest_hole();
-        }
         self.position.advance(to);
         true
     }

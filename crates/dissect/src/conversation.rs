@@ -41,14 +41,18 @@ pub mod turns;
 #[cfg(test)]
 pub(crate) mod testing;
 
+use crate::left_out::Bound;
 use stackline_events::unit::Direction;
 pub use stackline_redact::{LONGEST_NAME, Name};
 use std::fmt;
 
 /// Bytes of a message's head that are held until it is whole; of a longer one nothing is known.
-pub const LONGEST_HEAD: usize = 16 << 10;
+pub const LONGEST_HEAD: usize = Bound::Head.most();
+const _: () = assert!(Bound::Name.most() == LONGEST_NAME, "what cuts names and what counts it agree");
 /// Exchanges of one connection that wait for their answers; of further ones nothing is known.
-pub const MOST_WAITING: usize = 4096;
+pub const MOST_WAITING: usize = Bound::Waiting.most();
+/// Why nothing is known of a request that is one more.
+const TOO_MANY: &str = "more than 4,096 requests wait on its connection";
 
 /// Why a request has no answer: there was none.
 pub const UNANSWERED: &str = "nothing answered it";
@@ -136,6 +140,8 @@ pub enum Found {
         /// Why, in a few words.
         why: &'static str,
     },
+    /// Something was left out at a bound, so often.
+    LeftOut(Bound, u64),
 }
 
 /// Tells messages of one protocol.
@@ -170,26 +176,30 @@ pub trait Dissector: fmt::Debug + Send {
 }
 
 impl Found {
-    /// Which exchange it is about.
+    /// Which exchange it is about, if it is about one.
     #[must_use]
-    pub const fn exchange(&self) -> u64 {
-        let (Self::Begins { exchange, .. }
-        | Self::Named { exchange, .. }
-        | Self::Part { exchange, .. }
-        | Self::Ends { exchange, .. }
-        | Self::Void { exchange, .. }) = self;
-        *exchange
+    pub const fn exchange(&self) -> Option<u64> {
+        match self {
+            Self::Begins { exchange, .. }
+            | Self::Named { exchange, .. }
+            | Self::Part { exchange, .. }
+            | Self::Ends { exchange, .. }
+            | Self::Void { exchange, .. } => Some(*exchange),
+            Self::LeftOut(..) => None,
+        }
     }
 }
 
 /// Numbers of exchanges that another dissector found, behind those of so many before it.
 fn renumber(found: &mut [Found], before: u64) {
     for found in found {
-        let (Found::Begins { exchange, .. }
-        | Found::Named { exchange, .. }
-        | Found::Part { exchange, .. }
-        | Found::Ends { exchange, .. }
-        | Found::Void { exchange, .. }) = found;
-        *exchange += before;
+        match found {
+            Found::Begins { exchange, .. }
+            | Found::Named { exchange, .. }
+            | Found::Part { exchange, .. }
+            | Found::Ends { exchange, .. }
+            | Found::Void { exchange, .. } => *exchange = exchange.saturating_add(before),
+            Found::LeftOut(..) => {}
+        }
     }
 }

@@ -4,6 +4,7 @@
 
 mod learning;
 
+use crate::left_out::{Bound, LeftOut};
 use crate::position::Position;
 use serde::{Deserialize, Serialize};
 use stackline_events::unit::{Direction, Numbering};
@@ -80,10 +81,11 @@ pub struct Frames {
     blasts: HashMap<Ends, u64>,
     /// Flows are learned instead.
     learning: Option<Learning>,
+    left_out: LeftOut,
 }
 
 /// Connections that are remembered: there are no offsets of further ones.
-const MOST_CONNECTIONS: usize = 1 << 20;
+const MOST_CONNECTIONS: usize = Bound::Flows.most();
 
 impl Frames {
     /// Of those flows.
@@ -104,11 +106,17 @@ impl Frames {
         self.learning.as_mut()?.began.take()
     }
 
+    /// What was left out, as there was more than is remembered.
+    #[must_use]
+    pub const fn left_out(&self) -> &LeftOut {
+        &self.left_out
+    }
+
     /// The range of a packet of `segments`, from its IPv4 header on.
     pub fn range(&mut self, packet: &[u8], segments: u32) -> Option<Range> {
         let Datagram { protocol, ends: (from, to), data } = Datagram::read(packet)?;
         if let Some(learning) = &mut self.learning {
-            return learning.range(protocol, (from, to), data);
+            return learning.range(protocol, (from, to), data, &mut self.left_out);
         }
         let (flow, carries, way) = match (self.flows.get(&to), self.flows.get(&from)) {
             (Some((flow, carries)), _) => (*flow, *carries, Direction::There),
@@ -138,10 +146,12 @@ impl Frames {
         let data = segment.get(usize::from(header[12] >> 4) * 4..)?;
         if header[13] & SYN != 0 {
             let first = sequence.wrapping_add(1);
-            if self.streams.get(&ends).is_none_or(|position| !position.begins_at(first))
-                && self.streams.len() < MOST_CONNECTIONS
-            {
-                self.streams.insert(ends, Position::new(first));
+            if self.streams.get(&ends).is_none_or(|position| !position.begins_at(first)) {
+                if self.streams.len() < MOST_CONNECTIONS {
+                    self.streams.insert(ends, Position::new(first));
+                } else {
+                    self.left_out.add(Bound::Flows, 1);
+                }
             }
             return None;
         }
@@ -165,12 +175,14 @@ impl Frames {
         let bytes = data.len().checked_sub(heads)? as u64;
         let each = bytes.div_ceil(u64::from(segments.max(1)));
         if self.blasts.len() >= MOST_CONNECTIONS && !self.blasts.contains_key(&ends) {
+            self.left_out.add(Bound::Flows, 1);
             return None;
         }
         let packet = self.blasts.entry(ends).or_default();
         *packet = each.max(*packet);
         let within = u64::from(header.index) * *packet;
-        let offset = (within < u64::from(header.length).max(1)).then_some(header.start + within);
+        let is_within = within < u64::from(header.length).max(1);
+        let offset = header.start.checked_add(within).filter(|_| is_within);
         Some((None, Range { offset, bytes: Some(bytes), ..Range::default() }))
     }
 }
@@ -319,6 +331,14 @@ mod tests {
         assert_eq!(at(Kind::Data, 2, 500, 1), Some((7000, 500)));
         assert_eq!(at(Kind::Data, 1, 1500, 2), Some((6000, 1500)));
         assert_eq!(at(Kind::Answer, 1, 0, 1), None);
+    }
+
+    #[test]
+    fn a_blast_behind_the_end_of_all_streams_has_no_place() {
+        let mut frames = frames(Carries::Blasts { sealed: false });
+        let header = Header { start: u64::MAX - 10, length: 2500, index: 1, ..Header::new(Kind::Data, 9) };
+        let bytes = [&header.write()[..], &[0; 1000]].concat();
+        assert_eq!(frames.range(&udp(CLIENT, SERVER, &bytes), 1).unwrap().offset, None);
     }
 
     /// A line for each packet: what began with it, and its range.

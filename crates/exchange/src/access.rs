@@ -8,6 +8,7 @@ use crate::capture::Asked;
 use crate::otlp::messages::{Span, TracesData};
 use crate::otlp::shown;
 use lines::{of_json, of_ncsa};
+use stackline_dissect::left_out::{Bound, LeftOut};
 use std::collections::BTreeMap;
 
 /// A request ends so near to the moment that is logged, or within the log's resolution, if that is more.
@@ -17,7 +18,7 @@ const ALIKE_NS: u64 = 5_000_000;
 /// Mistakes in words.
 const REPORTED: usize = 5;
 /// Lines of one request that are looked at, at most.
-const MOST_NEAR: usize = 64;
+const MOST_NEAR: usize = Bound::Near.most();
 
 /// What a log says of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,6 +56,8 @@ pub struct Entries {
     pub lines: u64,
     /// What is none of its form: how much, and the first few in words.
     pub mistakes: (u64, Vec<String>),
+    /// What was left out at bounds.
+    pub left_out: LeftOut,
 }
 
 /// Reads a log.
@@ -82,7 +85,7 @@ pub fn read(bytes: &[u8]) -> Entries {
             continue;
         }
         read.lines += 1;
-        match if text.starts_with('{') { of_json(text) } else { of_ncsa(text) } {
+        match if text.starts_with('{') { of_json(text, &mut read.left_out) } else { of_ncsa(text) } {
             Some(entry) => read.entries.push(entry),
             None => {
                 read.mistakes.0 += 1;
@@ -134,6 +137,8 @@ pub struct Joined {
     pub alone: u64,
     /// Lines that could tell of several, or of one that others tell of too.
     pub ambiguous: u64,
+    /// What was left out at bounds.
+    pub left_out: LeftOut,
 }
 
 /// Joins lines with requests; only those of a server where one is named.
@@ -153,6 +158,10 @@ pub fn join(entries: &[Entry], asked: &[Asked], server: Option<&str>) -> Joined 
     for (line, entry) in entries.iter().enumerate() {
         let all = by_what.get(&(entry.method.as_str(), without_query(&entry.path))).map_or(&[][..], Vec::as_slice);
         let mut near = near(entry, all, asked);
+        if near.len() > MOST_NEAR {
+            joined.left_out.add(Bound::Near, 1);
+            near.truncate(MOST_NEAR);
+        }
         if near.len() > 1
             && let Some(took) = entry.took_ns
         {
@@ -182,7 +191,8 @@ pub fn join(entries: &[Entry], asked: &[Asked], server: Option<&str>) -> Joined 
 
 /// Requests that an entry may tell of, of those with its method and path, in the order of their ends.
 fn near(entry: &Entry, all: &[usize], asked: &[Asked]) -> Vec<usize> {
-    let (from, to) = (entry.at_ns.saturating_sub(NEAR_NS), entry.at_ns + NEAR_NS.max(entry.resolution_ns));
+    let to = entry.at_ns.saturating_add(NEAR_NS.max(entry.resolution_ns));
+    let from = entry.at_ns.saturating_sub(NEAR_NS);
     let is_it = |at: &&usize| {
         let request = &asked[**at];
         let status = request.status.split(' ').next().unwrap_or_default();
@@ -191,12 +201,12 @@ fn near(entry: &Entry, all: &[usize], asked: &[Asked]) -> Vec<usize> {
         status == entry.status && same
     };
     let first = all.partition_point(|at| asked[*at].at_ns.1 < from);
-    let ends = all[first..].iter().take_while(|at| asked[**at].at_ns.1 <= to).filter(is_it).take(MOST_NEAR);
+    let ends = all[first..].iter().take_while(|at| asked[**at].at_ns.1 <= to).filter(is_it).take(MOST_NEAR + 1);
     let mut found: Vec<usize> = ends.copied().collect();
     if !entry.is_end {
         // One that is over later, perhaps much later, began then.
         let begins = all[first..].iter().filter(|at| (from..=to).contains(&asked[**at].at_ns.0)).filter(is_it);
-        found.extend(begins.take(MOST_NEAR).filter(|at| asked[**at].at_ns.1 > to));
+        found.extend(begins.filter(|at| asked[**at].at_ns.1 > to).take(MOST_NEAR + 1));
     }
     found
 }

@@ -21,4 +21,6 @@ pub use stackline_dissect::connections::Known;
 pub use survey::Survey;
 
 #[cfg(test)]
+mod bounds;
+#[cfg(test)]
 mod tests;

@@ -22,9 +22,12 @@ pub mod otlp;
 pub mod perfetto;
 pub mod qlog;
 
+use stackline_dissect::left_out::{Bound, LeftOut};
 use stackline_events::{Table, catalogue};
 use std::fmt;
 
+/// Letters of another program's name that a keyword is made of.
+const LONGEST_KEYWORD: usize = Bound::Keyword.most();
 /// As many mistakes are kept in words; all are counted.
 const REPORTED: usize = 10;
 
@@ -35,6 +38,8 @@ pub struct Imported {
     pub table: Table,
     /// What could not be read: how much of it, and the first few in words.
     pub mistakes: (u64, Vec<String>),
+    /// What was left out at bounds.
+    pub left_out: LeftOut,
 }
 
 impl Imported {
@@ -84,9 +89,9 @@ pub(crate) fn json_mistake(cause: &serde_json::Error) -> String {
 ///
 /// It is never one of our own, with the fields these have: then, and where its other end is one, it begins with `OTHER_`. It is a
 /// monitor's only where it is written as one: `VMSTAT_USER_TIME` is, `cpu.start` is not.
-pub(crate) fn keyword_of_others(names: &[&str], end: &str) -> String {
+pub(crate) fn keyword_of_others(names: &[&str], end: &str, left_out: &mut LeftOut) -> String {
     const ENDS: [&str; 3] = ["_START", "_END", "_STOP"];
-    let keyword = keyword_of(names) + end;
+    let keyword = keyword_of(names, left_out) + end;
     let is_ours = |keyword: &str| catalogue::find(keyword).is_some();
     let stem = ENDS.iter().find_map(|end| keyword.strip_suffix(end));
     let has_our_end = stem.is_some_and(|stem| ENDS.iter().any(|end| is_ours(&format!("{stem}{end}"))));
@@ -95,9 +100,10 @@ pub(crate) fn keyword_of_others(names: &[&str], end: &str) -> String {
 }
 
 /// A keyword of names of any kind: `checkout`, `GET /cart` becomes `CHECKOUT_GET_CART`.
-fn keyword_of(names: &[&str]) -> String {
-    let mut keyword = String::new();
-    for c in names.join("_").chars().take(200) {
+fn keyword_of(names: &[&str], left_out: &mut LeftOut) -> String {
+    let (mut keyword, all) = (String::new(), names.join("_"));
+    left_out.add(Bound::Keyword, u64::from(all.chars().nth(LONGEST_KEYWORD).is_some()));
+    for c in all.chars().take(LONGEST_KEYWORD) {
         if c.is_ascii_alphanumeric() {
             keyword.push(c.to_ascii_uppercase());
         } else if !keyword.is_empty() && !keyword.ends_with('_') {
@@ -111,6 +117,10 @@ fn keyword_of(names: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn keyword_of_others(names: &[&str], end: &str) -> String {
+        super::keyword_of_others(names, end, &mut LeftOut::default())
+    }
 
     #[test]
     fn no_name_of_others_is_one_of_our_own() {

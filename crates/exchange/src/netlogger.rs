@@ -86,7 +86,7 @@ fn take(line: &str, form: Form, imported: &mut Imported) -> Result<(), String> {
     let at_ns = at_ns.ok_or_else(|| format!("{date}={at} is no moment from 1970 to 2262"))?;
     let host = find("HOST").filter(|host| !host.is_empty()).map_or("unknown", |host| host);
     let unit = fields.iter().find(|field| identifies(field.0)).map_or("", |field| &field.1);
-    let keyword = keyword_of_others(&[name], "");
+    let keyword = keyword_of_others(&[name], "", &mut imported.left_out);
     let written = |field: &&Field<'_>| {
         let is_name = field.0.eq_ignore_ascii_case(event) && field.1 == keyword;
         !is_name && ![date, "HOST"].iter().any(|name| field.0.eq_ignore_ascii_case(name))

@@ -285,7 +285,6 @@ fn import_span(span: &Span, host: &str, service: &str, contents: bool, imported:
         return;
     }
     let ids = [&span.trace_id, &span.span_id, &span.parent_span_id].map(|id| hex_of(id));
-    let keyword = |name: &str, end: &str| crate::keyword_of_others(&[service, name], end);
     let said = |key: &str| span.attributes.iter().find(|attribute| attribute.key == key).and_then(shown);
     let system = said("db.system.name").or_else(|| said("db.system")).unwrap_or_default();
     let kept = |KeyValue { key, value }: &KeyValue| {
@@ -297,17 +296,18 @@ fn import_span(span: &Span, host: &str, service: &str, contents: bool, imported:
         };
         Some(format!("{key}={said}"))
     };
-    let mut put = |keyword: &str, at_ns: u64, attributes: &[KeyValue]| {
+    let mut put = |(called, end): (&str, &str), at_ns: u64, attributes: &[KeyValue]| {
+        let keyword = crate::keyword_of_others(&[service, called], end, &mut imported.left_out);
         let named = attributes.iter().filter_map(kept);
         let data: Vec<String> = ids.iter().cloned().chain([span_name.clone()]).chain(named).collect();
         let values: Vec<Value<'_>> = data.iter().map(|field| Value::of(field)).collect();
-        imported.table.push(keyword, host, at_ns, &values);
+        imported.table.push(&keyword, host, at_ns, &values);
     };
-    put(&keyword(&span_name, "_START"), span.start_time_unix_nano, &span.attributes);
+    put((&span_name, "_START"), span.start_time_unix_nano, &span.attributes);
     for event in &span.events {
-        put(&keyword(&name(&event.name), ""), event.time_unix_nano, &event.attributes);
+        put((&name(&event.name), ""), event.time_unix_nano, &event.attributes);
     }
-    put(&keyword(&span_name, "_END"), span.end_time_unix_nano, &[]);
+    put((&span_name, "_END"), span.end_time_unix_nano, &[]);
 }
 
 pub(crate) fn shown(attribute: &KeyValue) -> Option<String> {

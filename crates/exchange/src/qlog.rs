@@ -6,13 +6,14 @@
 
 use crate::{Error, Imported, json_mistake, keyword_of_others, moment};
 use serde_json::Value as Json;
+use stackline_dissect::left_out::Bound;
 use stackline_events::Value;
 use stackline_redact::{LEFT_OUT, qlog as kept};
 
 /// Begins a record of JSON-SEQ.
 const SEPARATOR: u8 = 0x1e;
 /// As many bytes of an event's data are kept as JSON.
-const LONGEST_DATA: usize = 4000;
+const LONGEST_DATA: usize = Bound::Data.most();
 
 /// Reads a file. `host` is whose log it is; without one the vantage point's name. Of events' data `stackline-redact` says what is
 /// kept, or all where `contents` are asked for.
@@ -125,14 +126,15 @@ impl Reader {
     }
 
     fn other(&self, name: &str, at_ns: u64, data: &Json, imported: &mut Imported) {
-        let keyword = keyword_of_others(&["QLOG", name], "");
+        let keyword = keyword_of_others(&["QLOG", name], "", &mut imported.left_out);
         let mut text = match data {
             Json::Null => String::new(),
             data if self.contents => data.to_string(),
             data => harmless("", data, false).to_string(),
         };
-        while text.len() > LONGEST_DATA || !text.is_char_boundary(text.len()) {
-            text.pop();
+        if text.len() > LONGEST_DATA {
+            imported.left_out.add(Bound::Data, 1);
+            text.truncate(text.floor_char_boundary(LONGEST_DATA));
         }
         let values = [
             Value::Absent,

@@ -5,9 +5,9 @@
 //! which connections are watched.
 
 mod decode;
-mod format;
+pub(crate) mod format;
 mod instance;
-mod pages;
+pub(crate) mod pages;
 mod rings;
 
 use crate::address_pair::AddressPair;

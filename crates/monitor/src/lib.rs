@@ -32,6 +32,8 @@ mod descriptors;
 pub mod environment;
 mod event_buffer;
 mod file;
+#[doc(hidden)]
+pub mod fuzzing;
 mod host_usage;
 mod kernel_trace;
 mod monitors;

@@ -50,6 +50,12 @@ impl Part {
 /// The time of each part, ns, in the order of [`Part::ALL`]; `None`: its ends are not known.
 pub type Account = [Option<i64>; Part::ALL.len()];
 
+/// From one moment to another, ns; what is longer than a number holds, which clocks of captures may say, is the longest.
+fn between(from: u64, to: u64) -> i64 {
+    let far = i64::try_from(from.abs_diff(to)).unwrap_or(i64::MAX);
+    if to < from { -far } else { far }
+}
+
 /// The account of an exchange; `None` where its beginning or its end is not known.
 #[must_use]
 pub fn account(exchange: &Exchange) -> Option<Account> {
@@ -80,13 +86,13 @@ pub fn account(exchange: &Exchange) -> Option<Account> {
     let mut account: Account = [None; Part::ALL.len()];
     for (part, part_end) in account.iter_mut().zip(ends) {
         if let Some(part_end) = part_end {
-            *part = Some(part_end as i64 - at as i64);
+            *part = Some(between(at, part_end));
             at = part_end;
         }
     }
     // What remains behind the last point that is known.
     if at != end {
-        account[Part::ALL.len() - 1] = Some(account[Part::ALL.len() - 1].unwrap_or(0) + end as i64 - at as i64);
+        account[Part::ALL.len() - 1] = Some(account[Part::ALL.len() - 1].unwrap_or(0).saturating_add(between(at, end)));
     }
     Some(account)
 }

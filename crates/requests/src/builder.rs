@@ -7,6 +7,7 @@ use crate::connection::{Connection, Passing};
 use crate::exchange::{Exchange, Message, Place};
 use stackline_dissect::conversation::tls::secrets::Secrets;
 use stackline_dissect::conversation::{Kind, UNANSWERED, dns};
+use stackline_dissect::left_out::{Bound, LeftOut};
 use stackline_dissect::segment::{Carried, Datagram, Segment, of_ip};
 use stackline_events::unit::Direction;
 use stackline_redact::Name;
@@ -14,11 +15,21 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
 /// Connections that are told apart; of more the oldest idle one goes first.
-const MOST_CONNECTIONS: usize = 1 << 16;
+const MOST_CONNECTIONS: usize = Bound::Connections.most();
 /// Beginnings of connections that are remembered.
-const MOST_ORIGINS: usize = 1 << 20;
-/// Questions after names that wait for an answer, and answers that wait for a connection.
-const MOST_LOOKUPS: usize = 4096;
+const MOST_ORIGINS: usize = Bound::Origins.most();
+/// Questions after names that wait for an answer.
+const MOST_LOOKUPS: usize = Bound::Lookups.most();
+/// Answers that wait for a connection.
+const MOST_ANSWERED: usize = Bound::Answered.most();
+/// Calls at a socket that wait for the first packet of its connection.
+const MOST_EARLY: usize = Bound::EarlyCalls.most();
+/// Sockets that are known; what is done at further ones is not.
+const MOST_SOCKETS: usize = Bound::Sockets.most();
+/// Exchanges that are over and are not taken yet, after which they should be.
+const MANY_DONE: usize = 4096;
+/// Why a question that gave way has no answer.
+const TOO_MANY_LOOKUPS: &str = "more than 4,096 questions of DNS waited for an answer";
 /// Ports of name servers, also of those within a network.
 const DNS_PORTS: [u16; 2] = [53, 5353];
 /// A connection that is asked for so soon behind an answer was asked after.
@@ -62,14 +73,14 @@ pub enum Door {
 }
 
 /// Why something is not known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unknown {
     /// Connections that were there before anybody looked.
     pub midway: u64,
     /// Connections of which only one side's data were seen.
     pub one_way: u64,
-    /// Connections that were one more than are told apart.
-    pub forgotten: u64,
+    /// What was left out at bounds.
+    pub left_out: LeftOut,
     /// Bytes that no capture saw.
     pub lost_bytes: u64,
     /// Bytes of sockets that were there before anybody looked.
@@ -244,7 +255,7 @@ impl Builder {
         let between = door == Door::Between;
         let leaves = door == Door::Leaves || is_loop || (between && way == Direction::There);
         let arrives = door == Door::Arrives || is_loop || (between && way == Direction::Back);
-        connection.segment(at_ns, way, Passing { leaves, arrives, is_told }, segment, data);
+        connection.segment(at_ns, way, Passing { leaves, arrives, is_told }, (segment, data), &mut self.done);
     }
 
     /// Whether an address is the host's: one that is listed, or any of its own loopback.
@@ -292,7 +303,7 @@ impl Builder {
         let client_host = places[0].host;
         let seen_at = (door == Door::Between && places.iter().all(|place| place.host.is_none())).then_some(host);
         let flow = key.flow.unwrap_or(self.next_flow);
-        self.next_flow += u32::from(key.flow.is_none());
+        self.next_flow = self.next_flow.saturating_add(u32::from(key.flow.is_none()));
         self.remember(&key, way, segment, flow);
         let mut connection = Connection::new(flow, places, !segment.syn, self.secrets.clone());
         connection.seen_at = seen_at;
@@ -310,8 +321,10 @@ impl Builder {
         };
         if let Some(origins) = &mut self.origins
             && let Some(first) = first.filter(|_| segment.syn && key.within.is_none())
-            && origins.len() < MOST_ORIGINS
         {
+            if origins.len() >= MOST_ORIGINS {
+                return self.unknown.left_out.add(Bound::Origins, 1);
+            }
             origins.insert((key.ends.0, key.ends.1, first), flow);
         }
     }
@@ -331,7 +344,7 @@ impl Builder {
         let age = |(key, known): &(&Key, &Connection)| (!known.is_over(), known.last_ns, **key);
         let oldest = self.connections.iter().min_by_key(age).map(|(key, _)| *key);
         if let Some(old) = oldest.and_then(|key| self.connections.remove(&key)) {
-            self.unknown.forgotten += u64::from(!old.is_over());
+            self.unknown.left_out.add(Bound::Connections, u64::from(!old.is_over()));
             self.end_connection(old);
         }
     }
@@ -339,6 +352,7 @@ impl Builder {
     fn end_connection(&mut self, mut connection: Connection) {
         connection.over(u64::MAX >> 1, true, &mut self.done);
         self.done.extend(connection.unopened());
+        self.unknown.left_out.merge(&connection.left_out());
         self.unknown.lost_bytes += connection.lost();
         self.unknown.one_way += u64::from(connection.is_one_way() && connection.has_data());
     }
@@ -348,10 +362,14 @@ impl Builder {
     fn datagram(&mut self, host: usize, outgoing: bool, at_ns: u64, datagram: &Datagram, data: &[u8]) {
         let (from, to) = datagram.ends;
         let is_dns = [from, to].iter().any(|end| DNS_PORTS.contains(&end.port()));
-        match dns::message(data).filter(|_| is_dns) {
-            Some(message) if message.response => self.answer(host, outgoing, at_ns, datagram, &message),
-            Some(message) => self.question(host, outgoing, at_ns, datagram, &message),
-            None => {}
+        if !is_dns {
+            return;
+        }
+        match dns::read(data) {
+            Ok(message) if message.response => self.answer(host, outgoing, at_ns, datagram, &message),
+            Ok(message) => self.question(host, outgoing, at_ns, datagram, &message),
+            Err(dns::Unread::Pointers) => self.unknown.left_out.add(Bound::Pointers, 1),
+            Err(dns::Unread::Foreign) => {}
         }
     }
 
@@ -373,8 +391,12 @@ impl Builder {
             }
             return;
         }
-        if self.lookups.len() >= MOST_LOOKUPS {
-            self.lookups.pop_front();
+        if self.lookups.len() >= MOST_LOOKUPS
+            && let Some(mut oldest) = self.lookups.pop_front()
+        {
+            oldest.exchange.void = Some(TOO_MANY_LOOKUPS);
+            self.done.push(oldest.exchange);
+            self.unknown.left_out.add(Bound::Lookups, 1);
         }
         let here = Some((at_ns, at_ns));
         let (client_host, server_host) =
@@ -409,7 +431,7 @@ impl Builder {
             is_unopened: false,
             gave_up: None,
         };
-        self.next_flow += 1;
+        self.next_flow = self.next_flow.saturating_add(1);
         self.lookups.push_back(Lookup { exchange, id, host: client_host.unwrap_or(host) });
     }
 
@@ -435,8 +457,10 @@ impl Builder {
         known.exchange.status = message.name();
         let Some(Lookup { exchange, host, .. }) = self.lookups.remove(at) else { return };
         if let Some(begin) = exchange.begin_ns() {
-            if self.answered.len() >= MOST_LOOKUPS {
+            self.answered.retain(|(.., end)| at_ns.saturating_sub(*end) <= LOOKUP_NS);
+            if self.answered.len() >= MOST_ANSWERED {
                 self.answered.pop_front();
+                self.unknown.left_out.add(Bound::Answered, 1);
             }
             self.answered.push_back((host, begin, at_ns));
         }
@@ -456,6 +480,12 @@ impl Builder {
 
     /// A socket did something, by a thread of the kernel's number.
     pub fn socket(&mut self, at_ns: u64, socket: u64, thread: u32, event: SocketEvent) {
+        if matches!(event, SocketEvent::Opened(..) | SocketEvent::Found(..))
+            && self.sockets.len() >= MOST_SOCKETS
+            && !self.sockets.contains_key(&socket)
+        {
+            return self.unknown.left_out.add(Bound::Sockets, 1);
+        }
         match event {
             SocketEvent::Opened(own, other) => {
                 let known = self.sockets.entry(socket).or_default();
@@ -472,14 +502,14 @@ impl Builder {
             SocketEvent::Wrote(bytes) | SocketEvent::Read(bytes) => {
                 let wrote = matches!(event, SocketEvent::Wrote(_));
                 let Some(known) = self.sockets.get_mut(&socket) else {
-                    self.unknown.early_sockets += bytes;
+                    self.unknown.early_sockets = self.unknown.early_sockets.saturating_add(bytes);
                     return;
                 };
                 let count = if wrote { &mut known.wrote } else { &mut known.read };
-                *count += bytes;
+                *count = count.saturating_add(bytes);
                 let up_to = *count;
                 let Some((own, other)) = known.ends else {
-                    self.unknown.early_sockets += bytes;
+                    self.unknown.early_sockets = self.unknown.early_sockets.saturating_add(bytes);
                     return;
                 };
                 match self.of_socket(own, other) {
@@ -489,8 +519,10 @@ impl Builder {
                     Some((connection, end)) => tell(connection, end, wrote, up_to, at_ns, thread),
                     None => {
                         let known = self.sockets.entry(socket).or_default();
-                        if known.early.len() < 1024 {
+                        if known.early.len() < MOST_EARLY {
                             known.early.push((wrote, up_to, at_ns, thread));
+                        } else {
+                            self.unknown.left_out.add(Bound::EarlyCalls, 1);
                         }
                     }
                 }
@@ -540,7 +572,7 @@ impl Builder {
         let mut gone = BTreeMap::new();
         for (key, connection) in &mut self.connections {
             connection.over(now_ns, false, done);
-            if connection.is_over() && connection.last_ns + LINGERS_NS <= now_ns {
+            if connection.is_over() && connection.last_ns.saturating_add(LINGERS_NS) <= now_ns {
                 gone.insert(connection.flow, *key);
             }
         }
@@ -563,10 +595,18 @@ impl Builder {
             lookup.exchange.void = Some(UNANSWERED);
             self.done.push(lookup.exchange);
         }
-        (self.take_done(), self.unknown)
+        self.unknown.left_out.add(Bound::Sessions, self.secrets.as_ref().map_or(0, Secrets::left_out));
+        (self.take_done(), self.unknown.clone())
     }
 
-    fn take_done(&mut self) -> Vec<Exchange> {
+    /// Whether so many exchanges are over that they should be taken before time goes on.
+    #[must_use]
+    pub const fn is_full(&self) -> bool {
+        self.done.len() >= MANY_DONE
+    }
+
+    /// Exchanges that are over already; [`Builder::advance`] looks for further ones.
+    pub fn take_done(&mut self) -> Vec<Exchange> {
         let mut done = std::mem::take(&mut self.done);
         done.sort_by_key(|exchange| (exchange.begin_ns(), exchange.flow, exchange.number));
         done
@@ -580,5 +620,7 @@ fn tell(connection: &mut Connection, end: Direction, wrote: bool, up_to: u64, at
     }
 }
 
+#[cfg(test)]
+mod bounds;
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,8 @@ use crate::exchange::{Exchange, Message, Place};
 use crate::progress::{Arrivals, Progress, late_ns};
 use stackline_dissect::conversation::connection::Conversation;
 use stackline_dissect::conversation::tls::secrets::Secrets;
-use stackline_dissect::conversation::{Found, Kind, MOST_WAITING, RESET_BEFORE, Role, UNANSWERED, is_unanswered};
+use stackline_dissect::conversation::{Found, Kind, LONGEST_NAME, RESET_BEFORE, Role, UNANSWERED, is_unanswered};
+use stackline_dissect::left_out::{Bound, LeftOut};
 use stackline_dissect::position::Position;
 use stackline_dissect::segment::Segment;
 use stackline_events::unit::Direction;
@@ -15,13 +16,21 @@ use stackline_redact::Name;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Repetitions and waits of one direction that are remembered.
-const MOST_REMEMBERED: usize = 4096;
+const MOST_REMEMBERED: usize = Bound::Repeated.most();
+/// Exchanges that go on. When there are so many, those that are whole are told without waiting for what sockets and far doors report.
+const MOST_OPEN: usize = Bound::Open.most();
+/// Of those that are whole, as many of the latest go on waiting.
+const GO_ON: usize = MOST_OPEN / 2;
+/// Why nothing more is known of one that was told before it was whole.
+const TOO_MANY_OPEN: &str = "more than 8,192 requests were open on its connection";
+/// A name that has at most so many bytes less than there is room for may have been cut: letters have up to four.
+const LETTER: usize = 3;
 /// An exchange is over so long after its last byte: what sockets did comes later than packets.
 const SETTLES_NS: u64 = 500_000_000;
 /// An answer that its reader leaves for this long is not waited for.
 const LIES_UNREAD_NS: u64 = 30_000_000_000;
 /// Nor is it where so many wait: then it is not seen how they are read.
-const MOST_UNREAD: usize = 64;
+const MOST_UNREAD: usize = Bound::Unread.most();
 /// The window of a receiver is full for so long, at least.
 const FULL_NS: u64 = 200_000;
 /// An acknowledgement that is later than twice the round trip and this waited in queues.
@@ -111,6 +120,13 @@ struct Open {
     over_ns: u64,
 }
 
+impl Open {
+    /// Whether all was said that will be, as far as it is known.
+    fn is_whole(&self) -> bool {
+        self.ends[1].is_some() || self.void.is_some() || (self.kind == Kind::OneWay && self.ends[0].is_some())
+    }
+}
+
 /// One connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
@@ -124,6 +140,9 @@ pub(crate) struct Connection {
     conversation: Conversation,
     ways: [Way; 2],
     open: BTreeMap<u64, Open>,
+    /// Behind the highest number of an exchange.
+    next: u64,
+    pub(crate) left_out: LeftOut,
     /// The first packet at its sender's door, and when it was sent again.
     pub(crate) syn_ns: Option<u64>,
     syn_again: u64,
@@ -152,6 +171,8 @@ impl Connection {
             conversation: Conversation::new(port).with_secrets(secrets),
             ways: Default::default(),
             open: BTreeMap::new(),
+            next: 0,
+            left_out: LeftOut::default(),
             syn_ns: None,
             syn_again: 0,
             established_ns: None,
@@ -181,8 +202,15 @@ impl Connection {
         Some(self.told_at == Some(host))
     }
 
-    /// A segment of one direction passes a door.
-    pub(crate) fn segment(&mut self, at_ns: u64, way: Direction, passing: Passing, segment: &Segment, bytes: &[u8]) {
+    /// A segment of one direction passes a door. Exchanges are `done` where too many go on.
+    pub(crate) fn segment(
+        &mut self,
+        at_ns: u64,
+        way: Direction,
+        passing: Passing,
+        (segment, bytes): (&Segment, &[u8]),
+        done: &mut Vec<Exchange>,
+    ) {
         self.last_ns = self.last_ns.max(at_ns);
         self.reset |= segment.reset;
         if segment.fin || segment.reset {
@@ -197,7 +225,7 @@ impl Connection {
         let own = &mut self.ways[way as usize];
         let position = own.position.get_or_insert_with(|| Position::new(first));
         let from = position.offset(first).unwrap_or(0);
-        let end = from + segment.bytes;
+        let end = from.saturating_add(segment.bytes);
         position.advance(end);
         if passing.leaves {
             self.leaves(at_ns, way, from, end, segment);
@@ -210,7 +238,8 @@ impl Connection {
             self.acknowledged(at_ns, way, segment);
         }
         if passing.is_told {
-            self.told(way, (from, end), segment, bytes);
+            let found = self.told(way, (from, end), segment, bytes);
+            self.take(found, done);
         }
     }
 
@@ -239,7 +268,7 @@ impl Connection {
         }
         if end <= own.left.end() {
             let first = own.left.of(from).map_or(at_ns, |moment| moment.at_ns);
-            remember(&mut own.again, (from, end, at_ns, at_ns.saturating_sub(first)));
+            remember(&mut own.again, (from, end, at_ns, at_ns.saturating_sub(first)), &mut self.left_out);
             return;
         }
         own.largest = own.largest.max(segment.bytes);
@@ -252,7 +281,7 @@ impl Connection {
             && at_ns.saturating_sub(acked_ns) <= LETS_GO_NS
             && acked_ns.saturating_sub(before) >= HELD_NS
         {
-            remember(&mut own.held, (end, at_ns, before));
+            remember(&mut own.held, (end, at_ns, before), &mut self.left_out);
         }
         own.left.pass(end, at_ns, 0);
         if own.is_out_of_room() {
@@ -260,13 +289,13 @@ impl Connection {
         }
     }
 
-    fn told(&mut self, way: Direction, (from, end): (u64, u64), segment: &Segment, bytes: &[u8]) {
+    fn told(&mut self, way: Direction, (from, end): (u64, u64), segment: &Segment, bytes: &[u8]) -> Vec<Found> {
         let mut found = Vec::new();
         let own = &mut self.ways[way as usize];
         if segment.bytes > 0 {
             // What lies behind a hole is not told yet.
             own.told = if from <= own.told { own.told.max(end) } else { own.told };
-            let captured = &bytes[..bytes.len().min(segment.bytes as usize)];
+            let captured = &bytes[..bytes.len().min(usize::try_from(segment.bytes).unwrap_or(usize::MAX))];
             self.conversation.segment(way, from, captured, segment.bytes, &mut found);
         }
         let behind = self.ways[1 - way as usize].position;
@@ -283,7 +312,7 @@ impl Connection {
                 self.conversation.end(other(way), self.ways[1 - way as usize].left.end(), &mut found);
             }
         }
-        self.take(found);
+        found
     }
 
     /// A side says what it has of the other direction, and how much it has room for: here its sender hears it.
@@ -298,13 +327,13 @@ impl Connection {
             own.acknowledged = Some((up_to, at_ns));
         }
         let shift = if segment.syn || !scaled { 0 } else { own.scale.unwrap_or(0) };
-        let window = u64::from(segment.window) << shift;
+        let window = u64::from(segment.window) << shift.min(14);
         let sent = &mut self.ways[1 - way as usize];
         // What comes out of its turn says nothing new.
         if !segment.syn && !is_old {
             // How the window is scaled is said at the beginning alone; none is none.
             let is_known = !self.midway || window == 0;
-            sent.room_end = is_known.then_some(up_to + window);
+            sent.room_end = is_known.then_some(up_to.saturating_add(window));
         }
         match (sent.is_out_of_room(), sent.full_since) {
             (true, None) => sent.full_since = Some(at_ns),
@@ -312,21 +341,31 @@ impl Connection {
                 sent.full_since = None;
                 // An acknowledgement that comes late because of queues would come late with any window: then the way is the limit.
                 let took = sent.left.whole(up_to).map(|moment| at_ns.saturating_sub(moment.at_ns));
-                let trip = self.round_trip_ns.map(|trip| 2 * trip + QUEUES_NS);
+                let trip = self.round_trip_ns.map(|trip| trip.saturating_mul(2).saturating_add(QUEUES_NS));
                 let in_time = took.zip(trip).is_some_and(|(took, trip)| took <= trip);
                 if at_ns.saturating_sub(since) >= FULL_NS && (!is_news || in_time) {
-                    remember(&mut sent.full, (since, at_ns));
+                    remember(&mut sent.full, (since, at_ns), &mut self.left_out);
                 }
             }
             _ => {}
         }
     }
 
-    fn take(&mut self, found: Vec<Found>) {
+    fn take(&mut self, found: Vec<Found>, done: &mut Vec<Exchange>) {
         for found in found {
             match found {
-                Found::Begins { exchange, role, kind, side, at } => self.begins(exchange, role, kind, side, at),
+                Found::Begins { exchange, role, kind, side, at } => {
+                    if self.open.len() >= MOST_OPEN && !self.open.contains_key(&exchange) {
+                        self.make_room(done);
+                    }
+                    self.begins(exchange, role, kind, side, at);
+                }
+                Found::LeftOut(bound, count) => self.left_out.add(bound, count),
                 Found::Named { exchange, role, name } => {
+                    self.left_out.add(
+                        Bound::Name,
+                        u64::from(name.kept().len().max(name.whole().len()) + LETTER >= LONGEST_NAME),
+                    );
                     if let Some(open) = self.open.get_mut(&exchange) {
                         *if role == Role::Request { &mut open.name } else { &mut open.status } = name;
                     }
@@ -354,9 +393,10 @@ impl Connection {
 
     fn begins(&mut self, exchange: u64, role: Role, kind: Kind, side: Direction, at: u64) {
         let asks = if role == Role::Request { side } else { other(side) };
-        if self.open.len() >= 2 * MOST_WAITING {
-            self.open.pop_first();
+        if exchange < self.next && !self.open.contains_key(&exchange) {
+            return; // It was told already.
         }
+        self.next = self.next.max(exchange.saturating_add(1));
         let open = self.open.entry(exchange).or_insert_with(|| Open {
             kind,
             asks,
@@ -390,7 +430,7 @@ impl Connection {
     pub(crate) fn counted(&mut self, end: Direction, wrote: bool, count: u64, at_ns: u64, thread: u32) {
         let way = &mut self.ways[if wrote { end as usize } else { 1 - end as usize }];
         let seen = if wrote { way.left.end() } else { way.arrived.progress().end() };
-        let from = seen.cast_signed() - count.cast_signed();
+        let from = seen.cast_signed().saturating_sub(i64::try_from(count).unwrap_or(i64::MAX));
         let known = &mut way.counted_from[usize::from(wrote)];
         if known.is_none() {
             let progress = if wrote { &mut way.written } else { &mut way.read };
@@ -408,17 +448,37 @@ impl Connection {
 
     /// Exchanges that are over by now; `all`: the others too, as far as they came.
     pub(crate) fn over(&mut self, now_ns: u64, all: bool, done: &mut Vec<Exchange>) {
+        let is_behind = self.is_behind();
         let settled = |open: &Open| {
-            let whole =
-                open.ends[1].is_some() || open.void.is_some() || open.kind == Kind::OneWay && open.ends[0].is_some();
-            let after = if self.is_unread(open) { LIES_UNREAD_NS } else { SETTLES_NS };
-            whole && open.over_ns + after <= now_ns
+            let after = if !is_behind && self.is_unread(open) { LIES_UNREAD_NS } else { SETTLES_NS };
+            open.is_whole() && open.over_ns.saturating_add(after) <= now_ns
         };
         let over: Vec<u64> = self.open.iter().filter(|(_, open)| all || settled(open)).map(|(at, _)| *at).collect();
+        self.tell(over, is_behind && !all, done);
+    }
+
+    /// Tells the oldest of those that are whole with what is known of them; if none is, the oldest of all.
+    fn make_room(&mut self, done: &mut Vec<Exchange>) {
+        let many = self.open.len() - GO_ON;
+        let whole = self.open.iter().filter(|(_, open)| open.is_whole()).map(|(at, _)| *at).take(many);
+        let mut over: Vec<u64> = whole.collect();
+        if over.is_empty()
+            && let Some(mut oldest) = self.open.first_entry()
+        {
+            oldest.get_mut().void = Some(TOO_MANY_OPEN);
+            over.push(*oldest.key());
+            self.left_out.add(Bound::Open, 1);
+        }
+        self.tell(over, true, done);
+    }
+
+    /// Tells exchanges, and whether it was not waited for that their answers are read.
+    fn tell(&mut self, over: Vec<u64>, early: bool, done: &mut Vec<Exchange>) {
         // Of what only one side says nothing can be told: the capture has not seen the other.
         let one_way = self.is_one_way();
         for number in over {
             if let Some(open) = self.open.remove(&number).filter(|_| !one_way) {
+                self.left_out.add(Bound::Unread, u64::from(early && self.is_unread(&open)));
                 self.finish(number, open, done);
             }
         }
@@ -490,8 +550,18 @@ impl Connection {
         let Some(end) = open.ends[1].filter(|_| open.void.is_none()) else { return false };
         let reads = open.asks as usize;
         let way = &self.ways[1 - reads];
-        let is_behind = self.open.len() > MOST_UNREAD;
-        self.sockets[reads] && !is_behind && self.ways[reads].closed_ns.is_none() && way.read.end() < end
+        self.sockets[reads] && self.ways[reads].closed_ns.is_none() && way.read.end() < end
+    }
+
+    /// How many go on.
+    #[cfg(test)]
+    pub(crate) fn open(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Whether so many go on that it is not waited for that answers are read.
+    fn is_behind(&self) -> bool {
+        self.open.len() > MOST_UNREAD
     }
 
     /// Whether a side of which nobody knows what it speaks goes on sending until it closes, and nobody ever says anything to it.
@@ -560,8 +630,9 @@ impl Connection {
         let left = pair(&own.left);
         let (first_ns, last_ns) = left.or(arrived).unwrap_or_default();
         let overlap = |since: u64, until: u64| until.min(last_ns).saturating_sub(since.max(first_ns));
-        let window_ns = own.full.iter().map(|(since, until)| overlap(*since, *until)).sum::<u64>()
-            + own.full_since.map_or(0, |since| overlap(since, last_ns));
+        let sum = |all: u64, ns: u64| all.saturating_add(ns);
+        let full = own.full.iter().map(|(since, until)| overlap(*since, *until));
+        let window_ns = full.chain(own.full_since.map(|since| overlap(since, last_ns))).fold(0, sum);
         Message {
             from,
             end,
@@ -573,7 +644,7 @@ impl Connection {
             late_ns: late_ns(&own.arrived.progress().between(from, end), &own.read.between(from, end)),
             again: again().count() as u64,
             again_ns: again().map(|(.., late_ns)| *late_ns).max().unwrap_or(0),
-            held_ns: held.map(|(_, at_ns, since)| at_ns.saturating_sub(*since)).sum(),
+            held_ns: held.map(|(_, at_ns, since)| at_ns.saturating_sub(*since)).fold(0, sum),
             window_ns,
         }
     }
@@ -616,6 +687,16 @@ impl Connection {
         self.ways.iter().any(|way| way.told > 0)
     }
 
+    /// What was left out of it, as there was more than is kept.
+    pub(crate) fn left_out(&self) -> LeftOut {
+        let mut left_out = self.left_out.clone();
+        for way in &self.ways {
+            way.arrived.left_out(&mut left_out);
+            [&way.left, &way.written, &way.read].into_iter().for_each(|progress| progress.left_out(&mut left_out));
+        }
+        left_out
+    }
+
     /// Bytes of it that no capture saw.
     pub(crate) fn lost(&self) -> u64 {
         self.conversation.lost()
@@ -630,9 +711,13 @@ const fn other(way: Direction) -> Direction {
     }
 }
 
-fn remember<T>(queue: &mut VecDeque<T>, what: T) {
+fn remember<T>(queue: &mut VecDeque<T>, what: T, left_out: &mut LeftOut) {
     if queue.len() >= MOST_REMEMBERED {
         queue.pop_front();
+        left_out.add(Bound::Repeated, 1);
     }
     queue.push_back(what);
 }
+
+#[cfg(test)]
+mod tests;

@@ -23,3 +23,4 @@ pub mod progress;
 pub use builder::{Builder, Door, Host, SocketEvent, Unknown};
 pub use exchange::Exchange;
 pub use stackline_dissect::conversation::tls::secrets::Secrets;
+pub use stackline_dissect::left_out::{Bound, LeftOut};

@@ -1,6 +1,7 @@
 //! Which requests were made for which others: those that a server makes while it has a request. Told by the thread, or by the process
 //! and the time with less certainty; where several could be meant, none is.
 
+use stackline_dissect::left_out::{Bound, LeftOut};
 use std::collections::HashMap;
 
 /// A request as far as that needs it: who asks, who answers, and when.
@@ -33,11 +34,11 @@ pub const BY_TIME: u32 = 600_000;
 /// What happens within this is right behind.
 const RIGHT_BEHIND_NS: u64 = 2_000_000;
 /// Requests that a host has at the same time, at most; beyond that none is told by time.
-const MOST: usize = 4096;
+const MOST: usize = Bound::Parents.most();
 
 /// Pairs of a request and the one that it was made for, and how sure that is, parts of a million.
 #[must_use]
-pub fn parents(spans: &[Span]) -> Vec<(i64, i64, u32)> {
+pub fn parents(spans: &[Span], left_out: &mut LeftOut) -> Vec<(i64, i64, u32)> {
     let mut served: Vec<&Span> = spans.iter().filter(|span| span.server_host.is_some()).collect();
     served.sort_unstable_by_key(|span| span.served.0);
     let mut asked: Vec<&Span> = spans.iter().filter(|span| span.client_host.is_some()).collect();
@@ -53,6 +54,7 @@ pub fn parents(spans: &[Span]) -> Vec<(i64, i64, u32)> {
         open.retain(|span| span.served.1 >= child.asked.0);
         let asked_before = last.insert((child.client_host, child.client.0), child.asked.0).unwrap_or(0);
         if open.len() > MOST {
+            left_out.add(Bound::Parents, 1);
             continue;
         }
         let holds = |span: &&&Span| {
@@ -93,6 +95,10 @@ fn in_turn<'s>(child: &Span, candidates: &[&&'s Span], asked_before: u64) -> Opt
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn parents(spans: &[Span]) -> Vec<(i64, i64, u32)> {
+        super::parents(spans, &mut LeftOut::default())
+    }
 
     fn span(unit: i64, client: u32, server: u32, asked: (u64, u64), served: (u64, u64)) -> Span {
         Span {

@@ -1,12 +1,13 @@
 //! When bytes of a stream first passed a point: at which moment each of them was there. Offsets in, times out; no more than a bounded
 //! number of moments is kept.
 
+use stackline_dissect::left_out::{Bound, LeftOut};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Moments that are kept; of more every second one goes.
-const MOST: usize = 1 << 18;
+const MOST: usize = Bound::Moments.most();
 /// Pieces that are ahead of a hole, at most; the farthest are forgotten.
-const MOST_AHEAD: usize = 4096;
+const MOST_AHEAD: usize = Bound::Ahead.most();
 
 /// A moment: everything before `end` had passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub struct Progress {
     begin: u64,
     /// Behind the farthest byte that passed.
     end: u64,
+    /// Moments that went, as there were more than are kept.
+    thinned: u64,
 }
 
 impl Progress {
@@ -43,12 +46,19 @@ impl Progress {
         self.end = end;
         self.moments.push_back(Moment { end, at_ns, thread });
         if self.moments.len() > MOST {
+            let before = self.moments.len();
             let mut place = 0;
             self.moments.retain(|_| {
                 place += 1;
                 place % 2 == 0
             });
+            self.thinned += (before - self.moments.len()) as u64;
         }
+    }
+
+    /// Adds what was left out, as there was more than is kept.
+    pub fn left_out(&self, into: &mut LeftOut) {
+        into.add(Bound::Moments, self.thinned);
     }
 
     /// Behind the farthest byte.
@@ -91,22 +101,26 @@ impl Progress {
 pub struct Arrivals {
     progress: Progress,
     ahead: BTreeMap<u64, u64>,
+    /// Pieces that were one more than are remembered.
+    forgotten: u64,
 }
 
 impl Arrivals {
     /// From that offset on.
     #[must_use]
     pub fn from(offset: u64) -> Self {
-        Self { progress: Progress { end: offset, ..Progress::default() }, ahead: BTreeMap::new() }
+        Self { progress: Progress { end: offset, ..Progress::default() }, ..Self::default() }
     }
 
     /// A segment arrived.
     pub fn segment(&mut self, from: u64, end: u64, at_ns: u64) {
         if from > self.progress.end {
-            if self.ahead.len() < MOST_AHEAD {
-                let known = self.ahead.entry(from).or_default();
-                *known = end.max(*known);
+            if self.ahead.len() >= MOST_AHEAD && !self.ahead.contains_key(&from) {
+                self.forgotten += 1;
+                return;
             }
+            let known = self.ahead.entry(from).or_default();
+            *known = end.max(*known);
             return;
         }
         let mut end = end;
@@ -119,6 +133,12 @@ impl Arrivals {
     /// Everything before that offset is there, as its receiver says.
     pub fn acknowledged(&mut self, end: u64, at_ns: u64) {
         self.segment(self.progress.end, end, at_ns);
+    }
+
+    /// Adds what was left out, as there was more than is kept.
+    pub fn left_out(&self, into: &mut LeftOut) {
+        self.progress.left_out(into);
+        into.add(Bound::Ahead, self.forgotten);
     }
 
     /// Whether something came behind a hole.
@@ -146,7 +166,7 @@ pub const LATE_NS: u64 = 1_000_000;
 /// seen to read.
 #[must_use]
 pub fn late_ns(arrived: &[Moment], read: &[Moment]) -> u64 {
-    let mut late_ns = 0;
+    let mut late_ns = 0_u64;
     // What was read so far, and when.
     let (mut taken, mut since_ns) = (None::<u64>, 0);
     for moment in read {
@@ -155,7 +175,7 @@ pub fn late_ns(arrived: &[Moment], read: &[Moment]) -> u64 {
             None => arrived.first(),
         };
         let idle_ns = next.map_or(0, |next| moment.at_ns.saturating_sub(next.at_ns.max(since_ns)));
-        late_ns += if idle_ns >= LATE_NS { idle_ns } else { 0 };
+        late_ns = late_ns.saturating_add(if idle_ns >= LATE_NS { idle_ns } else { 0 });
         (taken, since_ns) = (Some(moment.end), moment.at_ns);
     }
     late_ns

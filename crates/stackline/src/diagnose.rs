@@ -28,10 +28,12 @@ pub(crate) fn diagnose(flags: &flags::Diagnose) -> Result {
     if let Some(note) = loaded.note("diagnose") {
         output::say(&format_args!("note: {note}"));
     }
+    loaded.left_out().iter().for_each(|line| output::say(&format_args!("note: {line}")));
     let time = if flags.simulate { PATIENCE } else { MOMENT };
     let findings = loaded.placed(advice::findings(&loaded, time));
     let mut json = stackline_report::findings_json(&run.path.display().to_string(), run.complete, &findings);
     json["scope"] = scope.clone().into();
+    json["left_out"] = serde_json::json!(loaded.index.left_out);
     if let Err(error) = run.keep_findings(&json) {
         output::say(&format_args!("warning: {error}\nhint: {}", error.hint));
     }

@@ -13,7 +13,7 @@ use ended::Ending;
 use stackline_core::trace::{Import, Index};
 use stackline_exchange::capture::Options;
 use stackline_guard::files as guard_files;
-use stackline_requests::Secrets;
+use stackline_requests::{LeftOut, Secrets};
 use stackline_runs::events::{Intake, Log, Taken, read_index, write_index};
 use stackline_runs::{Run, RunDirectory, runs_root};
 use std::collections::BTreeMap;
@@ -175,6 +175,9 @@ fn fill(
     if index.reference.is_empty() {
         index.reference = taken.hosts.keys().next().cloned().unwrap_or_default();
     }
+    for (bound, count) in imports.iter().flat_map(|import| &import.left_out) {
+        *index.left_out.entry(bound.clone()).or_default() += count;
+    }
     index.imports.extend(imports.iter().cloned());
     if flags.keep_contents {
         clocks::note(index.hosts.entry(index.reference.clone()).or_default(), contents::OF_LOGS.to_owned());
@@ -274,13 +277,16 @@ fn report(flags: &flags::Import, run: &PathBuf, index: &Index, taken: &Taken, im
         }
     }
     clocks::report(index);
+    let mut left_out = LeftOut::default();
+    imports.iter().for_each(|import| left_out.merge(&LeftOut::of_names(&import.left_out)));
+    left_out.lines().iter().for_each(|line| output::say(&format_args!("note: {line}")));
     if flags.json {
         let hosts: BTreeMap<_, _> = taken.hosts.keys().map(|host| (host, index.hosts[host].recorded)).collect();
         let refused = taken.refused;
         return output::json(
             &serde_json::json!({
                 "run": run, "imports": imports, "hosts": hosts, "refused_hosts_events": refused,
-                "reference": index.reference, "clocks": clocks::json(index),
+                "reference": index.reference, "clocks": clocks::json(index), "left_out": left_out.names(),
             }),
             false,
         );

@@ -164,6 +164,7 @@ fn notes(run: &Run, index: Option<&Index>, made: &Lifelines) -> Vec<String> {
         // Of the clocks of imported logs, mostly.
         notes.extend(index.hosts.values().flat_map(|trace| &trace.notes).map(|note| format!("{note}.")));
     }
+    notes.extend(stackline_requests::LeftOut::of_names(&index.left_out).lines().iter().map(|line| format!("{line}.")));
     for (host, trace) in index.hosts.iter().filter(|(_, trace)| trace.lost > 0) {
         let lost = trace.lost;
         notes.push(format!(

@@ -8,6 +8,7 @@ use stackline_analyze::lifelines::Lifelines;
 use stackline_core::record::RunRecord;
 use stackline_core::trace::Index;
 use stackline_events::Table;
+use stackline_requests::LeftOut;
 use stackline_runs::Run;
 use stackline_runs::events::{Excerpt, Rows, Wanted, event_files, read_index, read_run};
 use std::path::Path;
@@ -96,6 +97,11 @@ impl Loaded {
             evidence.flat_map(|evidence| &mut evidence.events).for_each(|(host, row)| *row = rows.row(host, *row));
         }
         findings
+    }
+
+    /// What was left out of what was traced or imported where a bound was reached: a line each.
+    pub(crate) fn left_out(&self) -> Vec<String> {
+        LeftOut::of_names(&self.index.left_out).lines()
     }
 
     /// That not all events are here, what follows from that, and the command that reads them all.

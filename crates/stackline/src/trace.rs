@@ -377,7 +377,14 @@ impl Traced {
         let (lost_packets, lost_records) = (self.sources.lost_packets, self.sources.lost_records);
         self.keys.iter_mut().for_each(keys::Reader::read);
         let recorder = &mut self.recorder;
-        self.sources.take(now_ns, end, |at_ns, seen| recorder.see(at_ns, seen))?;
+        let (spool, mut relieved) = (&self.spool, Ok(()));
+        self.sources.take(now_ns, end, |at_ns, seen| {
+            recorder.see(at_ns, seen);
+            if relieved.is_ok() {
+                relieved = recorder.relieve(spool);
+            }
+        })?;
+        relieved?;
         let packets = self.sources.lost_packets - lost_packets;
         let seen = self.sources.packets + self.sources.records;
         self.recorder.lost(now_ns, packets, self.sources.lost_records - lost_records, seen);
@@ -407,7 +414,8 @@ impl Traced {
             self.notes.extend((damaged > 0).then(|| format!("{damaged} bytes of the network's events are damaged")));
         }
         let reference = self.recorder.hosts().first().cloned().unwrap_or_default();
-        let mut index = Index { reference: reference.clone(), ..Index::default() };
+        let left_out = unknown.left_out.names();
+        let mut index = Index { reference: reference.clone(), left_out, ..Index::default() };
         self.recorder.index(&mut index);
         let absent = self.sources.absent.clone();
         let own = BTreeMap::from([("trace".to_owned(), cost_s)]);
@@ -499,14 +507,16 @@ fn report(flags: &flags::Trace, done: &Done) -> Result<()> {
         units::time(done.cost_s)
     ));
     done.cost.iter().for_each(|cost| output::say(&format_args!("{}", cost_words(cost, done.stopped))));
-    for note in notes(done) {
+    for note in notes(done).into_iter().chain(done.unknown.left_out.lines()) {
         output::say(&format_args!("note: {note}"));
     }
     let (findings, note) = diagnose::after_a_run(path)?;
     note.iter().for_each(|note| output::say(&format_args!("note: {note}")));
     let run = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     if flags.json {
-        return output::json(&stackline_report::findings_json(&path.display().to_string(), true, &findings), false);
+        let mut json = stackline_report::findings_json(&path.display().to_string(), true, &findings);
+        json["left_out"] = serde_json::json!(done.unknown.left_out.names());
+        return output::json(&json, false);
     }
     let plan = Plan { seed: 0, hosts: BTreeMap::new(), networks: Vec::new(), measurements: Vec::new() };
     let (first, others) = findings.split_at(findings.len().min(1));
@@ -546,7 +556,6 @@ fn notes(done: &Done) -> Vec<String> {
         (unknown.lost_bytes, "bytes of connections were not captured; requests with them are not known"),
         (unknown.early_sockets, "bytes went through sockets that were there before: when they were read is not known"),
         (unknown.one_way, "connections were seen in one direction only: no requests are told of them"),
-        (unknown.forgotten, "connections were too many to be told apart"),
         (done.foreign, "requests of other programs were left out"),
     ];
     notes.extend(counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")));

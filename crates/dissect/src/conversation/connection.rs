@@ -5,6 +5,7 @@ use super::protocols::{self, ENOUGH};
 use super::reassembly::{Piece, Reassembly};
 use super::tls::secrets::Secrets;
 use super::{Dissector, Found, Kind, tls};
+use crate::left_out::Bound;
 use stackline_events::unit::Direction;
 
 /// What came before the protocol was known.
@@ -52,6 +53,8 @@ impl Conversation {
     pub fn segment(&mut self, side: Direction, at: u64, bytes: &[u8], length: u64, found: &mut Vec<Found>) {
         let Self { sides, speaks, port } = self;
         sides[side as usize].segment(at, bytes, length, &mut |piece| speaks.piece(side, &piece, *port, found));
+        let given_up = sides[side as usize].take_given_up();
+        found.extend((given_up > 0).then_some(Found::LeftOut(Bound::BehindHole, given_up)));
     }
 
     /// The other side of `side` has all of it up to that offset.

@@ -3,8 +3,9 @@
 //! which each is a part. Records are not looked at.
 
 use super::records::{Extent, Fields, Input, Records, Skipped, Taken};
-use super::{Dissector, Found, Kind, MOST_WAITING, Name, Role};
+use super::{Dissector, Found, Kind, MOST_WAITING, Name, Role, TOO_MANY};
 use crate::conversation::opening::{Opening, Verdict};
+use crate::left_out::Bound;
 use stackline_events::unit::Direction;
 use stackline_redact::printable;
 
@@ -13,7 +14,7 @@ const HEAD: usize = 12;
 /// Bytes of a name as it is sent, at most (RFC 1035, 2.3.4).
 const LONGEST: usize = 255;
 /// Pointers of a name that are followed, at most.
-const MOST_POINTERS: usize = 8;
+const MOST_POINTERS: usize = Bound::Pointers.most();
 /// Bytes of a message that are held, at most: its head and a question, which comes first.
 const KEEP: usize = HEAD + LONGEST + 4;
 /// A question for all of a zone, and for what changed in it.
@@ -37,9 +38,33 @@ pub struct Message {
     pub code: u8,
 }
 
+/// Why bytes are no message that can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unread {
+    /// They are no DNS, or the question was cut off.
+    Foreign,
+    /// A name has more pointers than are followed.
+    Pointers,
+}
+
 /// What a datagram says, or what of it was captured; `None`: it is no DNS, or its question was cut off.
 #[must_use]
 pub fn message(bytes: &[u8]) -> Option<Message> {
+    read(bytes).ok()
+}
+
+/// The same, with the reason where it cannot be read.
+///
+/// # Errors
+/// Why it cannot be read.
+pub fn read(bytes: &[u8]) -> Result<Message, Unread> {
+    let (id, bits, questions) = head(bytes).ok_or(Unread::Foreign)?;
+    let (question, kind) = if questions == 1 { question(bytes)? } else { (String::new(), 0) };
+    Ok(Message { id, response: bits & RESPONSE != 0, question, kind, code: (bits & 15) as u8 })
+}
+
+/// Number, flags and count of questions of what may be a message.
+fn head(bytes: &[u8]) -> Option<(u16, u16, u16)> {
     let mut fields = Fields(bytes);
     let mut number = || fields.number(2).and_then(|number| u16::try_from(number).ok());
     let (id, bits, questions) = (number()?, number()?, number()?);
@@ -51,45 +76,45 @@ pub fn message(bytes: &[u8]) -> Option<Message> {
     if !is_dns || (is_question && bits & 15 != 0) || (is_question && counts[0] > 0) {
         return None;
     }
-    let (question, kind) = if questions == 1 { question(bytes)? } else { (String::new(), 0) };
-    Some(Message { id, response: bits & RESPONSE != 0, question, kind, code: (bits & 15) as u8 })
+    Some((id, bits, questions))
 }
 
 /// The first question: its name and type.
-fn question(bytes: &[u8]) -> Option<(String, u16)> {
+fn question(bytes: &[u8]) -> Result<(String, u16), Unread> {
     let (name, behind) = name(bytes, HEAD)?;
-    let kind = bytes.get(behind..behind + 4)?;
-    Some((name, u16::from_be_bytes([kind[0], kind[1]])))
+    let [high, low, _, _] = *bytes.get(behind..).and_then(<[u8]>::first_chunk::<4>).ok_or(Unread::Foreign)?;
+    Ok((name, u16::from_be_bytes([high, low])))
 }
 
 /// A name that begins at that byte of a message, and where it ends.
-fn name(bytes: &[u8], at: usize) -> Option<(String, usize)> {
+fn name(bytes: &[u8], at: usize) -> Result<(String, usize), Unread> {
     let (mut text, mut at, mut behind, mut pointers) = (Vec::new(), at, None, 0);
     loop {
-        let length = usize::from(*bytes.get(at)?);
+        let length = usize::from(*bytes.get(at).ok_or(Unread::Foreign)?);
         match length {
             0 => break,
             1..=63 => {
-                text.extend_from_slice(bytes.get(at + 1..at + 1 + length)?);
+                text.extend_from_slice(bytes.get(at + 1..at + 1 + length).ok_or(Unread::Foreign)?);
                 text.push(b'.');
                 at += 1 + length;
             }
             0xc0.. if pointers < MOST_POINTERS => {
                 pointers += 1;
                 behind = behind.or(Some(at + 2));
-                at = (length & 0x3f) << 8 | usize::from(*bytes.get(at + 1)?);
+                at = (length & 0x3f) << 8 | usize::from(*bytes.get(at + 1).ok_or(Unread::Foreign)?);
             }
-            _ => return None,
+            0xc0.. => return Err(Unread::Pointers),
+            _ => return Err(Unread::Foreign),
         }
         if text.len() > LONGEST {
-            return None;
+            return Err(Unread::Foreign);
         }
     }
     if text.len() > 1 {
         text.pop();
     }
     let text = if text.is_empty() { ".".into() } else { printable(&text) };
-    Some((text, behind.unwrap_or(at + 1)))
+    Ok((text, behind.unwrap_or(at + 1)))
 }
 
 /// What a type is called.
@@ -264,9 +289,12 @@ impl Dns {
     /// A message is whole.
     fn message(&mut self, side: Direction, found: &mut Vec<Found>) {
         let records = &self.sides[side as usize].records;
-        let message = message(records.held().get(2..).unwrap_or_default());
+        let message = read(records.held().get(2..).unwrap_or_default());
+        if message == Err(Unread::Pointers) {
+            found.push(Found::LeftOut(Bound::Pointers, 1));
+        }
         let (at, end) = (records.at(), records.end());
-        let Some(message) = message.filter(|message| message.response == (side == Direction::Back)) else {
+        let Some(message) = message.ok().filter(|message| message.response == (side == Direction::Back)) else {
             return self.unknown(side, found);
         };
         match side {
@@ -291,7 +319,8 @@ impl Dns {
         self.waiting.push(Waiting { exchange, id, question, kind, end: None });
         if self.waiting.len() > MOST_WAITING {
             let oldest = self.waiting.remove(0);
-            found.push(Found::Void { exchange: oldest.exchange, why: "too many questions wait" });
+            found.push(Found::Void { exchange: oldest.exchange, why: TOO_MANY });
+            found.push(Found::LeftOut(Bound::Waiting, 1));
         }
     }
 

@@ -109,12 +109,8 @@ impl Played {
     }
 
     fn judge(&mut self, found: &Found) {
-        let (Found::Begins { exchange, .. }
-        | Found::Named { exchange, .. }
-        | Found::Part { exchange, .. }
-        | Found::Ends { exchange, .. }
-        | Found::Void { exchange, .. }) = found;
-        assert!(!self.void.contains(exchange), "{found:?} of what is void");
+        let is_void = found.exchange().is_some_and(|exchange| self.void.contains(&exchange));
+        assert!(!is_void, "{found:?} of what is void");
         match found {
             Found::Begins { exchange, role, side, at, .. } => {
                 assert!(*at <= self.given[*side as usize], "{found:?} behind what was given");
@@ -132,6 +128,7 @@ impl Played {
                 assert!(name.kept().len().max(name.whole().len()) <= LONGEST_NAME, "{found:?} is too long")
             }
             Found::Void { exchange, .. } => assert!(self.void.insert(*exchange), "{found:?} twice"),
+            Found::LeftOut(_, count) => assert!(*count > 0, "{found:?}"),
         }
     }
 }

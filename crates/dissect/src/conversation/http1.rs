@@ -2,18 +2,19 @@
 //! they are pipelined; interim responses, HEAD, CONNECT and upgrades are told apart. What a body holds is not looked at, but for
 //! the events of an event stream.
 
-use super::{Dissector, Found, Kind, LONGEST_HEAD, MOST_WAITING, Name, Role, renumber};
+use super::{Dissector, Found, Kind, LONGEST_HEAD, MOST_WAITING, Name, Role, TOO_MANY, renumber};
 use crate::conversation::http2::Http2;
 use crate::conversation::opening::{Opening, Verdict};
 use crate::conversation::turns::Turns;
+use crate::left_out::Bound;
 use stackline_events::unit::Direction;
 use stackline_redact::http;
 use std::collections::VecDeque;
 
 /// Header lines of a message, at most; of one with more nothing is known.
-const MOST_HEADERS: usize = 128;
+const MOST_HEADERS: usize = Bound::HeaderLines.most();
 /// Bytes of a line that says how long a chunk is, at most.
-const LONGEST_CHUNK_LINE: usize = 4096;
+const LONGEST_CHUNK_LINE: usize = Bound::ChunkLine.most();
 /// Methods that a connection is recognised by.
 const METHODS: [&str; 11] =
     ["GET ", "POST ", "PUT ", "HEAD ", "DELETE ", "OPTIONS ", "PATCH ", "CONNECT ", "TRACE ", "PROPFIND ", "REPORT "];
@@ -203,8 +204,10 @@ impl Http1 {
         let own = &mut self.sides[side as usize];
         let before = own.held.len();
         own.held.extend_from_slice(&bytes[..bytes.len().min(LONGEST_HEAD + 1 - before.min(LONGEST_HEAD))]);
-        let Some(end) = end_of_head(&own.held, own.state == State::Trailers) else {
+        let end = end_of_head(&own.held, own.state == State::Trailers);
+        let Some(end) = end.filter(|end| *end <= LONGEST_HEAD) else {
             if own.held.len() > LONGEST_HEAD {
+                found.push(Found::LeftOut(Bound::Head, 1));
                 self.lose(side, "its head is longer than 16 KiB", found);
             }
             return bytes.len();
@@ -250,9 +253,13 @@ impl Http1 {
     fn request(&mut self, head: &[u8], end: u64, found: &mut Vec<Found>) {
         let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
         let mut request = httparse::Request::new(&mut headers);
-        let exchange = self.sides[0].exchange.filter(|_| self.waiting.len() < MOST_WAITING);
-        let Some(exchange) = exchange.filter(|_| request.parse(head).is_ok()) else {
-            return self.lose(Direction::There, "its head is not HTTP/1", found);
+        if self.waiting.len() >= MOST_WAITING {
+            found.push(Found::LeftOut(Bound::Waiting, self.waiting.len() as u64 + 1));
+            return self.lose(Direction::There, TOO_MANY, found);
+        }
+        let parsed = request.parse(head).map(|_| ());
+        let Some(exchange) = self.sides[0].exchange.filter(|_| parsed.is_ok()) else {
+            return self.foreign(Direction::There, parsed, found);
         };
         let (method, target) = (request.method.unwrap_or_default(), request.path.unwrap_or_default());
         let framing = framing(request.headers);
@@ -271,8 +278,9 @@ impl Http1 {
     fn response(&mut self, head: &[u8], end: u64, found: &mut Vec<Found>) {
         let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
         let mut response = httparse::Response::new(&mut headers);
-        if response.parse(head).is_err() {
-            return self.lose(Direction::Back, "its head is not HTTP/1", found);
+        let parsed = response.parse(head).map(|_| ());
+        if parsed.is_err() {
+            return self.foreign(Direction::Back, parsed, found);
         }
         let Some(waiting) = self.waiting.front().copied() else {
             return self.lose(Direction::Back, "nothing asked for it", found);
@@ -331,6 +339,7 @@ impl Http1 {
         own.held.extend_from_slice(&bytes[..used]);
         if end.is_none() {
             if own.held.len() > LONGEST_CHUNK_LINE {
+                found.push(Found::LeftOut(Bound::ChunkLine, 1));
                 self.lose(side, "its chunks have no length", found);
             }
             return used;
@@ -372,6 +381,15 @@ impl Http1 {
         if side == Direction::Back {
             self.waiting.pop_front();
         }
+    }
+
+    /// A head that cannot be read.
+    fn foreign(&mut self, side: Direction, parsed: Result<(), httparse::Error>, found: &mut Vec<Found>) {
+        if parsed == Err(httparse::Error::TooManyHeaders) {
+            found.push(Found::LeftOut(Bound::HeaderLines, 1));
+            return self.lose(side, "its head has more than 128 lines", found);
+        }
+        self.lose(side, "its head is not HTTP/1", found);
     }
 
     /// Nothing is known of this side until a head begins, and nothing of what waits for an answer.

@@ -8,10 +8,12 @@ mod frames;
 mod grpc;
 mod hpack;
 
-use super::{Dissector, ENDED_BEFORE, Found, Kind, LONGEST_HEAD, MOST_WAITING, Name, RESET_BEFORE, Role};
+use super::{Dissector, ENDED_BEFORE, Found, Kind, LONGEST_HEAD, MOST_WAITING, Name, RESET_BEFORE, Role, TOO_MANY};
 use crate::conversation::opening::{Opening, Verdict};
+use crate::left_out::Bound;
 use frames::{Frame, Frames, Gap, PREFACE, Step, What};
 use grpc::Messages;
+use hpack::Undecoded;
 use stackline_events::unit::Direction;
 use stackline_redact::{LONGEST_TEXT, http};
 use std::collections::BTreeMap;
@@ -159,7 +161,7 @@ impl Http2 {
             (Step::Content(bytes), What::Data) => {
                 self.data(side, &frame, at - bytes.len() as u64, bytes, found);
             }
-            (Step::Content(bytes), _) => self.sides[side as usize].hold(bytes),
+            (Step::Content(bytes), _) => self.sides[side as usize].hold(bytes, found),
             (Step::Ends, What::Head) => self.head_ends(side, &frame, at, found),
             (Step::Ends, What::Promise) => self.promise_ends(side, &frame, found),
             (Step::Ends, What::Data) if frame.ends_stream => self.ends(side, frame.stream, at, found),
@@ -192,7 +194,10 @@ impl Http2 {
     }
 
     fn insert(&mut self, number: u32, stream: Stream, found: &mut Vec<Found>) {
-        let full = (self.streams.len() >= MOST_WAITING).then_some("too many of its connection wait for their ends");
+        let full = (self.streams.len() >= MOST_WAITING).then_some(TOO_MANY);
+        if full.is_some() {
+            found.push(Found::LeftOut(Bound::Waiting, 1));
+        }
         match self.sides[1].silent.or(full) {
             Some(why) => found.push(Found::Void { exchange: stream.exchange, why }),
             None => drop(self.streams.insert(number, stream)),
@@ -222,7 +227,7 @@ impl Http2 {
     }
 
     fn promise_ends(&mut self, side: Direction, frame: &Frame, found: &mut Vec<Found>) {
-        let head = self.sides[side as usize].head();
+        let head = self.sides[side as usize].head(found);
         let stream = frame.promised.and_then(|number| self.streams.get_mut(&number)).filter(|stream| !stream.asked);
         if let Some((stream, head)) = stream.zip(head) {
             stream.request(&head, found);
@@ -230,7 +235,7 @@ impl Http2 {
     }
 
     fn head_ends(&mut self, side: Direction, frame: &Frame, at: u64, found: &mut Vec<Found>) {
-        let head = self.sides[side as usize].head();
+        let head = self.sides[side as usize].head(found);
         if let Some(stream) = self.streams.get_mut(&frame.stream) {
             match side {
                 Direction::There if stream.asked => {}
@@ -335,18 +340,23 @@ impl Side {
     }
 
     /// Holds bytes of a block of header fields, as far as it is whole and not too long.
-    fn hold(&mut self, bytes: &[u8]) {
-        self.block = self.block.take().filter(|block| block.len() + bytes.len() <= LONGEST_HEAD);
-        if let Some(block) = &mut self.block {
-            block.extend_from_slice(bytes);
+    fn hold(&mut self, bytes: &[u8], found: &mut Vec<Found>) {
+        let Some(block) = &mut self.block else { return };
+        if block.len() + bytes.len() > LONGEST_HEAD {
+            self.block = None;
+            return found.push(Found::LeftOut(Bound::Head, 1));
         }
+        block.extend_from_slice(bytes);
     }
 
     /// What the block says that is whole now; nothing where it or one before it was not.
-    fn head(&mut self) -> Option<Head> {
+    fn head(&mut self, found: &mut Vec<Found>) -> Option<Head> {
         let (mut fields, block) = (self.fields.take()?, self.block.take()?);
         let mut head = Head::default();
-        fields.block(&block, |name, value| head.field(name, value)).ok()?;
+        if let Err(cause) = fields.block(&block, |name, value| head.field(name, value)) {
+            found.extend((cause == Undecoded::Table).then_some(Found::LeftOut(Bound::HeaderTable, 1)));
+            return None;
+        }
         self.fields = Some(fields);
         Some(head)
     }

@@ -10,8 +10,9 @@ use super::records::{Extent, Fields, Input, Records, Skipped, Taken};
 use super::texts::Texts;
 use super::tls::Tls;
 use super::turns::Turns;
-use super::{Dissector, Found, Kind, LONGEST_NAME, MOST_WAITING, Name, Role, renumber};
+use super::{Dissector, Found, Kind, LONGEST_NAME, MOST_WAITING, Name, Role, TOO_MANY, renumber};
 use crate::conversation::opening::{Opening, Verdict};
+use crate::left_out::Bound;
 use answer::{Abilities, Expect, Means, number};
 use stackline_events::unit::Direction;
 use stackline_redact::sql::{self, Backslash, Dialect, answer as answers};
@@ -251,7 +252,10 @@ impl Mysql {
         self.pipelined |= !self.waiting.is_empty();
         let unknown = self.waiting.iter().any(|waiting| waiting.expect == Expect::Unknown);
         self.waiting.push_back(Waiting { exchange, kind, expect, answered: false, text: None });
-        if unknown || self.waiting.len() > MOST_WAITING {
+        if self.waiting.len() > MOST_WAITING {
+            found.push(Found::LeftOut(Bound::Waiting, self.waiting.len() as u64));
+            self.lose(TOO_MANY, found);
+        } else if unknown {
             self.lose("where its answer ends is not known", found);
         }
     }
@@ -337,7 +341,7 @@ impl Mysql {
         self.file &= length > 0;
         let Some(command) = self.command else { return };
         if !command.named {
-            let name = self.name_command();
+            let name = self.name_command(found);
             self.command = Some(Command { named: true, ..command });
             found.push(Found::Named { exchange: command.exchange, role: Role::Request, name });
         }
@@ -348,7 +352,7 @@ impl Mysql {
         }
     }
 
-    fn name_command(&mut self) -> Name {
+    fn name_command(&mut self, found: &mut Vec<Found>) -> Name {
         let held = self.sides[0].records.held();
         let mut fields = Fields(held.get(HEAD + 1..).unwrap_or_default());
         let dialect = Dialect::MySql(self.backslash);
@@ -357,7 +361,7 @@ impl Mysql {
             QUERY => query_text(fields, self.abilities, dialect),
             PREPARE => {
                 let text = sql::statement(dialect, fields.0);
-                self.texts.learn(LAST_PREPARED, &text);
+                self.texts.learn(LAST_PREPARED, &text, found);
                 let name = text.behind("PREPARE ");
                 if let Some(waiting) = self.waiting.back_mut() {
                     waiting.text = Some(text);
@@ -394,7 +398,7 @@ impl Mysql {
             && let (Some(text), Some(statement)) =
                 (waiting.text.take(), Fields(bytes.get(1..5).unwrap_or_default()).little(4))
         {
-            self.texts.learn(statement.to_string().as_bytes(), &text);
+            self.texts.learn(statement.to_string().as_bytes(), &text, found);
         }
         match means {
             Means::More(expect) => waiting.expect = expect,

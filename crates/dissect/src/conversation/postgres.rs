@@ -6,8 +6,9 @@
 use super::records::{Extent, Fields, Input, Records, Skipped, Taken};
 use super::texts::Texts;
 use super::tls::Tls;
-use super::{Dissector, Found, Kind, LONGEST_NAME, MOST_WAITING, Name, Role, renumber};
+use super::{Dissector, Found, Kind, LONGEST_NAME, MOST_WAITING, Name, Role, TOO_MANY, renumber};
 use crate::conversation::opening::{Opening, Verdict};
+use crate::left_out::Bound;
 use stackline_events::unit::Direction;
 use stackline_redact::sql::{self, Backslash, Dialect, answer};
 use std::collections::VecDeque;
@@ -243,7 +244,8 @@ impl Postgres {
         let exchange = waiting.exchange;
         found.push(Found::Ends { exchange, role: Role::Request, side: Direction::There, at });
         if self.waiting.len() > MOST_WAITING {
-            self.lose("too many queries wait", found);
+            found.push(Found::LeftOut(Bound::Waiting, self.waiting.len() as u64));
+            self.lose(TOO_MANY, found);
         }
     }
 
@@ -331,7 +333,7 @@ impl Postgres {
             }
             b'P' => {
                 let (statement, text) = (fields.text(), sql::statement(dialect, fields.text()));
-                self.texts.learn(statement, &text);
+                self.texts.learn(statement, &text, found);
                 self.sends(text, found);
             }
             b'B' => {

@@ -1,10 +1,11 @@
 //! One direction of a connection: segments in any order to bytes in theirs. Bytes that came before are dropped; a hole is waited for
 //! until the other side acknowledges what lies behind it: then it was there and the capture lost it, and it is named.
 
+use crate::left_out::Bound;
 use std::collections::BTreeMap;
 
 /// Bytes behind a hole that are held, at most; with more of them the hole counts as lost.
-pub const MOST_HELD: usize = 1 << 20;
+pub const MOST_HELD: usize = Bound::BehindHole.most();
 
 /// Bytes in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +33,8 @@ pub struct Reassembly {
     held_bytes: usize,
     /// Bytes that were never captured.
     lost: u64,
+    /// Holes that were given up, as too much lay behind them.
+    given_up: u64,
 }
 
 impl Reassembly {
@@ -59,12 +62,18 @@ impl Reassembly {
         self.lost
     }
 
+    /// Holes that were given up since this was asked last, as too much lay behind them.
+    pub const fn take_given_up(&mut self) -> u64 {
+        std::mem::replace(&mut self.given_up, 0)
+    }
+
     /// A segment of `length` bytes, of which `bytes` were captured.
     pub fn segment(&mut self, at: u64, bytes: &[u8], length: u64, give: &mut impl FnMut(Piece<'_>)) {
         let length = length.max(bytes.len() as u64);
         if at > self.next {
             self.hold(at, bytes, length);
             if self.held_bytes > MOST_HELD {
+                self.given_up += 1;
                 self.skip_hole(give);
             }
             return;
@@ -199,7 +208,7 @@ mod tests {
             });
             assert!(reassembly.held_bytes <= MOST_HELD + 2000);
         }
-        assert_eq!((unseen, reassembly.lost()), (1, 1));
+        assert_eq!((unseen, reassembly.lost(), reassembly.take_given_up()), (1, 1, 1));
         assert!(bytes > 2 * MOST_HELD);
     }
 }

@@ -6,8 +6,9 @@
 mod value;
 
 use super::records::Input;
-use super::{Dissector, Found, Kind, MOST_WAITING, Name, Role};
+use super::{Dissector, Found, Kind, MOST_WAITING, Name, Role, TOO_MANY};
 use crate::conversation::opening::{Opening, Verdict};
+use crate::left_out::Bound;
 use stackline_events::unit::Direction;
 use stackline_redact::redis;
 use std::collections::VecDeque;
@@ -115,7 +116,14 @@ impl Dissector for Resp {
             let Some(token) = self.sides[side as usize].value.next(&mut input, side == Direction::There) else {
                 return;
             };
+            if self.sides[side as usize].value.take_cut() {
+                found.push(Found::LeftOut(Bound::Line, 1));
+            }
             match (token, side) {
+                (Token::Deep, _) => {
+                    found.push(Found::LeftOut(Bound::Depth, 1));
+                    self.lose("it has values more than 64 deep", found);
+                }
                 (Token::Wrong, _) => self.lose("it is not RESP", found),
                 (Token::More, Direction::There) => self.command_begins(found),
                 (Token::Whole, Direction::There) => self.command(input.at, found),
@@ -208,7 +216,8 @@ impl Resp {
             self.lose("a copy of the database follows", found);
             self.gone = Some("a copy of the database follows");
         } else if self.waiting.len() > MOST_WAITING {
-            self.lose("too many commands wait", found);
+            found.push(Found::LeftOut(Bound::Waiting, self.waiting.len() as u64));
+            self.lose(TOO_MANY, found);
         }
     }
 

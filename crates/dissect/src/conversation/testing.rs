@@ -50,6 +50,7 @@ pub(crate) fn line(found: &Found) -> String {
             format!("{exchange} {} ends {} {at}", role(*which), side(*from))
         }
         Found::Void { exchange, why } => format!("{exchange} void: {why}"),
+        Found::LeftOut(bound, count) => format!("left out: {count} {}", bound.name()),
     }
 }
 
@@ -105,6 +106,7 @@ fn in_order(found: &[Found]) -> Result<(), String> {
                 (*exchange, after && ended.insert((*exchange, *role)))
             }
             Found::Void { exchange, .. } => (*exchange, begun.keys().any(|(begun, _)| begun == exchange)),
+            Found::LeftOut(..) => continue,
         };
         if !fine || void.contains(&exchange) {
             return Err(told());

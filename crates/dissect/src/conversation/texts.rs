@@ -1,19 +1,22 @@
 //! Texts of the statements that a client prepared, by their names: at most so many of them.
 
-use super::{LONGEST_NAME, Name};
+use super::{Found, LONGEST_NAME, Name};
+use crate::left_out::Bound;
 use std::collections::BTreeMap;
 
 /// Statements of one connection of which the text is known.
-const MOST: usize = 512;
+const MOST: usize = Bound::Statements.most();
 
 #[derive(Debug, Default)]
 pub(super) struct Texts(BTreeMap<Vec<u8>, Name>);
 
 impl Texts {
-    pub(super) fn learn(&mut self, statement: &[u8], text: &Name) {
+    pub(super) fn learn(&mut self, statement: &[u8], text: &Name, found: &mut Vec<Found>) {
         let statement = cut(statement);
         if self.0.len() < MOST || self.0.contains_key(statement) {
             self.0.insert(statement.to_vec(), text.clone());
+        } else {
+            found.push(Found::LeftOut(Bound::Statements, 1));
         }
     }
 

@@ -7,6 +7,7 @@ use super::records::{Extent, Fields, Input, Records, Skipped, Taken};
 use super::turns::Turns;
 use super::{Dissector, Found, Kind, LONGEST_HEAD, Name, Role, renumber};
 use crate::conversation::opening::{Opening, Verdict};
+use crate::left_out::Bound;
 use stackline_events::unit::Direction;
 
 pub(super) mod deciphered;
@@ -264,6 +265,7 @@ impl Tls {
         let room = LONGEST_HEAD.saturating_sub(self.hello.len());
         let body = &records.held()[HEAD..];
         self.hello.extend_from_slice(&body[..body.len().min(room)]);
+        found.extend((body.len() > room).then_some(Found::LeftOut(Bound::Head, 1)));
         let cut = (body.len() as u64) < records.end() - records.at() - HEAD as u64;
         let wanted = Fields(self.hello.get(1..).unwrap_or_default()).number(3).unwrap_or(0) + 4;
         // It goes on in the next record.

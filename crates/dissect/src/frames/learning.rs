@@ -2,6 +2,7 @@
 //! that was there before, offsets count from the first segment with data that is seen. Datagrams of two ends are a flow without offsets.
 
 use super::{Ends, MOST_CONNECTIONS, Range, TCP, UDP};
+use crate::left_out::{Bound, LeftOut};
 use crate::position::Position;
 use stackline_events::unit::{self, Direction};
 use std::collections::HashMap;
@@ -77,7 +78,13 @@ impl Segment {
 
 impl Learning {
     /// The range of a packet of that protocol; of TCP `data` begins with its header.
-    pub(super) fn range(&mut self, protocol: u8, (from, to): Ends, data: &[u8]) -> Option<Range> {
+    pub(super) fn range(
+        &mut self,
+        protocol: u8,
+        (from, to): Ends,
+        data: &[u8],
+        left_out: &mut LeftOut,
+    ) -> Option<Range> {
         let segment = match protocol {
             TCP => Some(Segment::read(data)?),
             UDP => None,
@@ -89,7 +96,11 @@ impl Learning {
         let again = |known: &Learned| segment.is_some_and(|it| it.opens() && known.first_sequence != Some(it.first()));
         if known.is_none_or(again) {
             let is_left_over = segment.is_some_and(|it| !it.has_syn() && it.bytes == 0);
-            if known.is_none() && (is_left_over || self.known.len() >= MOST_CONNECTIONS) {
+            if known.is_none() && is_left_over {
+                return None;
+            }
+            if known.is_none() && self.known.len() >= MOST_CONNECTIONS {
+                left_out.add(Bound::Flows, 1);
                 return None;
             }
             let learned = self.begin((from, to), segment);

@@ -1,12 +1,16 @@
 //! Packets of a capture, pcapng or pcap, however long it is, one at a time.
 
+use crate::left_out::{Bound, LeftOut};
 use crate::segment::{self, Carried, Segment};
 use pcap_parser::traits::PcapReaderIterator;
 use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapError, create_reader};
 use std::io::Read;
 
 /// Room for the largest block that is read.
-const LARGEST_BLOCK: usize = 4 << 20;
+const LARGEST_BLOCK: usize = Bound::Block.most();
+/// Interfaces of a section, and letters of the name of one.
+const MOST_INTERFACES: usize = Bound::Interfaces.most();
+const LONGEST_INTERFACE: usize = Bound::InterfaceName.most();
 /// Flags of a packet: its direction.
 const EPB_FLAGS: pcap_parser::OptionCode = pcap_parser::OptionCode(2);
 
@@ -106,6 +110,12 @@ impl<'r> Reader<'r> {
         self.blocks.packets
     }
 
+    /// What was left out of it, as there was more than a bound has room for.
+    #[must_use]
+    pub const fn left_out(&self) -> &LeftOut {
+        &self.blocks.left_out
+    }
+
     /// One block, or more bytes of it.
     ///
     /// # Errors
@@ -117,7 +127,8 @@ impl<'r> Reader<'r> {
                 Some(length)
             }
             Err(PcapError::Eof) => return Err(None),
-            Err(PcapError::Incomplete(_)) => None,
+            // A block that is larger than the buffer wants more room first.
+            Err(PcapError::Incomplete(_) | PcapError::BufferTooSmall) => None,
             Err(cause) => return Err(Some(describe(&cause))),
         };
         match length {
@@ -125,18 +136,19 @@ impl<'r> Reader<'r> {
                 self.from.consume(length);
                 Ok(())
             }
-            None => more(&mut *self.from).map_err(Some),
+            None => more(&mut *self.from, &mut self.blocks.left_out).map_err(Some),
         }
     }
 }
 
 /// Reads more of a block that is not there whole.
-fn more(reader: &mut dyn PcapReaderIterator) -> Result<(), &'static str> {
+fn more(reader: &mut dyn PcapReaderIterator, left_out: &mut LeftOut) -> Result<(), &'static str> {
     if reader.reader_exhausted() {
         return Err("its last block is cut off");
     }
     let has = reader.data().len();
     if has >= LARGEST_BLOCK {
+        left_out.add(Bound::Block, 1);
         return Err("a block is larger than 4 MiB");
     }
     reader.grow((2 * has).max(1 << 17));
@@ -168,6 +180,7 @@ struct Interface {
 struct Blocks {
     interfaces: Vec<Interface>,
     packets: u64,
+    left_out: LeftOut,
 }
 
 impl Blocks {
@@ -202,7 +215,11 @@ impl Blocks {
     }
 
     fn interface(&mut self, name: &str, link: Linktype, resolution: u64, offset_s: i64) {
-        let name: String = name.chars().take(100).collect();
+        if self.interfaces.len() >= MOST_INTERFACES {
+            return self.left_out.add(Bound::Interfaces, 1);
+        }
+        self.left_out.add(Bound::InterfaceName, u64::from(name.chars().nth(LONGEST_INTERFACE).is_some()));
+        let name: String = name.chars().take(LONGEST_INTERFACE).collect();
         self.interfaces.push(Interface { name, link, resolution: resolution.max(1), offset_s });
     }
 

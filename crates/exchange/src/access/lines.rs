@@ -3,11 +3,12 @@
 use super::Entry;
 use crate::moment::{fraction_ns, of_rfc3339, since_1970};
 use serde_json::Value as Json;
+use stackline_dissect::left_out::{Bound, LeftOut};
 use std::collections::BTreeMap;
 
 const SECOND: u64 = 1_000_000_000;
 /// Objects within objects that are looked into.
-const DEEPEST: usize = 4;
+const DEEPEST: usize = Bound::Within.most();
 
 /// `ADDRESS IDENT USER [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.0" 200 2326 "REFERER" "AGENT" 0.021 0.020`.
 pub(super) fn of_ncsa(line: &str) -> Option<Entry> {
@@ -134,10 +135,10 @@ fn ncsa_moment(text: &str) -> Option<u64> {
 }
 
 /// An object with time, method, path and status under one of their usual names, however deep.
-pub(super) fn of_json(line: &str) -> Option<Entry> {
+pub(super) fn of_json(line: &str, left_out: &mut LeftOut) -> Option<Entry> {
     let object: Json = serde_json::from_str(line).ok()?;
     let mut fields = BTreeMap::new();
-    flatten(&object, "", 0, &mut fields);
+    flatten(&object, "", 0, (&mut fields, left_out));
     let said = |names: &[&str]| {
         names.iter().find_map(|name| {
             let whole = fields.get(*name);
@@ -187,14 +188,15 @@ pub(super) fn of_json(line: &str) -> Option<Entry> {
     })
 }
 
-fn flatten(value: &Json, name: &str, depth: usize, fields: &mut BTreeMap<String, String>) {
+fn flatten(value: &Json, name: &str, depth: usize, (fields, left_out): (&mut BTreeMap<String, String>, &mut LeftOut)) {
     match value {
         Json::Object(object) if depth < DEEPEST => {
             for (key, value) in object {
                 let name = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
-                flatten(value, &name, depth + 1, fields);
+                flatten(value, &name, depth + 1, (&mut *fields, &mut *left_out));
             }
         }
+        Json::Object(_) => left_out.add(Bound::Within, 1),
         Json::String(text) => drop(fields.insert(name.to_owned(), text.clone())),
         Json::Number(number) => drop(fields.insert(name.to_owned(), number.to_string())),
         _ => {}

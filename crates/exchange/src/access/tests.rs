@@ -78,13 +78,16 @@ fn a_line_joins_the_one_request_that_ends_then() {
         asked(3, "GET /a", AT + 990 * MS, AT + 1010 * MS),
     ];
     let joined = join(&[ends(22), ends(72), ends(1005)], &requests, None);
-    assert_eq!(joined, Joined { pairs: vec![(0, 0)], alone: 1, ambiguous: 1 });
+    assert_eq!(joined, Joined { pairs: vec![(0, 0)], alone: 1, ambiguous: 1, ..Joined::default() });
     // The time that it took tells which.
     let took = Entry { took_ns: Some(100 * MS), ..ends(1005) };
     assert_eq!(join(slice::from_ref(&took), &requests, None).pairs, [(0, 2)]);
     assert_eq!(join(slice::from_ref(&took), &requests, Some("other")).alone, 1);
     // Two lines of one request are of none.
-    assert_eq!(join(&[took.clone(), took], &requests, None), Joined { pairs: vec![], alone: 0, ambiguous: 2 });
+    assert_eq!(
+        join(&[took.clone(), took], &requests, None),
+        Joined { pairs: vec![], alone: 0, ambiguous: 2, ..Joined::default() }
+    );
     assert_eq!(join(&[Entry { status: "404".into(), ..ends(22) }], &requests, None).alone, 1);
     assert_eq!(join(&[Entry { path: "/a?q=8".into(), ..ends(22) }], &requests, None).alone, 1);
     // A log of whole seconds names the second before its end; the line stands at the end.

@@ -6,6 +6,7 @@
 //! data that is sent again there is none (Karn and Partridge 1987).
 
 use stackline_dissect::connections::Location;
+use stackline_dissect::left_out::{Bound, LeftOut};
 use stackline_dissect::segment::Segment;
 use stackline_events::{Table, Value};
 use std::collections::{BTreeMap, VecDeque};
@@ -13,6 +14,8 @@ use std::net::SocketAddr;
 
 /// Segments of a direction whose acknowledgement is waited for, at most.
 const WAITING: usize = 256;
+/// Connections of a capture that are accounted for.
+const MOST_ACCOUNTS: usize = Bound::Accounts.most();
 /// Times that a median is taken of, at most; of more, every second, every fourth, and so on.
 const SAMPLES: usize = 256;
 /// The data of a segment where no SYN says what is accepted (RFC 9293, 3.7.1).
@@ -24,6 +27,7 @@ const WHOLE_SEGMENT: u64 = 1460;
 #[derive(Debug, Default)]
 pub(super) struct Accounts {
     by_flow: BTreeMap<i64, Account>,
+    left_out: LeftOut,
 }
 
 /// One connection.
@@ -87,6 +91,9 @@ impl Accounts {
     pub(super) fn take(&mut self, host: &str, at_ns: u64, segment: &Segment, at: &Location) {
         let back = (at.stream & 1) as usize;
         let (initiator, responder) = if back == 0 { segment.ends } else { (segment.ends.1, segment.ends.0) };
+        if self.by_flow.len() >= MOST_ACCOUNTS && !self.by_flow.contains_key(&(at.stream >> 1)) {
+            return self.left_out.add(Bound::Accounts, 1);
+        }
         let account = self.by_flow.entry(at.stream >> 1).or_insert_with(|| Account {
             host: host.to_owned(),
             initiator,
@@ -104,7 +111,8 @@ impl Accounts {
     }
 
     /// An event of each.
-    pub(super) fn finish(self, table: &mut Table) {
+    pub(super) fn finish(self, table: &mut Table, left_out: &mut LeftOut) {
+        left_out.merge(&self.left_out);
         for (flow, account) in self.by_flow {
             account.write(flow, table);
         }
@@ -164,7 +172,7 @@ impl Account {
 
     fn write(mut self, flow: i64, table: &mut Table) {
         let last_ns = self.last_ns;
-        let full_ns: u64 = self.ways.iter().map(|way| way.full_ns_until(last_ns)).sum();
+        let full_ns = self.ways.iter().fold(0_u64, |all, way| all.saturating_add(way.full_ns_until(last_ns)));
         let end = self.end();
         let [initiator, responder] = [self.initiator, self.responder].map(|end| end.to_string());
         let [there, back] = &mut self.ways;
@@ -233,7 +241,7 @@ impl Way {
             self.again += 1;
             self.waiting.clear();
         } else {
-            self.bytes += segment.bytes;
+            self.bytes = self.bytes.saturating_add(segment.bytes);
             if segment.bytes > 0 && self.waiting.len() < WAITING {
                 self.waiting.push_back((end, at_ns));
             }
@@ -263,7 +271,7 @@ impl Way {
     }
 
     fn full_ns_until(&self, at_ns: u64) -> u64 {
-        self.full_ns + self.full_since.map_or(0, |since| at_ns.saturating_sub(since))
+        self.full_ns.saturating_add(self.full_since.map_or(0, |since| at_ns.saturating_sub(since)))
     }
 }
 

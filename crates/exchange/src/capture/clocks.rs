@@ -46,8 +46,9 @@ pub(super) fn compare(
             continue;
         };
         let before = &clocks[from];
-        let offset_ns = found.offset_ns + before.ahead_ns(found.at_ns.saturating_add_signed(-found.offset_ns));
-        let error_ns = found.error_ns.map(|error| error + before.error_ns.unwrap_or(0));
+        let here_ns = found.at_ns.saturating_add_signed(found.offset_ns.saturating_neg());
+        let offset_ns = found.offset_ns.saturating_add(before.ahead_ns(here_ns));
+        let error_ns = found.error_ns.map(|error| error.saturating_add(before.error_ns.unwrap_or(0)));
         let drift_ppm = found.drift_ppm + before.drift_ppm;
         clocks[to] = Clock { offset_ns, error_ns, drift_ppm, ..found };
         notes[to] = Some(sentence(&hosts[to].name, &hosts[from].name, &clocks[to]));

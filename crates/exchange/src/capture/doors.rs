@@ -6,6 +6,7 @@ use super::clocks;
 use super::survey::{Handshake, Place, Survey};
 use stackline_core::trace::Clock;
 use stackline_core::units;
+use stackline_dissect::left_out::LeftOut;
 use stackline_requests::{Door, Host};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -24,6 +25,8 @@ pub struct Plan {
     pub(super) places: Vec<BTreeMap<String, usize>>,
     /// What is to be said of each host: how it was found out whose door it is, and how its clock differs.
     pub notes: Vec<Vec<String>>,
+    /// What surveys left out at bounds.
+    pub left_out: LeftOut,
 }
 
 /// What votes say of an address at a host.
@@ -58,6 +61,7 @@ impl Plan {
     #[must_use]
     pub fn of(surveys: &[Survey], given: &BTreeMap<String, i64>) -> Self {
         let mut plan = Self::default();
+        surveys.iter().for_each(|survey| plan.left_out.merge(&survey.left_out));
         plan.name(surveys);
         let seen = plan.seen(surveys);
         let votes = compared(&seen);

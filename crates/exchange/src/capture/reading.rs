@@ -5,6 +5,7 @@ use super::doors::Plan;
 use crate::{Error, Imported};
 use stackline_core::trace::Flow;
 use stackline_dissect::connections::{Connections, Known};
+use stackline_dissect::left_out::Bound;
 use stackline_dissect::pcapng::{self, Kept, Packet};
 use stackline_dissect::segment::{Carried, Segment};
 use stackline_events::unit::{self, Direction};
@@ -19,15 +20,23 @@ use std::io::Read;
 const BATCH: usize = 1 << 13;
 /// Packets of one capture that wait for those of others.
 const WAITING: usize = 256;
-/// Packets after which it is looked which requests are over.
+/// Packets after which it is looked which requests are over, and sooner if so much time of the capture has gone by.
 const LOOK: u64 = 1 << 14;
-/// Requests that are remembered for what they were made for, and for logs; connections that have a name in the index.
-const MOST: usize = 1 << 20;
+const LOOK_NS: u64 = 250_000_000;
+/// No sooner than after so many, as that looks at all connections.
+const SELDOM: u64 = 1 << 8;
+/// Requests that are remembered for what they were made for.
+const MOST_SPANS: usize = Bound::Spans.most();
+/// The same for logs.
+const MOST_ASKED: usize = Bound::Asked.most();
+/// Connections that have a name in the index.
+const MOST_NAMED: usize = Bound::Named.most();
 /// Streams whose ends are remembered as texts.
 const MOST_WAYS: usize = 1 << 12;
 
 /// Flows from this one on are questions after names; connections have those before, and what is one more has no requests.
 pub const FIRST_LOOKUP: u32 = unit::LAST_FLOW / 2;
+const _: () = assert!(Bound::Numbers.most() == FIRST_LOOKUP as usize);
 
 /// What is wanted.
 #[derive(Clone, Debug, Default)]
@@ -132,6 +141,8 @@ struct Together<'r> {
     builder: Builder,
     packets: u64,
     now_ns: u64,
+    /// Packets and time when it was looked last.
+    looked: (u64, u64),
     spans: Vec<Span>,
     flows: BTreeMap<u32, Flow>,
     finished: Finished,
@@ -187,6 +198,7 @@ impl<'r> Reader<'r> {
             builder,
             packets: 0,
             now_ns: 0,
+            looked: (0, 0),
             spans: Vec::new(),
             flows: BTreeMap::new(),
             finished: Finished::default(),
@@ -304,7 +316,10 @@ impl Source<'_> {
             self.imported
                 .mistake(format!("{others} of {all} packets are no TCP over IP, or are cut off within their headers"));
         }
-        std::mem::take(&mut self.accounts).finish(&mut self.imported.table);
+        self.imported.left_out.merge(self.connections.left_out());
+        self.imported.left_out.merge(self.from.left_out());
+        let Imported { table, left_out, .. } = &mut self.imported;
+        std::mem::take(&mut self.accounts).finish(table, left_out);
     }
 }
 
@@ -354,7 +369,9 @@ impl Together<'_> {
         let name = &self.names[host];
         see.accounts.take(name, packet.at_ns, segment, &known);
         let (flow, way) = unit::stream_parts(known.stream);
-        if flow >= self.first_flow && flow < FIRST_LOOKUP {
+        if flow >= FIRST_LOOKUP {
+            see.imported.left_out.add(Bound::Numbers, 1);
+        } else if flow >= self.first_flow {
             self.builder.located((host, door), at_ns, (flow, way), segment, data);
         }
         if segment.bytes == 0 {
@@ -385,10 +402,16 @@ impl Together<'_> {
 
     /// Requests that are over after some more packets.
     fn look(&mut self, sources: &mut [Source<'_>], packets: u64) {
-        let before = self.packets;
         self.packets += packets;
-        if before / LOOK != self.packets / LOOK {
+        let (at, then_ns) = self.looked;
+        let (since, since_ns) = (self.packets - at, self.now_ns.saturating_sub(then_ns));
+        if since >= LOOK || (since >= SELDOM && since_ns >= LOOK_NS) {
+            self.looked = (self.packets, self.now_ns);
             for exchange in self.builder.advance(self.now_ns) {
+                self.put(sources, &exchange);
+            }
+        } else if self.builder.is_full() {
+            for exchange in self.builder.take_done() {
                 self.put(sources, &exchange);
             }
         }
@@ -399,17 +422,22 @@ impl Together<'_> {
         for exchange in left {
             self.put(sources, &exchange);
         }
-        self.finished.unknown = unknown;
+        self.finished.unknown.left_out.merge(&unknown.left_out);
+        self.finished.unknown = Unknown { left_out: std::mem::take(&mut self.finished.unknown.left_out), ..unknown };
         let spans = std::mem::take(&mut self.spans);
         let ends: BTreeMap<i64, (usize, u64)> =
             spans.iter().map(|span| (span.unit, (span.client_host.unwrap_or(0), span.asked.1))).collect();
-        for (child, parent, ppm) in parents(&spans) {
+        for (child, parent, ppm) in parents(&spans, &mut self.finished.unknown.left_out) {
             let (host, at_ns) = ends.get(&child).copied().unwrap_or_default();
             let at_ns = self.plan.own_ns(host, at_ns);
             let values = [child.into(), parent.into(), i64::from(ppm).into()];
             sources[self.source_of[host]].imported.table.push("REQUEST_PARENT", &self.names[host], at_ns, &values);
         }
         sources.iter_mut().for_each(Source::finish);
+        let left_out = &mut self.finished.unknown.left_out;
+        sources.iter().for_each(|source| left_out.merge(&source.imported.left_out));
+        left_out.merge(&self.plan.left_out);
+        left_out.merge(self.known.left_out());
     }
 
     /// A request that is over.
@@ -422,8 +450,16 @@ impl Together<'_> {
         });
         *self.finished.requests.entry(exchange.protocol).or_default() += 1;
         self.finished.void += u64::from(exchange.void.is_some());
+        self.name(exchange);
+        self.remember(exchange);
+    }
+
+    /// The flow of a request gets its row in the index.
+    fn name(&mut self, exchange: &Exchange) {
         let id = exchange.flow & unit::LAST_FLOW;
-        if self.flows.len() < MOST {
+        if self.flows.len() >= MOST_NAMED && !self.flows.contains_key(&id) {
+            self.finished.unknown.left_out.add(Bound::Named, 1);
+        } else {
             let hosts = [&exchange.client, &exchange.server].map(|place| emit::place_name(place, &self.names));
             let [client, server] = hosts;
             // A flow's hosts are those of its first side and its second.
@@ -431,7 +467,6 @@ impl Together<'_> {
             let stack = exchange.protocol.to_owned();
             self.flows.entry(id).or_insert(Flow { id, hosts, stack, ..Flow::default() });
         }
-        self.remember(exchange);
     }
 
     fn remember(&mut self, exchange: &Exchange) {
@@ -439,7 +474,9 @@ impl Together<'_> {
         let Some(response) = &exchange.response else { return };
         let from = exchange.request.arrived.map_or(begin, |(first, _)| first);
         let to = response.left.map_or(end, |(_, last)| last);
-        if self.spans.len() < MOST {
+        if self.spans.len() >= MOST_SPANS {
+            self.finished.unknown.left_out.add(Bound::Spans, 1);
+        } else {
             self.spans.push(Span {
                 unit: emit::unit_of(exchange),
                 client_host: exchange.client.host,
@@ -450,7 +487,9 @@ impl Together<'_> {
                 served: (exchange.request.arrived.map_or(begin, |(_, last)| last), to),
             });
         }
-        if self.options.asked && self.finished.asked.len() < MOST {
+        if self.options.asked && self.finished.asked.len() >= MOST_ASKED {
+            self.finished.unknown.left_out.add(Bound::Asked, 1);
+        } else if self.options.asked {
             let way = if exchange.reversed { Direction::There } else { Direction::Back };
             let stream = unit::stream(exchange.flow & unit::LAST_FLOW, way);
             let own = |at_ns| exchange.server.host.map_or(at_ns, |host| self.plan.own_ns(host, at_ns));
@@ -463,5 +502,61 @@ impl Together<'_> {
                 at_ns: (own(from), own(to)),
             });
         }
+    }
+}
+
+/// Requests that nobody sent, for tests.
+#[cfg(test)]
+pub(super) mod testing {
+    use super::*;
+    use stackline_dissect::conversation::Kind;
+    use stackline_requests::exchange::{Message, Place};
+
+    fn exchange(flow: u32) -> Exchange {
+        let place = Place { host: None, address: "10.0.0.1:80".parse().unwrap() };
+        let message = || Message { left: Some((1, 2)), arrived: Some((3, 4)), ..Message::default() };
+        Exchange {
+            flow,
+            number: 0,
+            kind: Kind::Call,
+            protocol: "",
+            exact: true,
+            name: stackline_redact::Name::fixed(""),
+            status: stackline_redact::Name::fixed(""),
+            client: place.clone(),
+            server: place,
+            seen_at: None,
+            reversed: false,
+            request: message(),
+            response: Some(message()),
+            parts: 0,
+            lookup: None,
+            connect: None,
+            connect_again: 0,
+            handshake: None,
+            round_trip_ns: None,
+            void: None,
+            is_unopened: false,
+            gave_up: None,
+        }
+    }
+
+    fn finished(mut each: impl FnMut(&mut Together<'_>)) -> Unknown {
+        let plan = Plan::default();
+        let options = Options { asked: true, ..Options::default() };
+        let mut reader = Reader::open(Vec::new(), &plan, Known::default(), options).unwrap();
+        each(&mut reader.together);
+        reader.finish().unknown
+    }
+
+    /// So many requests are remembered for what they were made for, and for logs.
+    pub(in super::super) fn remembered(count: usize) -> Unknown {
+        let one = exchange(0);
+        finished(|together| (0..count).for_each(|_| together.remember(&one)))
+    }
+
+    /// So many connections get rows in the index.
+    pub(in super::super) fn named(count: usize) -> Unknown {
+        finished(|together| (0..count as u32).for_each(|flow| together.name(&exchange(flow))))
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::Error;
 use stackline_dissect::connections::Ends;
+use stackline_dissect::left_out::{Bound, LeftOut};
 use stackline_dissect::pcapng::{self, Packet};
 use stackline_dissect::segment::{Carried, Segment};
 use std::collections::{BTreeMap, HashMap};
@@ -11,7 +12,9 @@ use std::io::Read;
 use std::net::IpAddr;
 
 /// Handshakes of one place that are looked at, and pairs of addresses.
-const MOST: usize = 1 << 16;
+const MOST: usize = Bound::Handshakes.most();
+/// Interfaces, by their names.
+const MOST_PLACES: usize = Bound::SurveyedInterfaces.most();
 /// Packets of one place that are remembered for the comparison of clocks: of more, those go that go everywhere.
 const MOST_MARKS: usize = 1 << 14;
 
@@ -23,6 +26,8 @@ pub struct Survey {
     /// What its hosts are called: a name, in which `*` stands for the interface's.
     pub(super) pattern: Option<String>,
     pub(super) places: BTreeMap<String, Place>,
+    /// Handshakes, addresses and interfaces that were one more than are looked at.
+    pub(super) left_out: LeftOut,
 }
 
 /// What was seen at one interface.
@@ -114,43 +119,59 @@ impl Survey {
         let mut reader =
             pcapng::Reader::open(from).map_err(|cause| Error::new("this is neither pcapng nor pcap", cause))?;
         let (source, pattern) = (source.to_owned(), pattern.map(str::to_owned));
-        let mut survey = Self { source, pattern, places: BTreeMap::new() };
+        let mut survey = Self { source, pattern, ..Self::default() };
         while reader.step(|packet| packet.into_iter().for_each(|packet| survey.packet(&packet))).is_ok() {}
         Ok(survey)
     }
 
     fn packet(&mut self, packet: &Packet<'_>) {
-        if !self.places.contains_key(packet.interface) {
-            self.places.insert(packet.interface.to_owned(), Place::default());
+        let segment = match packet.carried() {
+            Some(Carried::Tcp(segment, _)) => Some(segment),
+            _ => None,
+        };
+        self.seen(packet.interface, packet.at_ns, packet.outgoing(), segment.as_ref());
+    }
+
+    /// A packet at an interface, and its segment if it has one.
+    pub(super) fn seen(&mut self, interface: &str, at_ns: u64, outgoing: Option<bool>, segment: Option<&Segment>) {
+        if !self.places.contains_key(interface) {
+            if self.places.len() >= MOST_PLACES {
+                return self.left_out.add(Bound::SurveyedInterfaces, 1);
+            }
+            self.places.insert(interface.to_owned(), Place::default());
         }
-        let Some(place) = self.places.get_mut(packet.interface) else { return };
-        if let Some(Carried::Tcp(segment, _)) = packet.carried() {
-            place.segment(packet.at_ns, packet.outgoing(), &segment);
+        if let Some((place, segment)) = self.places.get_mut(interface).zip(segment) {
+            place.segment(at_ns, outgoing, segment, &mut self.left_out);
         }
     }
 }
 
 impl Place {
-    fn segment(&mut self, at_ns: u64, outgoing: Option<bool>, segment: &Segment) {
+    fn segment(&mut self, at_ns: u64, outgoing: Option<bool>, segment: &Segment, left_out: &mut LeftOut) {
         let (from, to) = (segment.ends.0.ip(), segment.ends.1.ip());
         if let Some(outgoing) = outgoing {
             for (address, is_here) in [(from, outgoing), (to, !outgoing)] {
                 if self.told.len() < MOST || self.told.contains_key(&address) {
                     self.told.entry(address).or_default()[usize::from(!is_here)] += 1;
+                } else {
+                    left_out.add(Bound::Handshakes, 1);
                 }
             }
         }
         if self.ttls.len() < MOST {
             self.ttls.entry((from, to)).or_insert(segment.ttl);
+        } else if !self.ttls.contains_key(&(from, to)) {
+            left_out.add(Bound::Handshakes, 1);
         }
         self.marks.put(at_ns, segment);
-        self.handshake(at_ns, segment);
+        self.handshake(at_ns, segment, left_out);
     }
 
-    fn handshake(&mut self, at_ns: u64, segment: &Segment) {
+    fn handshake(&mut self, at_ns: u64, segment: &Segment, left_out: &mut LeftOut) {
         let (there, back) = (segment.ends, (segment.ends.1, segment.ends.0));
         match (segment.syn, segment.acknowledged) {
-            (true, None) if self.handshakes.len() < MOST => {
+            (true, None) if self.handshakes.len() >= MOST => left_out.add(Bound::Handshakes, 1),
+            (true, None) => {
                 self.open.insert(there, segment.sequence);
                 let first = Handshake { syn_ns: at_ns, ttl: segment.ttl, ..Handshake::default() };
                 self.handshakes

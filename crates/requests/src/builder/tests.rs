@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::account::{Part, account};
+use proptest::prelude::*;
+use proptest::{collection, sample};
 
 const MS: u64 = 1_000_000;
 const CLIENT: &str = "10.0.0.1:50000";
@@ -394,4 +396,104 @@ fn connections_on_the_loopbacks_of_two_hosts_are_two() {
     let done = path.finish();
     let hosts: Vec<_> = done.iter().map(|exchange| (exchange.client.host, exchange.server.host)).collect();
     assert_eq!(hosts, [(Some(0), Some(0)), (Some(1), Some(1))]);
+}
+
+/// So many requests of one connection, in batches that are asked together, at so many a second; what was told of them.
+fn many(count: u64, batch: u64, a_second: u64, advance: bool) -> (Vec<Exchange>, Unknown) {
+    let mut path = Path::new();
+    path.connect(0);
+    let each_ns = 1_000_000_000 / a_second;
+    let (mut at_ns, mut looked_ns, mut told) = (20 * MS, 0, Vec::new());
+    for _ in 0..count / batch {
+        for (way, message) in [(0, GET), (1, ANSWER)] {
+            let data = message.repeat(batch as usize);
+            // A segment holds no more than its length can say.
+            for data in data.chunks(60_000) {
+                let segment = path.segment(way, path.sent[way], data.len() as u64, "");
+                path.builder.segment(way, true, at_ns, &segment, data);
+                path.builder.segment(1 - way, false, at_ns + each_ns / 4, &segment, data);
+                path.sent[way] += data.len() as u64;
+                path.acked[1 - way] = path.sent[way];
+            }
+            at_ns += each_ns * batch / 2;
+        }
+        assert!(path.builder.connections.values().all(|connection| connection.open() <= Bound::Open.most()));
+        if path.builder.is_full() {
+            told.extend(path.builder.take_done());
+        }
+        // As often as a trace does that goes on.
+        if advance && at_ns - looked_ns >= 10 * MS {
+            looked_ns = at_ns;
+            told.extend(path.builder.advance(at_ns));
+        }
+    }
+    let (left, unknown) = path.builder.finish();
+    told.extend(left);
+    (told, unknown)
+}
+
+#[test]
+fn all_requests_of_one_connection_are_told_at_any_rate() {
+    for (batch, a_second, advance) in [(1, 10_000, true), (16, 100_000, true), (1000, 100_000, false)] {
+        let (told, unknown) = many(200_000, batch, a_second, advance);
+        let case = format!("{batch} at once, {a_second}/s");
+        assert_eq!(told.len(), 200_000, "{case}");
+        let is_known = |exchange: &Exchange| {
+            let response = exchange.response.as_ref();
+            exchange.void.is_none() && response.is_some_and(|response| response.arrived.is_some())
+        };
+        assert!(told.iter().all(is_known), "{case}");
+        assert!(told.windows(2).all(|pair| pair[0].number + 1 == pair[1].number), "{case}: in their order, and once");
+        assert!(unknown.left_out.is_empty(), "{case}: {:?}", unknown.left_out.lines());
+    }
+}
+
+/// Bytes of both sides that begin as those of some protocol, or are any.
+fn said() -> impl Strategy<Value = Vec<u8>> {
+    let words: Vec<Vec<u8>> = vec![GET.into(), ANSWER.into(), b"*1\r\n$4\r\nPING\r\n".to_vec(), b"+PONG\r\n".to_vec()];
+    prop_oneof![sample::select(words), collection::vec(any::<u8>(), 0..40)]
+}
+
+proptest! {
+    #[test]
+    fn any_packets_at_any_time_are_harmless(
+        packets in collection::vec((any::<u64>(), any::<u8>(), any::<u32>(), said(), any::<[u16; 2]>()), 0..80),
+    ) {
+        let mut path = Path::new();
+        path.builder = path.builder.remembering_origins();
+        for (at_ns, what, sequence, data, [window, bytes]) in packets {
+            let bit = |bit: u8| what >> bit & 1 == 1;
+            // Near each other, or anywhere.
+            let (at_ns, sequence) = if bit(0) { (at_ns % (1 << 32), sequence % (1 << 12)) } else { (at_ns, sequence) };
+            let way = usize::from(bit(1));
+            let flags = [("S", 2), ("F", 3), ("R", 4)].map(|(flag, place)| if bit(place) && bit(5) { flag } else { "" });
+            let length = data.len() as u64 + if bit(6) { u64::from(bytes) } else { 0 };
+            let segment = Segment {
+                sequence,
+                window,
+                window_scale: bit(2).then_some(bytes as u8),
+                acknowledged: bit(7).then_some(sequence.wrapping_add(window.into())),
+                ..path.segment(way, 0, length, &flags.concat())
+            };
+            path.builder.segment(usize::from(bit(6)), bit(5), at_ns, &segment, &data);
+            let ends = [(address(CLIENT), address(SERVER)), (address(SERVER), address(CLIENT))][way];
+            let event = match what % 5 {
+                0 => SocketEvent::Opened(ends.0, ends.1),
+                1 => SocketEvent::Found(ends.0, ends.1),
+                2 => SocketEvent::Wrote(at_ns),
+                3 => SocketEvent::Read(window.into()),
+                _ => SocketEvent::Closed,
+            };
+            path.builder.socket(at_ns, way as u64, 7, event);
+            if bit(3) {
+                path.builder.advance(at_ns);
+            }
+        }
+        let names = ["a".to_owned(), "b".to_owned()];
+        for exchange in path.finish() {
+            let _ = account(&exchange);
+            let known = crate::emit::Known::default();
+            crate::emit::emit(&exchange, &known, &names, &mut |_, _, _, _| ());
+        }
+    }
 }

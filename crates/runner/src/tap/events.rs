@@ -122,7 +122,9 @@ impl Events {
     /// # Errors
     /// Why something could not be kept.
     pub(super) fn finish(self) -> Result<(), String> {
-        self.tapes.finish()
+        let left_out = self.streams.frames.left_out().lines();
+        self.tapes.finish()?;
+        if left_out.is_empty() { Ok(()) } else { Err(left_out.join("; ")) }
     }
 }
 

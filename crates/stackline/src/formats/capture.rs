@@ -113,7 +113,6 @@ impl Told {
                 "bytes of connections are not in the captures; requests whose heads they had are not known",
             ),
             (unknown.one_way, "connections were seen in one direction only: no requests are told of them"),
-            (unknown.forgotten, "connections were too many to be told apart"),
         ];
         for (count, what) in counts.iter().filter(|(count, _)| *count > 0) {
             output::say(&format_args!("note: {count} {what}"));
@@ -153,6 +152,10 @@ pub(crate) fn tell(
         }
     }
     let finished = reader.finish();
+    // They are read together, so what was left out is of all of them.
+    if let Some(first) = places.first() {
+        imports[*first].left_out = finished.unknown.left_out.names();
+    }
     for (mistakes, place) in finished.mistakes.iter().zip(&places) {
         report(mistakes.clone(), &mut imports[*place]);
     }

@@ -46,6 +46,7 @@ pub(super) fn take(format: &str, log: &Log<'_>, bytes: u64, imported: Imported, 
     let mut import = Import { source: log.name.to_owned(), form: format.to_owned(), bytes, ..Import::default() };
     put(log, imported.table, into, &mut import)?;
     report(imported.mistakes, &mut import);
+    import.left_out = imported.left_out.names();
     Ok(import)
 }
 

@@ -10,7 +10,9 @@ use stackline_exchange::access::{self, Entry};
 use stackline_exchange::capture::Asked;
 use stackline_guard::files as guard_files;
 use stackline_redact::{http, word};
+use stackline_requests::{Bound, LeftOut};
 use stackline_runs::events::Intake;
+use std::io::ErrorKind;
 use std::path::Path;
 
 /// The longest log that is read.
@@ -50,13 +52,21 @@ fn one(path: &Path, server: Option<&str>, asked: &[Asked], contents: bool, into:
     let unread = |cause: std::io::Error| {
         Error::input(format!("{source} cannot be read: {cause}")).hint("check its name and permissions")
     };
-    let bytes = guard_files::read(path, LARGEST).map_err(unread)?;
+    let bytes = guard_files::read(path, LARGEST).map_err(|cause| match cause.kind() {
+        ErrorKind::FileTooLarge => {
+            Error::input(format!("{source} is larger than 1 GiB, the most that is read of a log"))
+                .hint("give the part that is of the time of the captures")
+        }
+        _ => unread(cause),
+    })?;
     let read = access::read(&bytes);
     if read.entries.is_empty() {
         return Err(Error::input(format!("{source} is no access log: no line tells of a request"))
             .hint("lines of nginx, Apache (combined) or JSON are read, and OTLP/JSON"));
     }
     let joined = access::join(&read.entries, asked, server);
+    let mut left_out = read.left_out.clone();
+    left_out.merge(&joined.left_out);
     let logger = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let mut table = Table::default();
     let mut import = Import {
@@ -70,7 +80,7 @@ fn one(path: &Path, server: Option<&str>, asked: &[Asked], contents: bool, into:
     for (line, request) in joined.pairs {
         let (entry, request) = (&read.entries[line], &asked[request]);
         let (stream, offset, length) = request.answer;
-        let message = message(entry, contents);
+        let message = message(entry, contents, &mut left_out);
         let whole = |level: &str| if contents { level.to_owned() } else { word::identifier(level.as_bytes()) };
         let level = Some(entry.level.as_str()).filter(|level| !level.is_empty()).map(whole);
         let values: [Value<'_>; 7] = [
@@ -86,6 +96,7 @@ fn one(path: &Path, server: Option<&str>, asked: &[Asked], contents: bool, into:
         *import.hosts.entry(request.server.clone()).or_default() += 1;
     }
     into.push(&table)?;
+    import.left_out = left_out.names();
     let counts = [
         ("not read", read.mistakes.0),
         ("of no request that was captured", joined.alone),
@@ -97,19 +108,20 @@ fn one(path: &Path, server: Option<&str>, asked: &[Asked], contents: bool, into:
 }
 
 /// The line, or what it says without values.
-fn message(entry: &Entry, contents: bool) -> String {
-    const LONGEST: usize = 4096;
+fn message(entry: &Entry, contents: bool, left_out: &mut LeftOut) -> String {
+    const LONGEST: usize = Bound::Data.most();
+    let mut cut = |mut text: String| {
+        left_out.add(Bound::Data, u64::from(text.len() > LONGEST));
+        text.truncate(text.floor_char_boundary(LONGEST));
+        text
+    };
     if contents {
-        let mut line = entry.line.clone();
-        line.truncate(line.floor_char_boundary(LONGEST));
-        return line;
+        return cut(entry.line.clone());
     }
     let name = http::request(entry.method.as_bytes(), entry.path.as_bytes());
     let name = name.kept();
     let time = |ns: u64| units::time(ns as f64 / 1e9);
     let took = entry.took_ns.map_or_else(String::new, |ns| format!(" in {}", time(ns)));
     let behind = entry.upstream_ns.map_or_else(String::new, |ns| format!(", upstream {}", time(ns)));
-    let mut text = format!("{name} {}{took}{behind}", entry.status);
-    text.truncate(text.floor_char_boundary(LONGEST));
-    text
+    cut(format!("{name} {}{took}{behind}", entry.status))
 }

@@ -14,7 +14,7 @@ use stackline_requests::builder::Origin;
 use stackline_requests::emit::{self, Known, Work};
 use stackline_requests::exchange::Kind;
 use stackline_requests::parents::{Span, parents};
-use stackline_requests::{Builder, Exchange, Host, Secrets, SocketEvent, Unknown};
+use stackline_requests::{Bound, Builder, Exchange, Host, LeftOut, Secrets, SocketEvent, Unknown};
 use stackline_runs::events::{Spool, Spooling};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,9 +25,11 @@ const UNREAD_NS: u64 = 200_000;
 /// Waits for locks that are shorter are not looked at for what else went on.
 const COLLECTED_NS: u64 = 500_000;
 /// Requests of which it is told what they were made for, at most.
-const MOST_SPANS: usize = 1 << 20;
+const MOST_SPANS: usize = Bound::Spans.most();
 /// Connections that have a name in the index, at most.
-const MOST_FLOWS: usize = 1 << 16;
+const MOST_FLOWS: usize = Bound::Named.most();
+/// Connections whose programs are remembered.
+const MOST_OWNERS: usize = Bound::Owners.most();
 /// Bytes of events that are written together.
 const AT_ONCE: usize = 1 << 20;
 
@@ -57,6 +59,7 @@ pub(super) struct Recorder {
     pub(super) foreign: u64,
     /// Since when records may have been lost, if any were.
     lost_since_ns: u64,
+    left_out: LeftOut,
 }
 
 impl Recorder {
@@ -82,6 +85,7 @@ impl Recorder {
             programs: BTreeMap::new(),
             foreign: 0,
             lost_since_ns: 0,
+            left_out: LeftOut::default(),
         }
     }
 
@@ -133,6 +137,17 @@ impl Recorder {
         }
     }
 
+    /// Keeps what is over and writes events, when there are so many of either that they should not wait for the time.
+    pub(super) fn relieve(&mut self, spool: &Spooling) -> Result<()> {
+        if !self.builder.is_full() {
+            return Ok(());
+        }
+        for exchange in self.builder.take_done() {
+            self.keep(&exchange);
+        }
+        self.write(spool, AT_ONCE)
+    }
+
     fn socket(&mut self, at_ns: u64, event: &stackline_monitor::observe::sockets::SocketEvent) {
         let ends = self.sockets.see(event);
         if event.transport != Transport::Tcp {
@@ -176,14 +191,16 @@ impl Recorder {
         let spans = std::mem::take(&mut self.spans);
         let ends: BTreeMap<i64, (usize, u64)> =
             spans.iter().map(|span| (span.unit, (span.client_host.unwrap_or(0), span.asked.1))).collect();
-        for (child, parent, ppm) in parents(&spans) {
+        for (child, parent, ppm) in parents(&spans, &mut self.left_out) {
             self.totals.remove(&child);
             let (host, at_ns) = ends.get(&child).copied().unwrap_or_default();
             let host = self.hosts.get(host).cloned().unwrap_or_default();
             put(&mut self.logs, &host, "REQUEST_PARENT", at_ns, &[child.into(), parent.into(), i64::from(ppm).into()]);
         }
         self.write(spool, 0)?;
-        Ok(unknown)
+        self.left_out.merge(&unknown.left_out);
+        self.left_out.merge(&self.who.left_out);
+        Ok(Unknown { left_out: self.left_out.clone(), ..unknown })
     }
 
     /// Events that were lost are one themselves; `seen` is how many were not.
@@ -254,7 +271,8 @@ impl Recorder {
     /// The threads of both ends, or where these are not known for once those of an earlier exchange of the connection: a connection
     /// stays with its programs, even while records of its sockets are lost.
     fn owners(&mut self, flow: u32, client: u32, server: u32) -> (u32, u32) {
-        if self.owners.len() >= MOST_FLOWS && !self.owners.contains_key(&flow) {
+        if self.owners.len() >= MOST_OWNERS && !self.owners.contains_key(&flow) {
+            self.left_out.add(Bound::Owners, 1);
             return (client, server);
         }
         let known = self.owners.entry(flow).or_default();
@@ -272,7 +290,9 @@ impl Recorder {
             self.programs.entry((place.clone(), name.clone())).or_default().insert(exchange.protocol);
         }
         let id = exchange.flow & unit::LAST_FLOW;
-        if self.flows.len() < MOST_FLOWS {
+        if self.flows.len() >= MOST_FLOWS && !self.flows.contains_key(&id) {
+            self.left_out.add(Bound::Named, 1);
+        } else {
             let [client, server] = places;
             let stack = exchange.protocol.to_owned();
             self.flows.entry(id).or_insert(Flow { id, hosts: (client, server), stack, ..Flow::default() });
@@ -282,7 +302,7 @@ impl Recorder {
     fn span(&mut self, exchange: &Exchange, client: u32, server: u32) {
         let (Some(begin), Some(end)) = (exchange.asked_ns(), exchange.end_ns()) else { return };
         if self.spans.len() >= MOST_SPANS {
-            return;
+            return self.left_out.add(Bound::Spans, 1);
         }
         let request = &exchange.request;
         let from = request.read.or(request.arrived.map(|(_, last)| last)).unwrap_or(begin);
@@ -367,4 +387,20 @@ impl Recorder {
 /// Takes the logs that are longer than that.
 fn long(logs: &mut BTreeMap<String, EventLog>, least: usize) -> Vec<(String, EventLog)> {
     logs.extract_if(.., |_, log| log.bytes().len() > least).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_of_one_connection_more_than_is_remembered_are_counted() {
+        Bound::Owners.is_told(|count| {
+            let mut recorder = Recorder::new(Vec::new(), false, false, false);
+            for flow in 0..count as u32 {
+                let _ = recorder.owners(flow, 1, 2);
+            }
+            recorder.left_out
+        });
+    }
 }

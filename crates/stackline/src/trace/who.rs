@@ -1,12 +1,13 @@
 //! Which threads belong to the programs that are traced, and what these are called.
 
 use stackline_monitor::observe::threads::{ThreadChange, ThreadEvent};
+use stackline_requests::{Bound, LeftOut};
 use std::collections::{HashMap, VecDeque};
 
 /// Threads that are remembered, at most.
-const MOST: usize = 1 << 20;
+const MOST: usize = Bound::Threads.most();
 /// Processes of which it is remembered that one thread began them.
-const MOST_BEGUN: usize = 1024;
+const MOST_BEGUN: usize = Bound::Children.most();
 
 /// What is known of a thread.
 #[derive(Clone, Debug)]
@@ -26,6 +27,7 @@ pub(super) struct Who {
     begun_by: HashMap<u32, u32>,
     /// The threads of a process that collect garbage, and when they were looked for.
     collectors: HashMap<u32, (u64, Vec<u32>)>,
+    pub(super) left_out: LeftOut,
 }
 
 /// How threads are called that stop all others of their process to collect garbage: those of Java's virtual machine, and .NET's.
@@ -88,13 +90,14 @@ impl Who {
 
     fn begins(&mut self, thread: u32, child: u32, at_ns: u64) {
         if self.begun_by.len() >= MOST {
-            return;
+            return self.left_out.add(Bound::Threads, 1);
         }
         let begun = self.begun.entry(thread).or_default();
         if begun.len() >= MOST_BEGUN
             && let Some((oldest, ..)) = begun.pop_front()
         {
             self.begun_by.remove(&oldest);
+            self.left_out.add(Bound::Children, 1);
         }
         begun.push_back((child, at_ns, u64::MAX));
         self.begun_by.insert(child, thread);
@@ -116,6 +119,8 @@ impl Who {
     fn insert(&mut self, thread: u32, known: Thread) {
         if self.threads.len() < MOST || self.threads.contains_key(&thread) {
             self.threads.insert(thread, known);
+        } else {
+            self.left_out.add(Bound::Threads, 1);
         }
     }
 
@@ -167,5 +172,25 @@ impl Who {
     /// Whether a thread is of a program that is traced.
     pub(super) fn is_traced(&self, thread: u32) -> bool {
         self.threads.get(&thread).is_some_and(|known| known.traced)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_one_more_than_is_remembered_is_counted() {
+        Bound::Threads.is_told(|count| {
+            let mut who = Who::default();
+            let thread = || Thread { process: 1, name: String::new(), traced: true };
+            (1..=count as u32).for_each(|number| who.insert(number, thread()));
+            who.left_out
+        });
+        Bound::Children.is_told(|count| {
+            let mut who = Who::default();
+            (2..2 + count as u32).for_each(|child| who.begins(1, child, 0));
+            who.left_out
+        });
     }
 }

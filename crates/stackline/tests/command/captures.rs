@@ -216,3 +216,56 @@ fn captures_of_both_ends_are_one_run_with_both_clocks() {
     place.stackline(&["import", "events.log", "--log", "access.log"]).fails(2, &["there is no capture"]);
     place.stackline(&["import", "client.pcap", "--log", "events.log"]).fails(2, &["is no access log"]);
 }
+
+/// A capture of one connection on which a client asks so often before it hears an answer.
+fn pipelined(requests: usize) -> Vec<u8> {
+    let mut capture = 0xa1b2_c3d4_u32.to_le_bytes().to_vec();
+    capture.extend([2, 0, 4, 0]);
+    [0, 0, 65535, 101].into_iter().for_each(|word| capture.extend(u32::to_le_bytes(word)));
+    let asked = b"PING\r\n".repeat(requests);
+    let (mut at_us, mut sent) = (0_u32, 1000_u32);
+    let mut packet = |back: bool, sequence: u32, flags: u8, data: &[u8]| {
+        at_us += 100;
+        let (from, to) = if back { (2, 1) } else { (1, 2) };
+        let ports = if back { [0x18, 0xeb, 0xc3, 0x50] } else { [0xc3, 0x50, 0x18, 0xeb] };
+        let length = 40 + data.len() as u16;
+        let mut bytes = [&[0x45, 0][..], &length.to_be_bytes(), &[0, 0, 0, 0, 64, 6, 0, 0]].concat();
+        bytes.extend([10, 0, 0, from, 10, 0, 0, to]);
+        bytes.extend(ports);
+        bytes.extend(sequence.to_be_bytes());
+        bytes.extend([0, 0, 0, 1, 0x50, flags, 0xff, 0xff, 0, 0, 0, 0]);
+        bytes.extend(data);
+        for word in [1_700_000_000, at_us, bytes.len() as u32, bytes.len() as u32] {
+            capture.extend(word.to_le_bytes());
+        }
+        capture.extend(bytes);
+    };
+    packet(false, 999, 2, b"");
+    packet(true, 0, 18, b"");
+    for data in asked.chunks(60_000) {
+        packet(false, sent, 16, data);
+        sent += data.len() as u32;
+    }
+    packet(true, 1, 16, b"+PONG\r\n");
+    capture
+}
+
+#[test]
+fn what_is_left_out_at_a_bound_is_said_in_every_place() {
+    let place = Place::new();
+    place.write("full.pcap", pipelined(4096));
+    let full = place.stackline(&["import", "full.pcap", "--json"]);
+    assert_eq!(full.json()["left_out"], serde_json::json!({}));
+    assert!(!full.err.contains("left out"), "{}", full.err);
+    place.write("more.pcap", pipelined(4097));
+    let more = place.stackline(&["import", "more.pcap", "--json", "--name", "more"]);
+    let line = "left out: 4,097 requests without their answers: more than 4,096 waited on one connection";
+    assert!(more.err.contains(line), "{}", more.err);
+    let json = more.json();
+    assert_eq!(json["left_out"]["waiting"], 4097);
+    assert_eq!(json["imports"][0]["left_out"]["waiting"], 4097);
+    let run = json["run"].as_str().unwrap().to_owned();
+    let later = place.stackline(&["diagnose", &run, "--json"]);
+    assert!(later.err.contains(line), "{}", later.err);
+    assert_eq!(later.json()["left_out"]["waiting"], 4097);
+}

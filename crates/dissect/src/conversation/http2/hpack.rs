@@ -3,11 +3,12 @@
 
 mod huffman;
 
+use crate::left_out::Bound;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Bytes of the table of what was sent, at most; who announces a larger one is not followed.
-pub(super) const LARGEST_TABLE: usize = 64 << 10;
+pub(super) const LARGEST_TABLE: usize = Bound::HeaderTable.most();
 /// Bytes of it until another size is announced.
 const FIRST_TABLE: usize = 4096;
 /// What an entry takes of it beside its texts.
@@ -78,9 +79,15 @@ const STATIC: [(&str, &str); 61] = [
     ("www-authenticate", ""),
 ];
 
-/// The block is not of the protocol: what follows cannot be decoded.
+/// Why what follows cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Malformed;
+pub(super) enum Undecoded {
+    /// The block is not of the protocol.
+    Malformed,
+    /// A table is announced that is larger than is followed.
+    Table,
+}
+use Undecoded::Malformed;
 
 /// Decodes the blocks of one side.
 #[derive(Debug)]
@@ -108,7 +115,7 @@ impl Default for Decoder {
 
 impl Decoder {
     /// Gives name and value of each field of a block.
-    pub(super) fn block(&mut self, block: &[u8], mut give: impl FnMut(&[u8], &[u8])) -> Result<(), Malformed> {
+    pub(super) fn block(&mut self, block: &[u8], mut give: impl FnMut(&[u8], &[u8])) -> Result<(), Undecoded> {
         let mut rest = block;
         while let Some(&first) = rest.first() {
             match first {
@@ -137,7 +144,7 @@ impl Decoder {
     }
 
     /// Gives the field of that number.
-    fn with(&self, number: usize, give: &mut impl FnMut(&[u8], &[u8])) -> Result<(), Malformed> {
+    fn with(&self, number: usize, give: &mut impl FnMut(&[u8], &[u8])) -> Result<(), Undecoded> {
         if let Some((name, value)) = STATIC.get(number.wrapping_sub(1)) {
             give(name.as_bytes(), value.as_bytes());
             return Ok(());
@@ -148,12 +155,12 @@ impl Decoder {
     }
 
     /// What was sent before and has that number.
-    fn sent(&self, number: usize) -> Result<&Field, Malformed> {
+    fn sent(&self, number: usize) -> Result<&Field, Undecoded> {
         number.checked_sub(STATIC.len() + 1).and_then(|index| self.table.get(index)).ok_or(Malformed)
     }
 
     /// A field whose value is there, and whose name is there or has a number.
-    fn literal(&self, rest: &mut &[u8], bits: u32) -> Result<Field, Malformed> {
+    fn literal(&self, rest: &mut &[u8], bits: u32) -> Result<Field, Undecoded> {
         let number = integer(rest, bits)?;
         let name = match STATIC.get(number.wrapping_sub(1)) {
             _ if number == 0 => text(rest)?,
@@ -173,9 +180,9 @@ impl Decoder {
         }
     }
 
-    fn resize(&mut self, limit: usize) -> Result<(), Malformed> {
+    fn resize(&mut self, limit: usize) -> Result<(), Undecoded> {
         if limit > LARGEST_TABLE {
-            return Err(Malformed);
+            return Err(Undecoded::Table);
         }
         self.limit = limit;
         self.evict(limit);
@@ -198,7 +205,7 @@ impl Field {
 }
 
 /// A number (section 5.1): in the last bits of a byte, or in them and further bytes.
-fn integer(rest: &mut &[u8], bits: u32) -> Result<usize, Malformed> {
+fn integer(rest: &mut &[u8], bits: u32) -> Result<usize, Undecoded> {
     let most = (1_usize << bits) - 1;
     let mut value = usize::from(byte(rest)?) & most;
     if value < most {
@@ -215,7 +222,7 @@ fn integer(rest: &mut &[u8], bits: u32) -> Result<usize, Malformed> {
 }
 
 /// A text (section 5.2): its length, and its bytes or their code.
-fn text(rest: &mut &[u8]) -> Result<Arc<[u8]>, Malformed> {
+fn text(rest: &mut &[u8]) -> Result<Arc<[u8]>, Undecoded> {
     let coded = rest.first().ok_or(Malformed)? & 0x80 != 0;
     let length = integer(rest, 7)?;
     let (bytes, behind) = rest.split_at_checked(length).ok_or(Malformed)?;
@@ -223,7 +230,7 @@ fn text(rest: &mut &[u8]) -> Result<Arc<[u8]>, Malformed> {
     if coded { Ok(huffman::decode(bytes).ok_or(Malformed)?.into()) } else { Ok(bytes.into()) }
 }
 
-fn byte(rest: &mut &[u8]) -> Result<u8, Malformed> {
+fn byte(rest: &mut &[u8]) -> Result<u8, Undecoded> {
     let (first, behind) = rest.split_first().ok_or(Malformed)?;
     *rest = behind;
     Ok(*first)

@@ -462,7 +462,13 @@ fn a_head_that_is_too_long_has_no_name() {
     fed.bytes('>', &get(3, "/3"));
     assert_eq!(
         fed.told(),
-        ["0 request begins > 33", "0 request ends > 30060", "1 request begins > 30060", "1 request ends > 30106"]
+        [
+            "0 request begins > 33",
+            "left out: 1 head",
+            "0 request ends > 30060",
+            "1 request begins > 30060",
+            "1 request ends > 30106"
+        ]
     );
 }
 

@@ -2,14 +2,15 @@
 
 use super::super::records::Input;
 use super::super::{LONGEST_NAME, Name};
+use crate::left_out::Bound;
 use stackline_redact::redis;
 
 /// Bytes of a line that are held, at most.
-const LONGEST_LINE: usize = 1024;
+const LONGEST_LINE: usize = Bound::Line.most();
 /// Words that are held, at most; each of [`LONGEST_NAME`] bytes.
 const MOST_WORDS: usize = 10;
 /// How deep values lie in each other, at most.
-const DEEPEST: usize = 64;
+const DEEPEST: usize = Bound::Depth.most();
 /// Bytes of a string and elements of an array, at most; what announces more is no RESP.
 const MOST: i64 = 1 << 40;
 
@@ -22,6 +23,8 @@ pub(super) enum Token {
     Whole,
     /// Nothing: they are not RESP.
     Wrong,
+    /// Nothing: values lie deeper in each other than is followed.
+    Deep,
 }
 
 /// A value that comes.
@@ -41,6 +44,8 @@ pub(super) struct Value {
     is_word: bool,
     /// Not all of its bytes were seen.
     gap: bool,
+    /// A line of it was longer than is held.
+    cut: bool,
 }
 
 impl Value {
@@ -70,6 +75,11 @@ impl Value {
         usize::try_from(self.number).unwrap_or(0)
     }
 
+    /// Whether a line was cut since this was asked last.
+    pub(super) const fn take_cut(&mut self) -> bool {
+        std::mem::replace(&mut self.cut, false)
+    }
+
     /// Whether no value has begun that is not whole.
     pub(super) fn is_between(&self) -> bool {
         self.left.is_empty() && self.line.is_empty()
@@ -92,6 +102,8 @@ impl Value {
         let bytes = input.take(end.map_or(u64::MAX, |end| end as u64 + 1));
         let room = LONGEST_LINE.saturating_sub(self.line.len());
         self.line.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        // The end of a line needs no room.
+        self.cut |= bytes.trim_ascii_end().len() > room;
         end?;
         let line = std::mem::take(&mut self.line);
         let token = self.line(line.trim_ascii_end(), commands);
@@ -199,7 +211,7 @@ impl Value {
         }
         match (count, self.left.len()) {
             (0, _) => self.settle(),
-            (_, DEEPEST..) => Token::Wrong,
+            (_, DEEPEST..) => Token::Deep,
             _ => {
                 self.left.push(count);
                 Token::More

@@ -10,11 +10,12 @@ use super::{CHANGE_CIPHER_SPEC, DATA, HANDSHAKE, HEAD, LONGEST_RECORD, ServerHel
 use crate::conversation::connection::Conversation;
 use crate::conversation::records::{Extent, Fields, Input, Records, Skipped, Taken};
 use crate::conversation::{Dissector, Found, Kind, renumber};
+use crate::left_out::Bound;
 use stackline_events::unit::Direction;
 use std::collections::VecDeque;
 
 /// Records of a side whose places are remembered.
-const MOST_PLACES: usize = 4096;
+const MOST_PLACES: usize = Bound::Places.most();
 /// The message of TLS 1.3 that says that the next key is used from here on.
 const KEY_UPDATE: u8 = 24;
 
@@ -183,21 +184,28 @@ impl Deciphered {
         let from = found.len();
         pass(&mut self.inner, found);
         renumber(&mut found[from..], 1);
+        let mut gone = 0;
         for found in &mut found[from..] {
+            if let Found::Begins { side, at, .. } | Found::Ends { side, at, .. } | Found::Part { side, at, .. } = found
+            {
+                gone += u64::from(self.sides[*side as usize].is_gone(*at));
+            }
             match found {
                 Found::Begins { side, at, .. } => *at = self.sides[*side as usize].place(*at, true),
                 Found::Ends { side, at, .. } | Found::Part { side, at, .. } => {
                     *at = self.sides[*side as usize].place(*at, false);
                 }
-                Found::Named { .. } | Found::Void { .. } => {}
+                Found::Named { .. } | Found::Void { .. } | Found::LeftOut(..) => {}
             }
         }
+        found.extend((gone > 0).then_some(Found::LeftOut(Bound::Places, gone)));
     }
 
     /// What the handshake's teller says: all of it, or the handshake alone where records are opened.
     fn outer(&mut self, found: &mut Vec<Found>, told: Vec<Found>) {
         let is_open = self.state == State::Open;
-        found.extend(told.into_iter().filter(|found| !is_open || found.exchange() == 0));
+        found
+            .extend(told.into_iter().filter(|found| !is_open || found.exchange().is_none_or(|exchange| exchange == 0)));
     }
 
     fn lose(&mut self, side: Direction) {
@@ -227,6 +235,11 @@ impl Side {
         }
         self.places.push_back([self.end, self.end + length, at, end]);
         self.end += length;
+    }
+
+    /// Whether the record that holds an offset is remembered no longer.
+    fn is_gone(&self, offset: u64) -> bool {
+        self.places.front().is_some_and(|[from, ..]| offset < *from)
     }
 
     /// Where the record begins that holds the contents from an offset on, or ends that holds those before it.

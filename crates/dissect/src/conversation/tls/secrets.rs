@@ -1,12 +1,13 @@
 //! Secrets of TLS sessions as programs write them for whoever looks (`SSLKEYLOGFILE`, RFC 9850): by the client's random number. It
 //! reads text, opens no file and deciphers nothing.
 
+use crate::left_out::Bound;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, RwLock};
 
 /// Sessions whose secrets are kept; of further ones none is.
-const MOST: usize = 1 << 16;
+const MOST: usize = Bound::Sessions.most();
 /// The longest secret: a hash of 48 bytes; no program writes a longer one.
 const LONGEST: usize = 64;
 
@@ -21,7 +22,12 @@ pub(super) struct Session {
     pub(super) data: [Option<Vec<u8>>; 2],
 }
 
-type Sessions = HashMap<[u8; 32], Session>;
+#[derive(Default)]
+struct Sessions {
+    by_random: HashMap<[u8; 32], Session>,
+    /// Lines of sessions that were one more than are kept.
+    left_out: u64,
+}
 
 /// Secrets, shared by all who look at connections. They are never printed.
 #[derive(Clone, Default)]
@@ -43,12 +49,18 @@ impl Secrets {
     /// Whether there is any.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.read().is_ok_and(|sessions| sessions.is_empty())
+        self.0.read().is_ok_and(|sessions| sessions.by_random.is_empty())
+    }
+
+    /// Secrets of sessions that were one more than are kept.
+    #[must_use]
+    pub fn left_out(&self) -> u64 {
+        self.0.read().map_or(0, |sessions| sessions.left_out)
     }
 
     /// Those of the session whose client drew that number.
     pub(super) fn of(&self, random: &[u8; 32]) -> Option<Session> {
-        self.0.read().ok()?.get(random).cloned()
+        self.0.read().ok()?.by_random.get(random).cloned()
     }
 }
 
@@ -56,11 +68,12 @@ fn learn(sessions: &mut Sessions, line: &str) -> Option<()> {
     let mut words = line.split_ascii_whitespace();
     let (label, random, secret) = (words.next()?, bytes(words.next()?)?, bytes(words.next()?)?);
     let random: [u8; 32] = random.try_into().ok()?;
-    if sessions.len() >= MOST && !sessions.contains_key(&random) {
+    if sessions.by_random.len() >= MOST && !sessions.by_random.contains_key(&random) {
+        sessions.left_out += 1;
         return None;
     }
     let mut put = |place: fn(&mut Session) -> &mut Option<Vec<u8>>| {
-        *place(sessions.entry(random).or_default()) = Some(secret.clone());
+        *place(sessions.by_random.entry(random).or_default()) = Some(secret.clone());
     };
     match label {
         "CLIENT_RANDOM" => put(|session| &mut session.master),

@@ -58,7 +58,7 @@ impl Trace {
 
     fn account(&mut self) -> String {
         let mut table = Table::default();
-        std::mem::take(&mut self.accounts).finish(&mut table);
+        std::mem::take(&mut self.accounts).finish(&mut table, &mut LeftOut::default());
         assert_eq!(table.len(), 1);
         let text = table.event(0).to_string();
         text.strip_prefix("TCP_CONNECTION; khons; 1; 0; 0; 10.0.0.1:5000; 10.0.0.2:80; ").unwrap().to_owned()

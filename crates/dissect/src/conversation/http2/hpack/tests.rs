@@ -8,7 +8,7 @@ pub(crate) fn hex(text: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
 }
 
-fn fields(decoder: &mut Decoder, block: &[u8]) -> Result<Vec<String>, Malformed> {
+fn fields(decoder: &mut Decoder, block: &[u8]) -> Result<Vec<String>, Undecoded> {
     let mut fields = Vec::new();
     decoder.block(block, |name, value| {
         fields.push(format!("{}: {}", String::from_utf8_lossy(name), String::from_utf8_lossy(value)));
@@ -147,7 +147,7 @@ fn the_table_is_resized_and_bounded() {
     assert_eq!(fields(&mut decoder, &hex("20 be")), Err(Malformed));
     // To 65,536 bytes, and to one more.
     assert_eq!(fields(&mut decoder, &hex("3fe1ff03")), Ok(vec![]));
-    assert_eq!(fields(&mut decoder, &hex("3fe2ff03")), Err(Malformed));
+    assert_eq!(fields(&mut decoder, &hex("3fe2ff03")), Err(Undecoded::Table));
 }
 
 #[test]

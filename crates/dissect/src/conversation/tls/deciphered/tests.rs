@@ -264,3 +264,23 @@ proptest! {
         prop_assert_eq!(is_unharmed_by(&mut dissector, &moves), Ok(()));
     }
 }
+
+#[test]
+fn messages_that_began_too_many_records_before_are_counted() {
+    use crate::conversation::Role;
+    use crate::left_out::{Bound, LeftOut};
+    Bound::Places.is_told(|records| {
+        let mut connection = Deciphered::new(Secrets::default(), 80);
+        (0..records as u64).for_each(|at| connection.sides[0].holds(10, [at * 32, at * 32 + 32]));
+        let (mut found, mut left_out) = (Vec::new(), LeftOut::default());
+        let (exchange, role, kind, side, at) = (0, Role::Request, Kind::Call, Direction::There, 0);
+        let begins = Found::Begins { exchange, role, kind, side, at };
+        connection.within(&mut found, |_, found| found.push(begins));
+        for found in found {
+            if let Found::LeftOut(bound, count) = found {
+                left_out.add(bound, count);
+            }
+        }
+        left_out
+    });
+}

@@ -1,0 +1,223 @@
+//! What is left out where a bound is reached: every bound of what reads foreign traffic, in one table, and how often each was reached.
+//!
+//! Memory is bounded, so something must give way when there is more than a bound has room for. It never gives way without a count:
+//! whoever drops, cuts or refuses at a bound adds to a [`LeftOut`], which goes up to the notes of the run and the last lines of a
+//! command. A new bound is a row of the table below, a place that counts, and a case in the tests that goes one beyond it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+macro_rules! bounds {
+    ($($bound:ident $name:literal $most:expr, $what:literal, $why:literal;)*) => {
+        /// A bound of what reads foreign traffic.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Bound {
+            $(#[doc = concat!($what, ": ", $why, ".")] $bound,)*
+        }
+
+        impl Bound {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$bound,)*];
+
+            /// The name that it has in JSON.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$bound => $name,)* }
+            }
+
+            /// How much there is room for.
+            #[must_use]
+            pub const fn most(self) -> usize {
+                match self { $(Self::$bound => $most,)* }
+            }
+
+            /// What is left out beyond it, and why; `{}` stands for how much there is room for.
+            const fn words(self) -> (&'static str, &'static str) {
+                match self { $(Self::$bound => ($what, $why),)* }
+            }
+        }
+    };
+}
+
+bounds! {
+    // --- files of packets ---
+    Block "block" 4 << 20, "captures that were read no further", "a block is larger than {} bytes";
+    Interfaces "interfaces" 1 << 16, "interfaces of a capture", "a section has more than {}";
+    InterfaceName "interface-name" 100, "names of interfaces that were cut", "they are longer than {} letters";
+    // --- streams of a capture ---
+    Streams "streams" 1 << 18, "packets", "their captures have more than {} streams";
+    Begun "begun" 1 << 20, "beginnings of streams that other captures could have counted from", "there are more than {}";
+    Ranges "ranges" 1024, "holes that count as filled", "a stream has more than {} of them";
+    Flows "flows" 1 << 20, "connections of an emulated network without offsets", "there are more than {}";
+    // --- what the sides of a connection say ---
+    BehindHole "behind-hole" 1 << 20, "holes that were given up", "more than {} bytes lay behind them";
+    Head "head" 16 << 10, "heads of messages", "they are longer than {} bytes";
+    HeaderLines "header-lines" 128, "heads of HTTP/1", "they have more than {} lines";
+    ChunkLine "chunk-line" 4096, "messages of HTTP/1", "the line with the length of a chunk is longer than {} bytes";
+    Waiting "waiting" 4096, "requests without their answers", "more than {} waited on one connection";
+    Name "name" 256, "names of requests that fill the room and may be cut", "there is room for {} bytes";
+    HeaderTable "header-table" 64 << 10, "directions of HTTP/2 without further names", "the table of header fields is larger than {} bytes";
+    Pointers "pointers" 8, "messages of DNS", "a name in them has more than {} pointers";
+    Statements "statements" 512, "prepared statements without their text", "there are more than {} on one connection";
+    Line "line" 1024, "lines of RESP that were cut", "they are longer than {} bytes";
+    Depth "depth" 64, "values of RESP", "they are more than {} deep";
+    Sessions "sessions" 1 << 16, "secrets of TLS", "there are more than {} sessions";
+    Places "places" 4096, "messages within TLS whose place is about right", "they began more than {} records before";
+    // --- requests ---
+    Open "open" 8192, "requests that were told before they were over", "more than {} were open on one connection";
+    Unread "unread" 64, "answers of which it was not waited for that they are read", "more than {} requests were open on one connection";
+    Repeated "repeated" 4096, "repetitions, holds and full windows", "a direction has more than {} of a kind";
+    Moments "moments" 1 << 18, "moments at which bytes passed: times between them are later than they were", "a message takes more than {}";
+    Ahead "ahead" 4096, "segments that came before others", "more than {} came before the ones that were missing";
+    Connections "connections" 1 << 16, "connections that were told before they were over", "more than {} were open";
+    Origins "origins" 1 << 20, "connections that are not found in the network's own record", "there are more than {}";
+    Lookups "lookups" 4096, "questions of DNS that were told without an answer", "more than {} waited for one";
+    Answered "answered" 4096, "answers of DNS that no connection is joined with", "more than {} came within a short time";
+    EarlyCalls "early-calls" 1024, "calls at sockets", "more than {} came before the first packet of their connection";
+    Sockets "sockets" 1 << 17, "calls at sockets", "more than {} sockets are open";
+    Parents "parents" 4096, "requests of which it is not told what they were made for", "a host had more than {} at the same time";
+    Spans "spans" 1 << 20, "requests of which it is not told what they were made for", "there are more than {}";
+    // --- what a run keeps of them ---
+    Named "named" 1 << 20, "connections without a row in the index", "there are more than {}";
+    Asked "asked" 1 << 20, "requests that no line of a log is joined with", "there are more than {}";
+    Numbers "numbers" (1 << 23) - 1, "packets of connections whose requests are not told", "there are more than {} connections";
+    Accounts "accounts" 1 << 19, "packets of connections without a TCP_CONNECTION", "there are more than {} connections";
+    Handshakes "handshakes" 1 << 16, "handshakes and addresses that do not tell whose door a capture is", "there are more than {}";
+    SurveyedInterfaces "surveyed-interfaces" 1 << 16, "packets of interfaces", "captures have more than {} interfaces";
+    Owners "owners" 1 << 16, "requests whose programs are told by themselves alone", "there are more than {} connections";
+    Threads "threads" 1 << 20, "threads whose programs are not known", "there are more than {}";
+    Children "children" 1024, "processes that are not told to have been waited for", "one thread began more than {}";
+    // --- files of other tools ---
+    Keyword "keyword" 200, "names of events that were cut", "they are longer than {} letters";
+    Data "data" 4000, "data of events that were cut", "they are longer than {} bytes";
+    Near "near" 64, "lines of a log that may tell of further requests", "more than {} requests are near";
+    Within "within" 4, "objects within a line of a log", "they are more than {} deep";
+}
+
+/// How often each bound was reached.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut(BTreeMap<Bound, u64>);
+
+impl LeftOut {
+    /// So much more was left out.
+    pub fn add(&mut self, bound: Bound, count: u64) {
+        if count > 0 {
+            let known = self.0.entry(bound).or_default();
+            *known = known.saturating_add(count);
+        }
+    }
+
+    /// What others left out.
+    pub fn merge(&mut self, other: &Self) {
+        other.0.iter().for_each(|(bound, count)| self.add(*bound, *count));
+    }
+
+    /// How much was left out at a bound.
+    #[must_use]
+    pub fn of(&self, bound: Bound) -> u64 {
+        self.0.get(&bound).copied().unwrap_or(0)
+    }
+
+    /// Whether nothing was.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Each bound that was reached, and how much was left out at it.
+    pub fn iter(&self) -> impl Iterator<Item = (Bound, u64)> + '_ {
+        self.0.iter().map(|(bound, count)| (*bound, *count))
+    }
+
+    /// By the names of bounds, as runs keep it.
+    #[must_use]
+    pub fn names(&self) -> BTreeMap<String, u64> {
+        self.iter().map(|(bound, count)| (bound.name().to_owned(), count)).collect()
+    }
+
+    /// What [`LeftOut::names`] gave. Names that are not known are of another version, and are left out.
+    #[must_use]
+    pub fn of_names(names: &BTreeMap<String, u64>) -> Self {
+        let mut left_out = Self::default();
+        for (name, count) in names {
+            let bound = Bound::ALL.iter().find(|bound| bound.name() == name);
+            bound.into_iter().for_each(|bound| left_out.add(*bound, *count));
+        }
+        left_out
+    }
+
+    /// A line of each: `left out: 1,204 requests that were told before they were over: more than 8,192 were open on one connection`.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let line = |(bound, count): (Bound, u64)| {
+            let (what, why) = bound.words();
+            format!("left out: {} {what}: {}", grouped(count), why.replace("{}", &grouped(bound.most() as u64)))
+        };
+        self.iter().map(line).collect()
+    }
+}
+
+impl Bound {
+    /// Whether what fills it to the brim leaves nothing out, and one beyond is counted and has words. For tests of whoever reaches it.
+    ///
+    /// # Panics
+    /// When it is not so.
+    #[doc(hidden)]
+    pub fn is_told(self, fill: impl Fn(usize) -> LeftOut) {
+        // Where filling takes long, what is left out is exactly the one beyond.
+        let takes_long = self.most() >= 1 << 18 && !matches!(self, Self::Block | Self::BehindHole | Self::Moments);
+        if !takes_long {
+            assert_eq!(fill(self.most()).of(self), 0, "{}: there is room", self.name());
+        }
+        let beyond = fill(self.most() + 1);
+        let count = beyond.of(self);
+        assert!(if takes_long { count == 1 } else { count > 0 }, "{}: {beyond:?}", self.name());
+        let words = self.words().1.replace("{}", &grouped(self.most() as u64));
+        assert!(beyond.lines().iter().any(|line| line.starts_with("left out: ") && line.ends_with(&words)));
+    }
+}
+
+/// `8,192`.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        let separator = if at > 0 && (digits.len() - at).is_multiple_of(3) { "," } else { "" };
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{separator}{digit}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod cases;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_out_is_counted_and_has_words() {
+        let mut left_out = LeftOut::default();
+        assert!(left_out.is_empty() && left_out.lines().is_empty());
+        left_out.add(Bound::Open, 1000);
+        left_out.add(Bound::Name, 0);
+        let mut other = LeftOut::default();
+        other.add(Bound::Open, 204);
+        left_out.merge(&other);
+        assert_eq!(left_out.of(Bound::Open), 1204);
+        let line = "left out: 1,204 requests that were told before they were over: more than 8,192 were open on one connection";
+        assert_eq!(left_out.lines(), [line]);
+        assert_eq!(LeftOut::of_names(&left_out.names()), left_out);
+    }
+
+    #[test]
+    fn every_bound_has_a_name_of_its_own_and_says_how_much_there_is_room_for() {
+        let names: std::collections::BTreeSet<&str> = Bound::ALL.iter().map(|bound| bound.name()).collect();
+        assert_eq!(names.len(), Bound::ALL.len());
+        for bound in Bound::ALL {
+            assert_eq!(bound.words().1.matches("{}").count(), 1, "{}", bound.name());
+        }
+        assert_eq!([0, 999, 1000, 1_048_576].map(grouped), ["0", "999", "1,000", "1,048,576"]);
+    }
+}

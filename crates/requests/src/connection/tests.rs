@@ -1,0 +1,101 @@
+//! Exchanges of one connection, many of them at the same time.
+
+use super::*;
+
+fn connection() -> Connection {
+    let place = |text: &str| Place { host: Some(0), address: text.parse().unwrap() };
+    let mut connection = Connection::new(0, [place("10.0.0.1:5000"), place("10.0.0.2:80")], false, None);
+    connection.ways.iter_mut().for_each(|way| way.position = Some(Position::new(0)));
+    connection
+}
+
+fn begins(exchange: u64) -> Found {
+    Found::Begins { exchange, role: Role::Request, kind: Kind::Call, side: Direction::There, at: exchange }
+}
+
+fn answered(exchange: u64) -> [Found; 3] {
+    let (role, side, at) = (Role::Response, Direction::Back, exchange);
+    [
+        Found::Ends { exchange, role: Role::Request, side: Direction::There, at },
+        Found::Begins { exchange, role, kind: Kind::Call, side, at },
+        Found::Ends { exchange, role, side, at: at + 1 },
+    ]
+}
+
+#[test]
+fn those_that_are_whole_make_room_and_the_latest_of_them_go_on_waiting() {
+    let (mut connection, mut done) = (connection(), Vec::new());
+    let most = MOST_OPEN as u64;
+    for exchange in 0..most {
+        connection.take(vec![begins(exchange)], &mut done);
+        // The first one takes long.
+        if exchange > 0 {
+            connection.take(answered(exchange).into(), &mut done);
+        }
+    }
+    assert!(done.is_empty());
+    connection.take(vec![begins(most)], &mut done);
+    let numbers: Vec<u64> = done.iter().map(|exchange| exchange.number).collect();
+    assert_eq!(numbers, (1..=(MOST_OPEN - GO_ON) as u64).collect::<Vec<_>>());
+    assert!(done.iter().all(|exchange| exchange.void.is_none()));
+    assert!(connection.open.contains_key(&0) && connection.left_out().is_empty());
+}
+
+#[test]
+fn where_none_is_whole_the_oldest_is_told_as_it_is_and_counted() {
+    let (mut connection, mut done) = (connection(), Vec::new());
+    for exchange in 0..=MOST_OPEN as u64 {
+        connection.take(vec![begins(exchange)], &mut done);
+    }
+    assert_eq!((done.len(), done[0].number, done[0].void), (1, 0, Some(TOO_MANY_OPEN)));
+    assert_eq!(connection.left_out().of(Bound::Open), 1);
+    assert_eq!(connection.open.len(), MOST_OPEN);
+    // Its answer comes when it was told already.
+    connection.take(answered(0).into(), &mut done);
+    connection.over(u64::MAX, true, &mut done);
+    assert_eq!(done.iter().filter(|exchange| exchange.number == 0).count(), 1);
+    assert_eq!(done.len(), MOST_OPEN + 1);
+    assert!(TOO_MANY_OPEN.contains("8,192") && MOST_OPEN == 8192);
+}
+
+#[test]
+fn what_is_one_more_than_is_remembered_of_a_connection_is_counted() {
+    let named = |bytes: usize| {
+        let (mut connection, mut done) = (connection(), Vec::new());
+        let name = Name::host("", &"x".repeat(bytes), "");
+        let (exchange, role) = (0, Role::Request);
+        connection.take(vec![begins(0), Found::Named { exchange, role, name }], &mut done);
+        connection.left_out()
+    };
+    // A name is cut by who finds it: one that fills the room may have been.
+    assert_eq!((named(200).of(Bound::Name), named(256).of(Bound::Name)), (0, 1));
+    Bound::Repeated.is_told(|count| {
+        let (mut queue, mut left_out) = (VecDeque::new(), LeftOut::default());
+        (0..count).for_each(|at| remember(&mut queue, at, &mut left_out));
+        left_out
+    });
+    Bound::Moments.is_told(|count| {
+        let (mut progress, mut left_out) = (Progress::default(), LeftOut::default());
+        (1..=count as u64).for_each(|end| progress.pass(end, end, 0));
+        progress.left_out(&mut left_out);
+        // Every second one goes, and what is counted are those.
+        assert!(left_out.of(Bound::Moments) <= 1 + count as u64 / 2);
+        left_out
+    });
+    Bound::Ahead.is_told(|count| {
+        let (mut arrivals, mut left_out) = (Arrivals::default(), LeftOut::default());
+        (1..=count as u64).for_each(|at| arrivals.segment(at * 10, at * 10 + 5, 0));
+        arrivals.left_out(&mut left_out);
+        left_out
+    });
+    Bound::Unread.is_told(|count| {
+        let (mut connection, mut done) = (connection(), Vec::new());
+        connection.sockets = [true; 2];
+        for exchange in 0..count as u64 {
+            connection.take(vec![begins(exchange)], &mut done);
+            connection.take(answered(exchange).into(), &mut done);
+        }
+        connection.over(2 * SETTLES_NS, false, &mut done);
+        connection.left_out()
+    });
+}
