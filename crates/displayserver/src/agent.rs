@@ -2,10 +2,9 @@
 
 use crate::address::Address;
 use crate::listener::Listener;
-use crate::server::{
-    HELLO, MOST_CLIENTS, MOST_STRANGERS, PATIENCE, UNREAD, hear_out, in_thread, is_slow, too_many, unread,
-};
+use crate::server::{HELLO, MOST_CLIENTS, MOST_STRANGERS, PATIENCE, UNREAD, hear_out, is_slow, too_many, unread};
 use crate::stream::Stream;
+use crate::threads::in_thread;
 use stackline_display::agent::Agent;
 use stackline_display::machine::Ends;
 use stackline_display::protocol::{self, Answer};

@@ -7,7 +7,7 @@
 //! ```
 
 use crate::message_stream::{address, failed as sentence};
-use crate::server::in_thread;
+use crate::threads::in_thread;
 use stackline_core::time::Duration as Time;
 use stackline_guard::pool::{Place, Pool};
 use stackline_transfer::{Channel, Error, Interrupt, Listener, Options};

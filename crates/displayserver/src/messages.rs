@@ -3,7 +3,8 @@
 
 use crate::late::Late;
 use crate::message_stream::{ALL, ENDS, GOODBYE, MORE, REQUESTS, address};
-use crate::server::{Server, in_thread};
+use crate::server::Server;
+use crate::threads::in_thread;
 use stackline_core::error::{Error, Result};
 use stackline_display::machine::{ClientId, Display, Ends};
 use stackline_transfer::ikp::{self, Options};

@@ -5,6 +5,7 @@
 
 use crate::listener::Listener;
 use crate::stream::Stream;
+use crate::threads::in_thread;
 use stackline_display::budget::Budget;
 use stackline_display::machine::{ClientId, Display, Ends, Step, Watch};
 use stackline_display::protocol::{Answer, Input};
@@ -118,11 +119,6 @@ impl Watch for Events {
 /// What a request is called in events, at both ends.
 pub(crate) fn unit(client: u64, request: u32) -> i64 {
     (client << 32 | u64::from(request)) as i64 & i64::MAX
-}
-
-/// Does that in a thread of its own; false where the machine has none, and it is not done.
-pub(crate) fn in_thread(work: impl FnOnce() + Send + 'static) -> bool {
-    thread::Builder::new().spawn(work).is_ok()
 }
 
 impl Server {

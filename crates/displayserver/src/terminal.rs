@@ -13,8 +13,9 @@ pub use person::talk;
 
 use crate::address::{self, Address};
 use crate::listener::Listener;
-use crate::server::{hear_out, in_thread};
+use crate::server::hear_out;
 use crate::stream::Stream;
+use crate::threads::in_thread;
 use door::{Guest, Knock, Knocking};
 use pty_process::Size;
 use pty_process::blocking::{Command, Pty, open};

@@ -183,12 +183,15 @@ pub(crate) fn make_directory(path: &Path, access: Access) -> io::Result<()> {
     DirBuilder::new().mode(access.directory_mode()).create(path)
 }
 
-/// Makes the directory of a run's events where there is none. One that is a link is refused.
+/// Makes the directory of a run's events where there is none, and the run's own. One that is a link is refused.
 ///
 /// # Errors
 /// The kernel's.
 pub(crate) fn make_events(run: &Path) -> io::Result<()> {
     let events = run.join(EVENTS);
+    if !is_there(run) {
+        make_directory(run, Access::within(run))?;
+    }
     match make_directory(&events, Access::of(run)) {
         Err(cause) if cause.kind() == ErrorKind::AlreadyExists => match fs::symlink_metadata(&events)?.is_dir() {
             true => Ok(()),

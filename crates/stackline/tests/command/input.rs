@@ -216,7 +216,7 @@ fn runs_that_cannot_be_kept_are_not_begun() {
 #[test]
 fn a_drawn_size_beyond_all_memory() {
     for (text, side) in
-        [("1 bulk_put pareto(1 MiB, 0.05)*1000", "initiator"), ("1 bulk_get pareto(1 MiB, 0.05)*1000", "responder")]
+        [("1 bulk_put pareto(1 MiB, 0.1)*1000", "initiator"), ("1 bulk_get pareto(1 MiB, 0.1)*1000", "responder")]
     {
         let place = Place::new();
         place.run(text).fails(3, &[side, "was drawn, and 1 GiB is the most"]);

@@ -68,6 +68,7 @@ const FLAGS: &[(&str, &[Way])] = &[
     ("pace", REAL),
     ("capture", &[Live]),
     ("seed", ALL),
+    ("share", ALL),
     ("name", ALL),
     ("no_history", ALL),
     ("json", ALL),
