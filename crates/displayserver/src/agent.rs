@@ -68,7 +68,7 @@ pub fn serve(listener: &Listener, service: &Service, say: fn(&str)) {
         let (service, clients, attempts) = (service.clone(), Arc::clone(&clients), Arc::clone(&attempts));
         in_thread(move || {
             if let Err(why) = one(client, service, place, &clients, &attempts) {
-                say(&format!("a client was sent away: {why}"));
+                say(&format!("a client was disconnected: {why}"));
             }
         });
     }

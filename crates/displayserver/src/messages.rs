@@ -134,7 +134,7 @@ impl Clients {
                 let _ = request.reply(&reply);
             }
             Err(why) => {
-                (self.say)(&format!("a client was sent away: {why}"));
+                (self.say)(&format!("a client was disconnected: {why}"));
                 let mut reply = [&[ENDS], why.as_bytes()].concat();
                 reply.truncate(room);
                 // Guesses wait, one behind the other.

@@ -217,7 +217,7 @@ impl Server {
         let writer = Mutex::new(writer);
         let (id, display) = self.newcomer(stream.is_same_user());
         let served = &Served { id, display: &display, writer: &writer, begun: self.inner.begun };
-        let sent_away = |why: String| Some(format!("a client was sent away: {why}"));
+        let sent_away = |why: String| Some(format!("a client was disconnected: {why}"));
         match served.greet(&mut stream) {
             Greeted::Known => {}
             Greeted::Gone if place.is_lost() => return sent_away("others came while it did not say who it is".into()),

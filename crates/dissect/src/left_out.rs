@@ -64,29 +64,29 @@ bounds! {
     Sessions "sessions" 1 << 16, "secrets of TLS", "there are more than {} sessions";
     Places "places" 4096, "messages within TLS whose place is about right", "they began more than {} records before";
     // --- requests ---
-    Open "open" 8192, "requests that were told before they were over", "more than {} were open on one connection";
+    Open "open" 8192, "requests that were reported before they ended", "more than {} were open on one connection";
     Unread "unread" 64, "answers of which it was not waited for that they are read", "more than {} requests were open on one connection";
     Repeated "repeated" 4096, "repetitions, holds and full windows", "a direction has more than {} of a kind";
     Moments "moments" 1 << 18, "moments at which bytes passed: times between them are later than they were", "a message takes more than {}";
     Ahead "ahead" 4096, "segments that came before others", "more than {} came before the ones that were missing";
-    Connections "connections" 1 << 16, "connections that were told before they were over", "more than {} were open";
+    Connections "connections" 1 << 16, "connections that were reported before they ended", "more than {} were open";
     Origins "origins" 1 << 20, "connections that are not found in the network's own record", "there are more than {}";
-    Lookups "lookups" 4096, "questions of DNS that were told without an answer", "more than {} waited for one";
+    Lookups "lookups" 4096, "DNS questions that were reported without an answer", "more than {} waited for one";
     Answered "answered" 4096, "answers of DNS that no connection is joined with", "more than {} came within a short time";
     EarlyCalls "early-calls" 1024, "calls at sockets", "more than {} came before the first packet of their connection";
     Sockets "sockets" 1 << 17, "calls at sockets", "more than {} sockets are open";
-    Parents "parents" 4096, "requests of which it is not told what they were made for", "a host had more than {} at the same time";
-    Spans "spans" 1 << 20, "requests of which it is not told what they were made for", "there are more than {}";
+    Parents "parents" 4096, "requests whose cause is not reported", "a host had more than {} at the same time";
+    Spans "spans" 1 << 20, "requests whose cause is not reported", "there are more than {}";
     // --- what a run keeps of them ---
     Named "named" 1 << 20, "connections without a row in the index", "there are more than {}";
     Asked "asked" 1 << 20, "requests that no line of a log is joined with", "there are more than {}";
-    Numbers "numbers" (1 << 23) - 1, "packets of connections whose requests are not told", "there are more than {} connections";
+    Numbers "numbers" (1 << 23) - 1, "packets of connections whose requests are not reported", "there are more than {} connections";
     Accounts "accounts" 1 << 19, "packets of connections without a TCP_CONNECTION", "there are more than {} connections";
     Handshakes "handshakes" 1 << 16, "handshakes and addresses that do not tell whose door a capture is", "there are more than {}";
     SurveyedInterfaces "surveyed-interfaces" 1 << 16, "packets of interfaces", "captures have more than {} interfaces";
-    Owners "owners" 1 << 16, "requests whose programs are told by themselves alone", "there are more than {} connections";
+    Owners "owners" 1 << 16, "requests whose program was not looked up by connection", "there are more than {} connections";
     Threads "threads" 1 << 20, "threads whose programs are not known", "there are more than {}";
-    Children "children" 1024, "processes that are not told to have been waited for", "one thread began more than {}";
+    Children "children" 1024, "processes whose end is not reported to the thread that waited", "one thread began more than {}";
     // --- files of other tools ---
     Keyword "keyword" 200, "names of events that were cut", "they are longer than {} letters";
     Data "data" 4000, "data of events that were cut", "they are longer than {} bytes";
@@ -146,7 +146,7 @@ impl LeftOut {
         left_out
     }
 
-    /// A line of each: `left out: 1,204 requests that were told before they were over: more than 8,192 were open on one connection`.
+    /// A line of each: `left out: 1,204 requests that were reported before they ended: more than 8,192 were open on one connection`.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let line = |(bound, count): (Bound, u64)| {
@@ -206,7 +206,7 @@ mod tests {
         other.add(Bound::Open, 204);
         left_out.merge(&other);
         assert_eq!(left_out.of(Bound::Open), 1204);
-        let line = "left out: 1,204 requests that were told before they were over: more than 8,192 were open on one connection";
+        let line = "left out: 1,204 requests that were reported before they ended: more than 8,192 were open on one connection";
         assert_eq!(left_out.lines(), [line]);
         assert_eq!(LeftOut::of_names(&left_out.names()), left_out);
     }
