@@ -284,20 +284,31 @@ fn a_request_that_is_given_up_is_waited_for_no_more() {
         http.send("GET /map/1 HTTP/1.1\r\nHost: x\r\n\r\n");
         http
     };
-    let waiting = asked();
-    let given_up: Vec<Http> = (0..3).map(|_| asked()).collect();
     let status = || {
         let mut http = Http::to(gateway.address());
         // It may be refused before it was sent.
         let _ = http.0.get_mut().write_all(b"PUT / HTTP/1.1\r\nHost: x\r\n\r\n");
         http.answer(false).map(|answer| answer.status)
     };
-    assert_eq!(status(), Some(503), "all places are taken");
-    drop(given_up);
+    // One whose request was not read yet is idle, and may have given way.
+    let is_open = |http: &Http| {
+        http.0.get_ref().set_nonblocking(true).unwrap();
+        http.0.get_ref().peek(&mut [0]).is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+    };
+    let mut asking: Vec<Http> = Vec::new();
+    loop {
+        asking.retain(is_open);
+        asking.extend((asking.len()..4).map(|_| asked()));
+        if status() == Some(503) {
+            break;
+        }
+    }
+    // All places are taken by those who wait; three of them give up.
+    let waiting = asking.remove(0);
+    drop(asking);
     while status() != Some(405) {}
     // Their places are free before what they had asked for was answered, or refused.
-    waiting.0.get_ref().set_nonblocking(true).unwrap();
-    assert_eq!(waiting.0.get_ref().peek(&mut [0]).unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+    assert!(is_open(&waiting));
 }
 
 #[test]
@@ -453,27 +464,18 @@ fn more_sets_than_one_session_may_open_are_read() {
 }
 
 #[test]
-fn connections_beyond_the_limit_are_told() {
+fn the_idlest_connection_beyond_the_limit_gives_way() {
     let site = Site::new(1);
     let gateway = gateway::start(gateway::Options { connections: 4, ..options(&site) }).unwrap();
     let mut held: Vec<Http> = (0..4).map(|_| Http::to(gateway.address())).collect();
     for http in &mut held {
         assert_eq!(http.get("/").status, 200);
     }
-    let mut fifth = Http::to(gateway.address());
-    let answer = fifth.answer(false).unwrap();
-    assert_eq!((answer.status, answer.header("connection")), (503, Some("close")));
-    assert!(fifth.head().is_none());
-    drop(held.pop());
-    let until = Instant::now() + Duration::from_secs(10);
-    loop {
-        let mut again = Http::to(gateway.address());
-        again.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
-        if again.answer(false).is_some_and(|answer| answer.status == 200) {
-            break;
-        }
-        assert!(Instant::now() < until);
-    }
+    // As many strangers as may say nothing, and whoever asks gets an answer.
+    let _silent: Vec<Http> = (0..40).map(|_| Http::to(gateway.address())).collect();
+    let mut asks = Http::to(gateway.address());
+    assert_eq!(asks.get("/").status, 200);
+    assert!(held.iter_mut().all(|http| http.head().is_none()), "idle connections were closed");
 }
 
 #[test]
@@ -776,7 +778,13 @@ fn clients_that_do_not_read_hold_a_bounded_amount_together_and_give_way() {
         assert_eq!(http.get(&format!("/large/{number}")).body.len(), 1 << 20, "block {number}");
     }
     assert!(http.get("/").text().contains("\"large\""));
-    let (held, closed) = (gateway.most_held(), gateway.closed_for_room());
-    assert!(held <= room && held > room / 2 && closed > 0, "{held} bytes held, {closed} closed");
+    // On a busy machine lists move for longer before they stall.
+    let until = Instant::now() + Duration::from_secs(60);
+    while gateway.closed_for_room() == 0 {
+        assert!(Instant::now() < until, "nobody was closed who took nothing");
+        assert_eq!(http.get("/large/0").body.len(), 1 << 20);
+    }
+    let held = gateway.most_held();
+    assert!(held <= room && held > room / 2, "{held} bytes held");
     drop(lazy);
 }

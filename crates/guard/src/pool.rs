@@ -31,6 +31,12 @@ impl fmt::Debug for Places {
 }
 
 impl Places {
+    /// Takes the idlest place away that may be ended: how.
+    fn idlest(&mut self) -> Option<End> {
+        let turn = self.taken.iter().find(|(_, end)| end.is_some()).map(|(turn, _)| *turn)?;
+        self.taken.remove(&turn).flatten()
+    }
+
     fn take(&mut self, end: Option<End>) -> u64 {
         let turn = self.next;
         self.next += 1;
@@ -50,7 +56,7 @@ impl Pool {
     #[must_use]
     pub fn enter(self: &Arc<Self>) -> Option<Place> {
         let mut places = self.places();
-        (places.taken.len() < self.most).then(|| Place { pool: Arc::clone(self), turn: places.take(None) })
+        (places.taken.len() < self.most).then(|| Place { pool: Arc::clone(self), turn: places.take(None), end: None })
     }
 
     /// A place in any case: where all are taken, the idlest that may be ended is ended and gives way. `end` ends the connection of this one,
@@ -58,18 +64,26 @@ impl Pool {
     #[must_use]
     pub fn enter_or_replace(self: &Arc<Self>, end: impl FnOnce() + Send + 'static) -> Place {
         let mut places = self.places();
-        let mut ended = None;
-        if places.taken.len() >= self.most {
-            let idlest = places.taken.iter().find(|(_, end)| end.is_some()).map(|(turn, _)| *turn);
-            ended = idlest.and_then(|turn| places.taken.remove(&turn)).flatten();
-        }
-        let turn = places.take(Some(Box::new(end)));
+        let ended = if places.taken.len() >= self.most { places.idlest() } else { None };
+        self.entered(places, Box::new(end), ended)
+    }
+
+    /// The same, but `None` where all places are taken by connections that are busy ([`Place::busy`]).
+    #[must_use]
+    pub fn enter_or_replace_idle(self: &Arc<Self>, end: impl FnOnce() + Send + 'static) -> Option<Place> {
+        let mut places = self.places();
+        let ended = if places.taken.len() >= self.most { Some(places.idlest()?) } else { None };
+        Some(self.entered(places, Box::new(end), ended))
+    }
+
+    fn entered(self: &Arc<Self>, mut places: MutexGuard<'_, Places>, end: End, ended: Option<End>) -> Place {
+        let turn = places.take(Some(end));
         drop(places);
         // Not under the lock: what ends a connection may take a while.
         if let Some(end) = ended {
             end();
         }
-        Place { pool: Arc::clone(self), turn }
+        Place { pool: Arc::clone(self), turn, end: None }
     }
 
     /// How many places are taken.
@@ -84,10 +98,17 @@ impl Pool {
 }
 
 /// A place that is taken until this is dropped.
-#[derive(Debug)]
 pub struct Place {
     pool: Arc<Pool>,
     turn: u64,
+    /// How its connection is ended, while it is busy.
+    end: Option<End>,
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Place").field("turn", &self.turn).finish_non_exhaustive()
+    }
 }
 
 impl Place {
@@ -96,6 +117,21 @@ impl Place {
         let mut places = self.pool.places();
         if let Some(end) = places.taken.remove(&self.turn) {
             self.turn = places.take(end);
+        }
+    }
+
+    /// Its connection is busy from now on, and gives way to nobody.
+    pub fn busy(&mut self) {
+        if let Some(end) = self.pool.places().taken.get_mut(&self.turn) {
+            self.end = self.end.take().or(end.take());
+        }
+    }
+
+    /// Its connection is idle from now on.
+    pub fn idle(&mut self) {
+        let mut places = self.pool.places();
+        if let Some(end) = places.taken.remove(&self.turn) {
+            self.turn = places.take(end.or(self.end.take()));
         }
     }
 
@@ -136,6 +172,30 @@ mod tests {
         assert_eq!(pool.taken(), 2, "a place that was lost is not given back twice");
         drop((first, third));
         assert_eq!(pool.taken(), 0);
+    }
+
+    #[test]
+    fn who_is_busy_gives_way_to_nobody() {
+        let (ended, hears) = channel();
+        let pool = Pool::new(2);
+        let enter = |name: &'static str| {
+            let ended = ended.clone();
+            pool.enter_or_replace_idle(move || ended.send(name).unwrap())
+        };
+        let mut first = enter("first").unwrap();
+        first.busy();
+        let mut second = enter("second").unwrap();
+        let _third = enter("third").unwrap();
+        assert!(second.is_lost() && !first.is_lost(), "the idle one gave way, not the older one");
+        second.busy();
+        first.idle();
+        let mut fourth = enter("fourth").unwrap();
+        assert_eq!(hears.try_iter().collect::<Vec<_>>(), ["second", "third"]);
+        first.busy();
+        fourth.busy();
+        assert!(enter("fifth").is_none(), "all are busy");
+        first.idle();
+        assert!(enter("sixth").is_some() && first.is_lost());
     }
 
     #[test]

@@ -10,24 +10,25 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use stackline_core::error::{Error, Result};
+use stackline_guard::pool::{Place, Pool};
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Notify, Semaphore, oneshot};
 
 /// Threads that serve connections: what they do between two waits is short, and blocks are copied by the system.
 const THREADS: usize = 2;
 /// Threads of what blocks: questions to the master, large pictures.
 const BLOCKING: usize = limits::QUESTIONS + 4;
-/// Connections beyond the limit that are told so at once; more are closed.
+/// Connections beyond the limit, all of which are busy, that are told so at once; more are closed.
 const TOLD: usize = 64;
 /// How long the system is left alone when it has no room for another connection.
 const REST: Duration = Duration::from_millis(50);
@@ -138,21 +139,19 @@ async fn listen(listener: TcpListener, options: Options, room: Arc<Room>) {
         pictures: Semaphore::new(limits::PICTURES),
         texts: Semaphore::new(limits::QUESTIONS),
     });
-    let (places, told) = (Arc::new(Semaphore::new(options.connections)), Arc::new(Semaphore::new(TOLD)));
+    let (places, told) = (Pool::new(options.connections), Arc::new(Semaphore::new(TOLD)));
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             tokio::time::sleep(REST).await;
             continue;
         };
-        match Arc::clone(&places).try_acquire_owned() {
-            Ok(permit) => {
-                let gateway = Arc::clone(&gateway);
-                tokio::spawn(async move {
-                    serve(stream, gateway, patience).await;
-                    drop(permit);
-                });
+        let ended = Arc::new(Notify::new());
+        let ends = Arc::clone(&ended);
+        match places.enter_or_replace_idle(move || ends.notify_one()) {
+            Some(place) => {
+                tokio::spawn(serve(stream, Arc::clone(&gateway), patience, (Arc::new(Mutex::new(place)), ended)));
             }
-            Err(_) => {
+            None => {
                 if let Ok(permit) = Arc::clone(&told).try_acquire_owned() {
                     tokio::spawn(async move {
                         refuse(stream).await;
@@ -164,15 +163,26 @@ async fn listen(listener: TcpListener, options: Options, room: Arc<Room>) {
     }
 }
 
-/// Serves one connection to its end. A request that is given up is dropped where it waits.
-async fn serve(stream: TcpStream, gateway: Arc<Gateway>, patience: Patience) {
+/// Serves one connection to its end, or until it has to give way. A request that is given up is dropped where it waits.
+async fn serve(
+    stream: TcpStream,
+    gateway: Arc<Gateway>,
+    patience: Patience,
+    (place, ended): (Arc<Mutex<Place>>, Arc<Notify>),
+) {
     let _ = stream.set_nodelay(true);
     let client = gateway.room.enter();
     let gone = client.has_to_go();
-    let io = TokioIo::new(Patient::new(stream, patience.stall, client));
+    let io = TokioIo::new(Patient::new(stream, patience.stall, client, Arc::clone(&place)));
     let service = service_fn(|request| {
-        let gateway = Arc::clone(&gateway);
-        async move { Ok::<_, Infallible>(gateway.answer(request).await) }
+        let (gateway, place) = (Arc::clone(&gateway), Arc::clone(&place));
+        async move {
+            lock(&place).busy();
+            let answer = gateway.answer(request).await;
+            // Its body keeps it from being the idlest as long as the client takes it.
+            lock(&place).idle();
+            Ok::<_, Infallible>(answer)
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -181,12 +191,18 @@ async fn serve(stream: TcpStream, gateway: Arc<Gateway>, patience: Patience) {
         .max_buf_size(limits::HEAD)
         .serve_connection(io, service);
     // How it ended matters to nobody: the client has what it got. Or others wait for the room that it does not give back.
-    let (mut connection, mut gone) = (pin!(connection), pin!(gone));
+    let (mut connection, mut gone, mut ended) = (pin!(connection), pin!(gone), pin!(ended.notified()));
     poll_fn(|context| {
-        let is_over = connection.as_mut().poll(context).is_ready() || gone.as_mut().poll(context).is_ready();
+        let is_over = connection.as_mut().poll(context).is_ready()
+            || gone.as_mut().poll(context).is_ready()
+            || ended.as_mut().poll(context).is_ready();
         if is_over { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
+}
+
+fn lock(place: &Mutex<Place>) -> MutexGuard<'_, Place> {
+    place.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Tells that there are too many connections.

@@ -1,9 +1,11 @@
 //! A connection whose other side has to take something now and then: one that takes nothing for too long is closed.
 
 use super::room::Client;
+use stackline_guard::pool::Place;
 use std::future::Future;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -17,15 +19,31 @@ pub(super) struct Patient {
     /// Runs while a write waits.
     stalled: Option<Pin<Box<Sleep>>>,
     client: Client,
+    place: Arc<Mutex<Place>>,
+    /// When its place was touched last.
+    touched: Instant,
 }
 
+/// How often a place is touched, at most.
+const TOUCH: Duration = Duration::from_millis(10);
+
 impl Patient {
-    pub(super) const fn new(stream: TcpStream, patience: Duration, client: Client) -> Self {
-        Self { stream, patience, stalled: None, client }
+    pub(super) fn new(stream: TcpStream, patience: Duration, client: Client, place: Arc<Mutex<Place>>) -> Self {
+        Self { stream, patience, stalled: None, client, place, touched: Instant::now() }
+    }
+
+    /// Bytes have passed: others are idler.
+    fn passes(&mut self) {
+        let now = Instant::now();
+        if now.duration_since(self.touched) >= TOUCH {
+            self.touched = now;
+            self.place.lock().unwrap_or_else(PoisonError::into_inner).touch();
+        }
     }
 
     fn watched(&mut self, context: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if written.is_ready() {
+            self.passes();
             if self.stalled.take().is_some() {
                 self.client.moves();
             }
@@ -43,7 +61,12 @@ impl Patient {
 
 impl AsyncRead for Patient {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, to: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_read(context, to)
+        let this = self.get_mut();
+        let read = Pin::new(&mut this.stream).poll_read(context, to);
+        if read.is_ready() {
+            this.passes();
+        }
+        read
     }
 }
 
