@@ -15,7 +15,7 @@ use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
 /// The longest secret, in bytes.
-pub const LONGEST: usize = 1024;
+pub const LONGEST: usize = 255;
 /// The shortest secret, in bytes: 8 random letters and digits are 47 bits, tried at most a few times a second.
 pub const SHORTEST: usize = 8;
 

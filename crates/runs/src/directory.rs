@@ -166,7 +166,7 @@ pub fn new_directory(root: &Path, name: &str, started: SystemTime, access: Acces
 }
 
 fn unused(root: &Path, name: &str, access: Access) -> Result<PathBuf, Error> {
-    fs::create_dir_all(root).map_err(|cause| Error::writing(root, &cause))?;
+    files::make_root(root).map_err(|cause| Error::writing(root, &cause))?;
     let mut path = root.join(name);
     let mut next = 2_u32;
     loop {

@@ -7,7 +7,7 @@ use crate::Error;
 use stackline_guard::directory::Directory;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// The largest text of a run that is read: specification, plan, environment, status, index, findings; bytes.
@@ -152,7 +152,7 @@ pub fn create_within(path: &Path) -> io::Result<File> {
 /// # Errors
 /// The kernel's.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
-    options(path).write(true).create(true).truncate(true).open(path)
+    opened(path, options(path).write(true).create(true).truncate(true))
 }
 
 /// Opens a file of a run for adding to its end, and makes it where there is none. A link there is not followed.
@@ -160,7 +160,7 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
 /// # Errors
 /// The kernel's.
 pub(crate) fn append(path: &Path) -> io::Result<File> {
-    options(path).create(true).append(true).open(path)
+    opened(path, options(path).create(true).append(true))
 }
 
 /// Makes a new file of a run that is added to at its end.
@@ -168,7 +168,16 @@ pub(crate) fn append(path: &Path) -> io::Result<File> {
 /// # Errors
 /// The kernel's, `AlreadyExists` too.
 pub(crate) fn append_new(path: &Path) -> io::Result<File> {
-    options(path).create_new(true).append(true).open(path)
+    opened(path, options(path).create_new(true).append(true))
+}
+
+/// Opens a file with the permissions of its run, whatever the umask is.
+fn opened(path: &Path, options: &OpenOptions) -> io::Result<File> {
+    let file = options.open(path)?;
+    if Access::within(path) == Access::Shared {
+        file.set_permissions(permissions(path))?;
+    }
+    Ok(file)
 }
 
 pub(crate) const fn no_links() -> i32 {
@@ -180,7 +189,45 @@ pub(crate) const fn no_links() -> i32 {
 /// # Errors
 /// The kernel's, `AlreadyExists` too.
 pub(crate) fn make_directory(path: &Path, access: Access) -> io::Result<()> {
-    DirBuilder::new().mode(access.directory_mode()).create(path)
+    DirBuilder::new().mode(access.directory_mode()).create(path)?;
+    match access {
+        Access::Private => Ok(()),
+        // Whatever the umask is.
+        Access::Shared => fs::set_permissions(path, Permissions::from_mode(access.directory_mode())),
+    }
+}
+
+/// Makes the directory of all runs where there is none. One that another user may have put there is refused: a link of theirs, or their
+/// directory in a directory for all.
+///
+/// # Errors
+/// The kernel's; `PermissionDenied` with the reason.
+pub(crate) fn make_root(root: &Path) -> io::Result<()> {
+    let denied = |what: &str| io::Error::new(ErrorKind::PermissionDenied, format!("it is {what} of another user"));
+    let parent = root.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let own = nix::unistd::geteuid().as_raw();
+    match fs::symlink_metadata(root) {
+        Ok(there) if there.uid() == own || there.uid() == 0 => Ok(()),
+        Ok(there) if there.is_symlink() => Err(denied("a link")),
+        Ok(_) if fs::metadata(parent).is_ok_and(|about| about.mode() & 0o002 != 0) => Err(denied("a directory")),
+        Ok(_) => Ok(()),
+        Err(_) => DirBuilder::new().recursive(true).mode(0o755).create(root),
+    }
+}
+
+/// That a run belongs to this user: nothing is written into one of another user, who could lead it elsewhere.
+///
+/// # Errors
+/// When it does not.
+pub(crate) fn must_be_own(run: &Path) -> Result<(), Error> {
+    match Directory::open(run) {
+        Ok(directory) if !directory.is_own() => {
+            let message = format!("{} is a run of another user, in which nothing is written", run.display());
+            Err(Error::new(message, "copy it (`cp -r`) and add to the copy"))
+        }
+        // One that is not there is made, and other mistakes are found where it is used.
+        _ => Ok(()),
+    }
 }
 
 /// Makes the directory of a run's events where there is none, and the run's own. One that is a link is refused.

@@ -65,8 +65,11 @@ pub(crate) fn replace_inside<T, E: From<Error>>(
     let permissions = old.map_or_else(|| files::permissions(path), |old| old.permissions());
     let mut new = match unnamed(directory, &permissions) {
         Some(file) => New::Unnamed(file),
-        None => New::Named(named(&prefix(path)).permissions(permissions).tempfile_in(directory).map_err(failed)?),
+        None => {
+            New::Named(named(&prefix(path)).permissions(permissions.clone()).tempfile_in(directory).map_err(failed)?)
+        }
     };
+    new.file().set_permissions(permissions).map_err(failed)?;
     let written = write(new.file())?;
     new.take_place(path, None).and_then(|()| directory_file.sync_all()).map_err(failed)?;
     Ok(written)
@@ -93,13 +96,29 @@ fn followed(path: &Path) -> io::Result<PathBuf> {
             let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
             path = fs::canonicalize(parent)?.join(name);
         }
-        if path.starts_with("/proc") || !fs::symlink_metadata(&path).is_ok_and(|there| there.is_symlink()) {
+        if path.starts_with("/proc") {
+            return Ok(path);
+        }
+        let Ok(there) = fs::symlink_metadata(&path) else { return Ok(path) };
+        if is_trap(&path, &there) {
+            let what = "another user may have put it there, in a directory for all";
+            return Err(io::Error::new(ErrorKind::PermissionDenied, what));
+        }
+        if !there.is_symlink() {
             return Ok(path);
         }
         let to = fs::read_link(&path)?;
         path = path.parent().map_or_else(|| to.clone(), |parent| parent.join(&to));
     }
     Err(io::Error::from(nix::errno::Errno::ELOOP))
+}
+
+/// Whether something in a directory where all may write may be a trap: a link, a pipe or a file of neither this user nor the directory's, or
+/// a file with other names (as the kernel's `fs.protected_symlinks`, `protected_fifos` and `protected_hardlinks` see it, where they are on).
+fn is_trap(path: &Path, there: &Metadata) -> bool {
+    let Some(Ok(directory)) = path.parent().map(fs::metadata) else { return false };
+    let is_foreign = there.uid() != nix::unistd::geteuid().as_raw() && there.uid() != directory.uid();
+    directory.mode() & 0o002 != 0 && (is_foreign || there.is_file() && there.nlink() > 1)
 }
 
 /// What is written as it comes. This process's own output is the file that is open already: opened anew it would be written from its

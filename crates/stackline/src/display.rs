@@ -286,17 +286,22 @@ fn forget(address: &Address) {
 
 /// Brings bytes from a port to where a display shows itself.
 fn bring(flags: &DisplayView) -> Result {
-    let (place, secret) = flags.from.split_once('?').unwrap_or((&flags.from, "SECRET"));
-    let from = Address::of(place).map_err(|form| Error::input(format!("{place} is no address: expected {form}")))?;
+    let (place, secret) = (&flags.from, "SECRET");
+    if place.contains('?') {
+        return Err(Error::input(
+            "the secret of the page may not be an argument: every user of this machine could read it",
+        )
+        .hint("leave `?` and what is behind it out here, and put it behind the address that the browser opens"));
+    }
+    let from =
+        Address::of(place).map_err(|form| Error::input(format!("{place} is not an address: expected {form}")))?;
     is_stream(&from)?;
     is_there(&from)?;
     let listener = Listener::at(&flags.listen)?;
     let stop = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&stop])?;
     output::print(&format!("page:    {}\n", view::url(listener.address(), secret)))?;
-    if secret == "SECRET" {
-        output::say(&"SECRET is what stands behind `?` in the address that `display serve` printed");
-    }
+    output::say(&"SECRET is what stands behind `?` in the address that `display serve` printed");
     thread::spawn(move || {
         loop {
             let Ok(browser) = listener.accept() else {

@@ -1,7 +1,7 @@
 //! A person at the other end of a terminal over TELNET: what is typed goes there, and what comes is shown. It knows no displays.
 
 use super::door::{Knock, Knocking};
-use super::{Line, PIECE, lost, pup};
+use super::{Line, PIECE, lost, pup, unopened};
 use crate::address::{Address, Service};
 use crate::raw::Raw;
 use crate::stream::Stream;
@@ -45,7 +45,7 @@ pub(super) fn end(last: Option<&u8>) -> &'static [u8] {
 pub fn talk(terminal: &Address, secret: Option<&Secret>) -> Result<()> {
     let mut from = terminal.connect_to(Service::Terminal)?;
     if let Stream::Pup(from) = from {
-        return pup::talk(&from, secret);
+        return pup::talk(terminal, &from, secret);
     }
     let mut telnet = Telnet::new(Role::User);
     let mut known = size();
@@ -93,6 +93,9 @@ pub fn talk(terminal: &Address, secret: Option<&Secret>) -> Result<()> {
         };
         line.telnet().receive(&piece[..count], &mut data);
         let answer = if is_asked { knock.takes(&mut data) } else { None };
+        if is_asked && knock.state() == Knocking::Wrong {
+            return Err(unopened(terminal, "the secret is another"));
+        }
         let is_open = !is_asked || !matches!(knock.state(), Knocking::Waits | Knocking::Said);
         if !answer.is_none_or(|answer| line.send(&answer)) {
             return Ok(());

@@ -4,7 +4,8 @@
 use super::door::{self, Knock, Knocking};
 use super::person::{LEAVES, end, size};
 use super::typist::Typist;
-use super::{For, Office, PIECE, Terminal, lost, refused, sent_away};
+use super::{For, Office, PIECE, Terminal, lost, refused, sent_away, unopened};
+use crate::address::Address;
 use crate::pup::{Came, Pup};
 use crate::raw::Raw;
 use crate::stream::Stream;
@@ -142,7 +143,7 @@ fn resize(pty: &Pty, size: &mut (u16, u16), mark: Mark, argument: u8) {
 }
 
 /// A person at the other end. The program echoes.
-pub(super) fn talk(from: &Pup, secret: Option<&Secret>) -> Result<()> {
+pub(super) fn talk(at: &Address, from: &Pup, secret: Option<&Secret>) -> Result<()> {
     let raw = Raw::of(io::stdin().as_fd());
     let (mut typing, is_raw) = (from.again(), raw.is_some());
     let (opens, opened) = channel::<()>();
@@ -179,6 +180,9 @@ pub(super) fn talk(from: &Pup, secret: Option<&Secret>) -> Result<()> {
         let mut data = piece[..count].to_vec();
         if let Some(answer) = knock.takes(&mut data) {
             from.again().write_all(&answer).map_err(lost)?;
+        }
+        if knock.state() == Knocking::Wrong {
+            return Err(unopened(at, "the secret is another"));
         }
         if !matches!(knock.state(), Knocking::Waits | Knocking::Said)
             && let Some(opens) = opens.take()

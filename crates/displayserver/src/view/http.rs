@@ -18,6 +18,8 @@ const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 
                       frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 /// The longest request of a browser.
 const HEAD: usize = 8 << 10;
+/// Fields of a request's head, at most.
+const MOST_FIELDS: usize = 64;
 const END: &[u8] = b"\r\n\r\n";
 /// What is read, and for how long, of a browser that goes on with what was refused: it would not see why else.
 const HEARD_OUT: (usize, Duration) = (1 << 20, Duration::from_secs(2));
@@ -160,29 +162,30 @@ impl Door {
     }
 
     /// What is answered to a request; nothing where it is for a WebSocket that can be opened.
-    pub(super) fn answer(&self, head: &[u8]) -> Option<Answer> {
-        if head.len() > HEAD {
+    pub(super) fn answer(&self, bytes: &[u8]) -> Option<Answer> {
+        if bytes.len() > HEAD {
             let why = format!("the request is longer than the {HEAD} bytes that are read of one\n");
             return Some(Answer::new("431 Request Header Fields Too Large", why));
         }
-        let text = String::from_utf8_lossy(head);
-        if let Some(why) = malformed(&text) {
-            return Some(Answer::new("400 Bad Request", why));
-        }
-        if !header(&text, "host").is_some_and(|host| self.is_own(host)) {
+        let head = match Head::read(bytes) {
+            Ok(head) => head,
+            Err(why) => return Some(Answer::new("400 Bad Request", why)),
+        };
+        if !self.is_own(head.host) {
             return Some(Answer::new(
                 "421 Misdirected Request",
                 "no page of that host is here: open the address that the server prints\n",
             ));
         }
-        let is_socket = header(&text, "upgrade").is_some_and(|value| value.eq_ignore_ascii_case("websocket"));
-        if let Some(why) = foreign(&text, if is_socket { "websocket" } else { "navigate" }) {
+        let is_socket = head.field("upgrade").is_some_and(|value| value.eq_ignore_ascii_case("websocket"));
+        if head.is_foreign(if is_socket { "websocket" } else { "navigate" }) {
+            let why = "a page from elsewhere asks: open the address that the server prints\n";
             return Some(Answer::new("403 Forbidden", why));
         }
         if is_socket {
-            return self.refusal(head, header(&text, "sec-websocket-version"));
+            return self.refusal(bytes, head.field("sec-websocket-version"));
         }
-        Some(self.page(text.lines().next().unwrap_or_default()))
+        Some(self.page(&head))
     }
 
     /// Whether a host is this one. Somebody else's name may lead here too (DNS rebinding): its pages are of another origin, and get nothing.
@@ -197,17 +200,12 @@ impl Door {
             (Ok(address), Some(own)) => address == own || (own.is_loopback() && address.is_loopback()),
             (Ok(_), None) => true,
             (Err(_), own) if own.is_none_or(|own| own.is_loopback()) && name.eq_ignore_ascii_case("localhost") => true,
-            (Err(_), own) => {
-                own.is_none_or(|own| !own.is_loopback())
-                    && name.eq_ignore_ascii_case(&stackline_events::setting::host())
-            }
+            (Err(_), _) => name.eq_ignore_ascii_case(&stackline_events::setting::host()),
         }
     }
 
     /// The page itself says nothing of the display: it needs no secret, but gets none either.
-    fn page(&self, line: &str) -> Answer {
-        let mut words = line.split(' ');
-        let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    fn page(&self, &Head { method, target, .. }: &Head<'_>) -> Answer {
         // As proxies ask, with the host in it (RFC 9112, section 3.2.2).
         let absolute = target.strip_prefix("http://").map(|rest| rest.find(['/', '?']).map_or("", |at| &rest[at..]));
         let path = absolute.unwrap_or(target);
@@ -262,38 +260,68 @@ fn is_of_page(request: &Request) -> bool {
     !origin.is_empty() && origin == header("host") && request.uri().path() == "/pixels"
 }
 
-/// Why a browser says that somebody else's page asks, where it does (Fetch Metadata): a page may ask for a WebSocket, and people for a page.
-fn foreign(head: &str, mode: &str) -> Option<&'static str> {
-    let is_other = |name: &str, known: &[&str]| header(head, name).is_some_and(|value| !known.contains(&value));
-    let is_foreign = is_other("sec-fetch-site", &["same-origin", "none"]) || is_other("sec-fetch-mode", &[mode]);
-    is_foreign.then_some("a page from elsewhere asks: open the address that the server prints\n")
+/// The head of a request, read as strictly as RFC 9112 asks of a server.
+struct Head<'h> {
+    method: &'h str,
+    target: &'h str,
+    host: &'h str,
+    fields: Vec<(&'h str, &'h str)>,
 }
 
-/// Why a head is none of HTTP/1 (RFC 9112, sections 3, 3.2, 5.1 and 6.3).
-fn malformed(head: &str) -> Option<&'static str> {
-    let mut lines = head.split("\r\n\r\n").next().unwrap_or_default().lines();
-    let version = lines.next().and_then(|line| line.rsplit(' ').next()).unwrap_or_default();
-    let names = || head.lines().skip(1).filter_map(|line| line.split_once(':')).map(|(name, _)| name);
-    let count = |wanted: &str| names().filter(|name| name.eq_ignore_ascii_case(wanted)).count();
-    match version {
-        "HTTP/1.0" | "HTTP/1.1" => {}
-        _ => return Some("the request is none of HTTP/1\n"),
+impl<'h> Head<'h> {
+    /// Reads one; why it is none of HTTP/1 otherwise (RFC 9112, sections 3, 3.2, 5 and 6.3). What is behind it does not count.
+    fn read(bytes: &'h [u8]) -> Result<Self, &'static str> {
+        let mut room = [httparse::EMPTY_HEADER; MOST_FIELDS];
+        let mut request = httparse::Request::new(&mut room);
+        match request.parse(bytes) {
+            Ok(httparse::Status::Complete(_)) => {}
+            Ok(httparse::Status::Partial) => return Err("the request's head has no end\n"),
+            Err(_) => return Err("the request's head is not one of HTTP/1\n"),
+        }
+        let (Some(method), Some(target)) = (request.method, request.path) else {
+            return Err("the request's head is not one of HTTP/1\n");
+        };
+        let fields = request.headers.iter().map(|field| {
+            std::str::from_utf8(field.value)
+                .map(|value| (field.name, value.trim()))
+                .map_err(|_| "a field's value is not text\n")
+        });
+        let fields: Vec<(&str, &str)> = fields.collect::<Result<_, _>>()?;
+        let all = |wanted: &'static str| {
+            fields.iter().filter(move |(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| *value)
+        };
+        let mut hosts = all("host");
+        let (Some(host), None) = (hosts.next(), hosts.next()) else {
+            return Err("the request names no host, or several\n");
+        };
+        if host.contains(|letter: char| letter.is_whitespace() || "/?#@\\".contains(letter)) {
+            return Err("the request's host is not the name of one\n");
+        }
+        let lengths: Vec<&str> = all("content-length").collect();
+        if lengths.len() > 1 || (!lengths.is_empty() && all("transfer-encoding").next().is_some()) {
+            return Err("the request says several times how long it is\n");
+        }
+        let is_length = |text: &&str| {
+            !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit()) && text.parse::<u64>().is_ok()
+        };
+        if !lengths.iter().all(is_length) {
+            return Err("the request's length is not a number\n");
+        }
+        if all("origin").count() > 1 {
+            return Err("the request names several origins\n");
+        }
+        Ok(Self { method, target, host, fields })
     }
-    if names().any(|name| name.ends_with([' ', '\t'])) {
-        return Some("a field's name ends with a space\n");
-    }
-    if lines.any(|line| !line.contains(':')) {
-        return Some("a line of the request's head names no field\n");
-    }
-    if count("host") != 1 {
-        return Some("the request names no host, or several\n");
-    }
-    let lengths = count("content-length");
-    let is_ambiguous = lengths > 1 || (lengths == 1 && count("transfer-encoding") > 0);
-    is_ambiguous.then_some("the request says several times how long it is\n")
-}
 
-fn header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
-    let mut lines = head.lines().filter_map(|line| line.split_once(':'));
-    lines.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+    fn field(&self, wanted: &str) -> Option<&'h str> {
+        self.fields.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| *value)
+    }
+
+    /// Whether a browser says that somebody else's page asks (`Origin`; Fetch Metadata): a page may ask for a WebSocket, and people for a page.
+    fn is_foreign(&self, mode: &str) -> bool {
+        let is_other = |name: &str, known: &[&str]| self.field(name).is_some_and(|value| !known.contains(&value));
+        is_other("sec-fetch-site", &["same-origin", "none"])
+            || is_other("sec-fetch-mode", &[mode])
+            || self.field("origin").is_some_and(|origin| origin.strip_prefix("http://") != Some(self.host))
+    }
 }

@@ -11,6 +11,7 @@ use std::path::Path;
 /// When it cannot be written.
 pub fn write_index(run: &Path, index: &Index) -> Result<(), Error> {
     let path = run.join(files::INDEX);
+    files::must_be_own(run)?;
     files::make_events(run).map_err(|cause| Error::writing(&path, &cause))?;
     let text = serde_json::to_string_pretty(index).map_err(|cause| Error::writing(&path, &cause))?;
     replace_inside_with(&path, format!("{text}\n").as_bytes())?;

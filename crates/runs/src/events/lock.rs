@@ -23,6 +23,7 @@ impl EventsLock {
     pub(super) fn of(run: &Path) -> Result<Self, Error> {
         let directory = run.join(files::EVENTS);
         let failed = |cause| Error::writing(&directory, &cause);
+        files::must_be_own(run)?;
         files::make_events(run).map_err(failed)?;
         let lock = File::options().read(true).custom_flags(files::no_links()).open(&directory).map_err(failed)?;
         match lock.try_lock() {

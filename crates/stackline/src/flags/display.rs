@@ -369,7 +369,7 @@ pub(crate) enum ShownFlag {
 
 #[derive(Args, Debug)]
 pub(crate) struct DisplayView {
-    /// Where the display shows itself, as `display serve` prints it: unix:PATH?SECRET, or HOST:PORT
+    /// Where the display shows itself: unix:PATH or HOST:PORT, as `display serve --view` had it
     #[arg(value_name = "ADDRESS")]
     pub(crate) from: String,
     /// The port for browsers
