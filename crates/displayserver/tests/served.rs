@@ -225,6 +225,27 @@ fn what_is_no_request_for_the_page_is_answered_with_why() {
     for both in ["Content-Length: 0\r\nTransfer-Encoding: chunked\r\n", "Content-Length: 0\r\nContent-Length: 1\r\n"] {
         assert!(lengths(both).starts_with("HTTP/1.1 400 "), "{both}");
     }
+    // Lengths that are none, folded lines (RFC 9112, 5.2), fields without a name, and what no field may hold.
+    let strict = [
+        "Content-Length: +5\r\n",
+        "Content-Length: -1\r\n",
+        "Content-Length: 0x5\r\n",
+        "Content-Length: \r\n",
+        "Content-Length: 5, 5\r\n",
+        "Content-Length: 18446744073709551616\r\n",
+        "X: a\r\n b: c\r\n",
+        ": x\r\n",
+        "X: a\0b\r\n",
+        "X: a\rb\r\n",
+        "Origin: http://a\r\nOrigin: http://a\r\n",
+    ];
+    for wrong in strict {
+        assert!(lengths(wrong).starts_with("HTTP/1.1 400 "), "{wrong:?}");
+    }
+    // What is behind the head is no part of it, be it a Host or a second request.
+    assert!(asked(host, &format!("GET /?{token} HTTP/1.1\r\n\r\nHost: {host}\r\n\r\n")).starts_with("HTTP/1.1 400 "));
+    let twice = format!("GET /?{token} HTTP/1.1\r\nHost: {host}\r\n\r\n").repeat(2);
+    assert!(asked(host, &twice).starts_with("HTTP/1.1 200 "));
     let line = |method: &str, path: &str| asked(host, &format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
     for path in [format!("/?{token}"), "/".into(), "/etc".into()] {
         let (whole, head) = (line("GET", &path), line("HEAD", &path));
@@ -393,6 +414,15 @@ fn a_page_is_for_its_own_host_and_for_no_other_page() {
         ["evil.example", &format!("evil.example:{port}"), "localhost.evil.example", "8.8.8.8", "127.0.0.1.evil", ""]
     {
         assert!(page(other, "").starts_with("HTTP/1.1 421 "), "{other}");
+    }
+    let machine = format!("{}:{port}", stackline_events::setting::host());
+    assert!(page(&machine, "").starts_with("HTTP/1.1 200 "), "{machine}");
+    for wrong in ["a b", "user@127.0.0.1"] {
+        assert!(page(wrong, "").starts_with("HTTP/1.1 400 "), "{wrong}");
+    }
+    assert!(page(host, &format!("Origin: http://{host}\r\n")).starts_with("HTTP/1.1 200 "));
+    for other in ["http://evil.example", "null", "http://127.0.0.1:9"] {
+        assert!(page(host, &format!("Origin: {other}\r\n")).starts_with("HTTP/1.1 403 "), "{other}");
     }
     for (site, mode, is_shown) in [
         ("none", "navigate", true),

@@ -211,7 +211,11 @@ pub(crate) fn make_root(root: &Path) -> io::Result<()> {
         Ok(there) if there.is_symlink() => Err(denied("a link")),
         Ok(_) if fs::metadata(parent).is_ok_and(|about| about.mode() & 0o002 != 0) => Err(denied("a directory")),
         Ok(_) => Ok(()),
-        Err(_) => DirBuilder::new().recursive(true).mode(0o755).create(root),
+        Err(_) => {
+            DirBuilder::new().recursive(true).mode(0o755).create(root)?;
+            // Whatever the umask is: shared runs are reached through it, and private ones are private themselves.
+            fs::set_permissions(root, Permissions::from_mode(0o755))
+        }
     }
 }
 

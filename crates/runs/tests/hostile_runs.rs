@@ -144,3 +144,61 @@ fn events_that_are_missing_are_named() {
     fs::remove_file(path.join("events/khons.parquet")).unwrap();
     assert_eq!(Run::open(&path).unwrap().missing_events(), ["khons.parquet"]);
 }
+
+/// Gives something to another user, links themselves; only root can.
+fn give_away(path: &Path) {
+    if path.is_dir() && !path.is_symlink() {
+        fs::read_dir(path).unwrap().for_each(|entry| give_away(&entry.unwrap().path()));
+    }
+    std::os::unix::fs::lchown(path, Some(65_534), Some(65_534)).unwrap();
+}
+
+#[test]
+fn nothing_is_written_into_a_run_of_another_user() {
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let root = tempfile::tempdir().unwrap();
+    let path = run(root.path());
+    give_away(&path);
+    let before = fs::read_dir(&path).unwrap().count();
+    let kept = Run::open(&path).unwrap();
+    assert!(Spooling::of(&path).is_err() && write_index(&path, &Index::default()).is_err());
+    assert!(kept.keep_page("<p>").unwrap_err().hint.contains("-o FILE"));
+    kept.keep_findings(&serde_json::json!([])).unwrap();
+    assert_eq!(fs::read_dir(&path).unwrap().count(), before);
+}
+
+#[test]
+fn outputs_avoid_what_others_put_into_a_directory_for_all() {
+    let (public, own) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::set_permissions(public.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+    let (precious, out) = (own.path().join("precious"), public.path().join("out"));
+    fs::write(&precious, "precious").unwrap();
+    // A file of one's own under another name.
+    fs::hard_link(&precious, &out).unwrap();
+    stackline_runs::replace_with(&out, b"x").unwrap_err();
+    fs::remove_file(&out).unwrap();
+    if nix::unistd::geteuid().is_root() {
+        symlink(&precious, &out).unwrap();
+        give_away(&out);
+        stackline_runs::replace_with(&out, b"x").unwrap_err();
+        fs::remove_file(&out).unwrap();
+        // Nobody reads this pipe: it would be waited for.
+        nix::unistd::mkfifo(&out, Mode::S_IRWXU).unwrap();
+        give_away(&out);
+        stackline_runs::replace_with(&out, b"x").unwrap_err();
+        fs::remove_file(&out).unwrap();
+        // The directory of all runs, too.
+        symlink(own.path(), &out).unwrap();
+        give_away(&out);
+        RunDirectory::create(&out, "rr", UNIX_EPOCH, Access::Private).unwrap_err();
+        fs::remove_file(&out).unwrap();
+    }
+    assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
+    stackline_runs::replace_with(&out, b"x").unwrap();
+    let links = own.path().join("link");
+    symlink(&precious, &links).unwrap();
+    stackline_runs::replace_with(&links, b"ours").unwrap();
+    assert_eq!(fs::read_to_string(&precious).unwrap(), "ours", "one's own link in one's own directory is followed");
+}

@@ -325,6 +325,11 @@ impl Traced {
         let path = directory.path().to_path_buf();
         let spool = Spooling::of(&path)?;
         let (mut queues, mut notes) = (None, Vec::new());
+        if is_here && !only_traced {
+            notes.push(
+                "packets do not show whose they are: requests of all programs of this machine are kept".to_owned(),
+            );
+        }
         if let Some(network) = &mut stage.network {
             queues = network.record(&path)?;
             network.ports(&mut recorder);

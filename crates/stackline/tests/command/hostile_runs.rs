@@ -79,6 +79,30 @@ fn a_run_is_private_unless_it_is_shared() {
     }
 }
 
+/// Whatever the umask is: neither does it open a private run, nor close a shared one, and nobody may replace runs.
+#[test]
+fn the_umask_changes_nothing_of_who_may_read_a_run() {
+    for (umask, flags, directory) in
+        [("000", &[][..], 0o700), ("077", &["--share"][..], 0o755), ("000", &["--share"][..], 0o755)]
+    {
+        let place = Place::new();
+        let mut command = std::process::Command::new("sh");
+        let script = format!("umask {umask}; exec \"$0\" \"$@\"");
+        command.args(["-c", &script, crate::support::program(), "run", "-e", "1 rr 32*5 over unix"]).args(flags);
+        let runs = place.path("new");
+        command.env("STACKLINE_RUNS", &runs).stdout(std::process::Stdio::null());
+        assert!(command.status().unwrap().success());
+        let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&runs), 0o755, "{umask}: shared runs are reached, and others may not write there");
+        let run = fs::read_dir(&runs).unwrap().next().unwrap().unwrap().path();
+        assert_eq!(
+            (mode(&run), mode(&run.join("results.parquet"))),
+            (directory, directory & 0o666),
+            "{umask} {flags:?}"
+        );
+    }
+}
+
 #[test]
 fn events_of_a_host_that_are_missing_are_named() {
     let place = Place::new();
