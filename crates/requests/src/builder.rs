@@ -16,6 +16,8 @@ use std::net::{IpAddr, SocketAddr};
 
 /// Connections that are told apart; of more the oldest idle one goes first.
 const MOST_CONNECTIONS: usize = Bound::Connections.most();
+/// Connections that are found at once to give way next.
+const BATCH: usize = 1024;
 /// Beginnings of connections that are remembered.
 const MOST_ORIGINS: usize = Bound::Origins.most();
 /// Questions after names that wait for an answer.
@@ -129,6 +131,8 @@ struct Socket {
 pub struct Builder {
     hosts: Vec<Host>,
     connections: HashMap<Key, Connection>,
+    /// Those that give way next, with the last moment at which something passed on them.
+    idlest: VecDeque<(u64, Key)>,
     sockets: HashMap<u64, Socket>,
     lookups: VecDeque<Lookup>,
     answered: VecDeque<(usize, u64, u64)>,
@@ -147,6 +151,7 @@ impl Builder {
         Self {
             hosts,
             connections: HashMap::new(),
+            idlest: VecDeque::new(),
             sockets: HashMap::new(),
             lookups: VecDeque::new(),
             answered: VecDeque::new(),
@@ -337,15 +342,28 @@ impl Builder {
         self.hosts.iter().position(|other| other.addresses.contains(&address))
     }
 
+    /// The connection that is over or idle for longest gives way. Who they are is looked up for many at a time, so that each costs little.
     fn make_room(&mut self) {
         if self.connections.len() < MOST_CONNECTIONS {
             return;
         }
-        let age = |(key, known): &(&Key, &Connection)| (!known.is_over(), known.last_ns, **key);
-        let oldest = self.connections.iter().min_by_key(age).map(|(key, _)| *key);
-        if let Some(old) = oldest.and_then(|key| self.connections.remove(&key)) {
-            self.unknown.left_out.add(Bound::Connections, u64::from(!old.is_over()));
-            self.end_connection(old);
+        loop {
+            if self.idlest.is_empty() {
+                let ages = self.connections.iter().map(|(key, known)| (!known.is_over(), known.last_ns, *key));
+                let mut ages: Vec<_> = ages.collect();
+                let batch = BATCH.min(ages.len());
+                ages.select_nth_unstable(batch - 1);
+                ages.truncate(batch);
+                ages.sort_unstable();
+                self.idlest = ages.into_iter().map(|(_, last_ns, key)| (last_ns, key)).collect();
+            }
+            let Some((last_ns, key)) = self.idlest.pop_front() else { return };
+            // One on which something passed since, or that is another one by now, stays.
+            let is_idle = self.connections.get(&key).is_some_and(|known| known.last_ns == last_ns);
+            if is_idle && let Some(old) = self.connections.remove(&key) {
+                self.unknown.left_out.add(Bound::Connections, u64::from(!old.is_over()));
+                return self.end_connection(old);
+            }
         }
     }
 
