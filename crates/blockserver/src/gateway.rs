@@ -14,6 +14,7 @@
 //! | `tag` | the headers ETag and If-None-Match |
 //! | `fault` | what went wrong, as a status and words |
 //! | `body` | a range or a list of blocks as they come |
+//! | `bounded` | a body that gets nothing for too long ends |
 //! | `desk` | who waits for which block |
 //! | `room` | how much is held for all |
 //! | `conformity` | what is no request |
@@ -24,6 +25,7 @@
 
 mod answer;
 mod body;
+mod bounded;
 mod conformity;
 mod desk;
 mod fault;

@@ -1,6 +1,6 @@
 //! What the master remembers, in one file of transactions (redb): what was acknowledged is there after kill -9.
 
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, TableDefinition};
 use stackline_blocks::master::Change;
 use stackline_blocks::set::Set;
 use stackline_blocks::wire::control::{Row, Written};
@@ -55,8 +55,8 @@ impl Store {
     /// When it cannot be opened: a directory that is missing, another master that has it, damage.
     pub fn open(path: &Path) -> Result<Self> {
         let database = Database::create(path).map_err(|error| {
-            let error = Error::environment(format!("the master's file {} cannot be opened: {error}", path.display()));
-            error.hint("one master has it at a time; --data DIRECTORY names another place")
+            let hint = hint(&error);
+            Error::environment(format!("the master's file {} cannot be opened: {error}", path.display())).hint(hint)
         })?;
         let store = Self { database };
         store.tables().map_err(|fault| said(path, &*fault))?;
@@ -178,8 +178,40 @@ impl Store {
 }
 
 fn said(path: &Path, fault: &(dyn std::error::Error + Send + Sync)) -> Error {
-    Error::environment(format!("the master's file {} cannot be read: {fault}", path.display()))
-        .hint("it is damaged: restore it from a copy, or load the sets again with --data of an empty directory")
+    Error::environment(format!("the master's file {} cannot be read: {fault}", path.display())).hint(DAMAGED)
+}
+
+/// What can be done about a file that is there and cannot be understood.
+const DAMAGED: &str = "the file is damaged, or it is no master's file: restore a copy of it. The disks keep their blocks meanwhile; an \
+                       empty master beside them does not know these blocks, so do not start one for these disks";
+
+/// What can be done where the file cannot be opened, by the cause.
+fn hint(error: &DatabaseError) -> &'static str {
+    use std::io::ErrorKind;
+    match error {
+        DatabaseError::DatabaseAlreadyOpen => {
+            "another master has this file: end that one, or name another place with --data DIRECTORY"
+        }
+        DatabaseError::UpgradeRequired(_) => {
+            "an older program wrote this file: start the master of that program, or restore a copy that this program wrote"
+        }
+        DatabaseError::Storage(StorageError::Io(error)) => match error.kind() {
+            // It is shorter than it says, or no such file at all.
+            ErrorKind::UnexpectedEof | ErrorKind::InvalidData => DAMAGED,
+            ErrorKind::PermissionDenied => {
+                "this user may not read and write the file: change its owner or mode, or start the master as its owner"
+            }
+            ErrorKind::NotFound | ErrorKind::NotADirectory => {
+                "the directory is not there: make it, or name another with --data DIRECTORY"
+            }
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "make room on the disk that holds the file",
+            ErrorKind::ReadOnlyFilesystem => {
+                "the file system can only be read: make it writable, or name another place with --data DIRECTORY"
+            }
+            _ => "look at the disk that holds the file",
+        },
+        _ => DAMAGED,
+    }
 }
 
 #[cfg(test)]
@@ -233,6 +265,29 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("master.redb");
         let _first = Store::open(&path).unwrap();
-        assert!(Store::open(&path).unwrap_err().message.contains("cannot be opened"));
+        let error = Store::open(&path).unwrap_err();
+        assert!(error.message.contains("cannot be opened"));
+        assert!(error.hint.unwrap().contains("another master has this file"));
+    }
+
+    #[test]
+    fn each_cause_has_its_own_hint() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("master.redb");
+        drop(Store::open(&path).unwrap());
+        let whole = std::fs::read(&path).unwrap();
+        let mut magic = whole.clone();
+        magic[..8].fill(b'x');
+        let mut zeros = whole.clone();
+        zeros[64..].fill(0);
+        for (case, bytes) in
+            [("magic", magic), ("short", whole[..700].to_vec()), ("cut", whole[..3].to_vec()), ("zeros", zeros)]
+        {
+            std::fs::write(&path, bytes).unwrap();
+            let hint = Store::open(&path).unwrap_err().hint.unwrap();
+            assert!(hint.starts_with("the file is damaged") && hint.contains("restore a copy"), "{case}: {hint}");
+        }
+        let nowhere = directory.path().join("none").join("master.redb");
+        assert!(Store::open(&nowhere).unwrap_err().hint.unwrap().contains("make it"));
     }
 }

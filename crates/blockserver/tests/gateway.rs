@@ -641,6 +641,16 @@ fn a_list_streams_its_blocks() {
     assert_eq!(String::from_utf8_lossy(&came[11].2), "block 200 of map: the set has no such block");
     assert_eq!(records(&http.get("/map/blocks").body), [(u64::MAX, 200, Vec::new())]);
     assert_eq!(http.get("/map/blocks?numbers=9-1").status, 400);
+    // The number that marks the end is no block's; the one before it is like any other.
+    let end = u64::MAX;
+    for numbers in [format!("{end}"), format!("0,{end}"), format!("{}-{end}", end - 1)] {
+        let answer = http.get(&format!("/map/blocks?numbers={numbers}"));
+        assert_eq!(answer.status, 400, "{numbers}");
+        assert_eq!(answer.text(), format!("400: no block has the number {end}: it marks the end of a list\n"));
+    }
+    let last = records(&http.get(&format!("/map/blocks?numbers={}", end - 1)).body);
+    assert_eq!((last[0].0, last[0].1, last[1].0, last[1].1), (end - 1, 404, end, 200));
+    assert_eq!(http.get(&format!("/map/{end}")).status, 404);
     assert_eq!(http.get("/other/blocks?numbers=1").status, 404);
 }
 

@@ -1,9 +1,9 @@
 //! Sets are created, blocks given places, and remembered once they are on their disks.
 //!
 //! A set has one loader at a time. What it committed is remembered block by block, so a loader that was ended goes on
-//! where it was; what was given a place and never committed is lost space.
+//! where it was; what was given a place and never committed is given back when the load ends.
 
-use super::space::{Space, in_turn};
+use super::space::{REST, Space, in_turn, slot};
 use super::{Actions, Change, Master, SetState};
 use crate::limits;
 use crate::master::rows::Rows;
@@ -11,9 +11,16 @@ use crate::placement::Placement;
 use crate::set::Set;
 use crate::wire::control::{Commit, Create, Created, Delete, Done, Gone, Place, Reserve, Reserved, Row};
 use crate::wire::message::Why;
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+
+/// Places that were reserved and not committed: server, disk and offset, and how many bytes were asked for.
+pub(super) type Pending = BTreeMap<(u16, u16, u64), u32>;
+
+/// Places of one set that may be so.
+const MOST_PENDING: usize = 65_536;
 
 impl Master {
     pub(super) fn create(&mut self, connection: u64, create: Create, actions: &mut Actions) {
@@ -50,7 +57,8 @@ impl Master {
         actions.changes.push(Change::Set { id, about: about.clone(), sealed: false });
         self.by_name.insert(about.name.clone(), id);
         let rows = Rows::new(about.replicas);
-        self.sets.insert(id, SetState { about, rows, sealed: false, loader: Some(connection) });
+        self.sets
+            .insert(id, SetState { about, rows, sealed: false, loader: Some(connection), pending: BTreeMap::new() });
         actions.send(connection, Created { request, set: id, written: 0, servers });
     }
 
@@ -66,8 +74,13 @@ impl Master {
         if about.placement == Placement::Given && reserve.given.len() != reserve.blocks.len() {
             return actions.refuse(connection, request, Why::Malformed, "places are to be given, one a block");
         }
+        if set.pending.len() + reserve.blocks.len() * usize::from(about.replicas) > MOST_PENDING {
+            return actions.refuse(connection, request, Why::Limit, "commit what was reserved before more is reserved");
+        }
         let mut rows = Vec::new();
         let mut remember = Vec::new();
+        // Only the disks: a refused request leaves them as they were, since nobody has been told of a place.
+        let before: Vec<_> = self.servers.iter().map(|(id, server)| (*id, server.disks.clone())).collect();
         for (at, number) in reserve.blocks.iter().enumerate() {
             let given = reserve.given.get(at).map(|disk| *disk as usize);
             let first = |disks: usize| match about.placement {
@@ -76,14 +89,34 @@ impl Master {
             };
             let places = self.places(first, about.length(*number), usize::from(about.replicas), &mut remember);
             if places.len() < usize::from(about.replicas) {
-                actions.changes.extend(remember);
                 let words = self.no_places(&about, *number);
+                for (id, disks) in before {
+                    self.servers.entry(id).and_modify(|server| server.disks = disks);
+                }
                 return actions.refuse(connection, request, Why::Full, words);
             }
             rows.push(Row { checksum: 0, places });
         }
+        if let Some(set) = self.sets.get_mut(&reserve.set) {
+            for (number, row) in reserve.blocks.iter().zip(&rows) {
+                for place in &row.places {
+                    set.pending.insert((place.server, place.disk, place.offset), about.length(*number));
+                }
+            }
+        }
         actions.changes.extend(remember);
         actions.send(connection, Reserved { request, rows });
+    }
+
+    /// What the loads of a connection, or of one set, reserved and did not commit is used again after a while.
+    pub(super) fn give_back(&mut self, pending: Pending) {
+        let from = self.now + REST;
+        for ((server, disk, offset), length) in pending {
+            let state = self.servers.get_mut(&server);
+            if let Some(space) = state.and_then(|state| state.disks.get_mut(usize::from(disk))) {
+                space.give_back(offset, offset + slot(length), from);
+            }
+        }
     }
 
     /// What is missing for the copies of a block.
@@ -93,7 +126,13 @@ impl Master {
         let disks: Vec<&Space> = servers.flat_map(|server| &server.disks).collect();
         let (disks, read_only): (Vec<_>, Vec<_>) =
             disks.into_iter().filter(|space| space.about.up).partition(|space| space.about.writable);
-        let room = disks.iter().filter(|space| space.fits(length)).count();
+        let room = disks.iter().filter(|space| space.fits(length, self.now)).count();
+        let rests = disks.iter().any(|space| space.rests(self.now));
+        let later = if rests {
+            "; space that a load reserved and did not use is free again a minute after that load ended"
+        } else {
+            ""
+        };
         let (are, need) =
             (if disks.len() == 1 { "is" } else { "are" }, if copies == 1 { "y needs" } else { "ies need" });
         let disk = if copies == 1 { "disk" } else { "disks" };
@@ -102,7 +141,7 @@ impl Master {
             0 if !read_only.is_empty() => "all disks that are up can only be read".into(),
             up if up < copies => format!("{copies} cop{need} {copies} {disk}; {up} {are} up"),
             up => format!(
-                "there is no room for block {number} of {}: {copies} cop{need} {copies} {disk} with {length} bytes free; {up} {are} up, {room} of them with so much room",
+                "there is no room for block {number} of {}: {copies} cop{need} {copies} {disk} with {length} bytes free; {up} {are} up, {room} of them with so much room{later}",
                 about.name
             ),
         }
@@ -124,6 +163,7 @@ impl Master {
         let disks = in_turn(disks);
         let first = first(disks.len());
         let order: Vec<_> = disks[first.min(disks.len())..].iter().chain(&disks[..first.min(disks.len())]).collect();
+        let now = self.now;
         let mut places: Vec<Place> = Vec::new();
         for same_server in [false, true] {
             for (server, disk) in &order {
@@ -133,8 +173,8 @@ impl Master {
                 let taken = places.iter().any(|place| place.server == *server && (!same_server || place.disk == *disk));
                 let state = self.servers.get_mut(server);
                 let space = state.and_then(|state| state.disks.get_mut(usize::from(*disk)));
-                let Some(space) = space.filter(|space| !taken && space.fits(length)) else { continue };
-                let (offset, more) = space.take(length);
+                let Some(space) = space.filter(|space| !taken && space.fits(length, now)) else { continue };
+                let (offset, more) = space.take(length, now);
                 if more {
                     let change = Change::Space { server: *server, disk: *disk, up_to: space.remembered };
                     remember.retain(
@@ -158,8 +198,16 @@ impl Master {
         if blocks.iter().any(|block| block.number >= count || block.row.places.len() != replicas) {
             return actions.refuse(connection, request, Why::NoBlock, "the set has no such block");
         }
+        let is_its_own = |place: &Place| set.pending.contains_key(&(place.server, place.disk, place.offset));
+        if !blocks.iter().flat_map(|block| &block.row.places).all(is_its_own) {
+            let words = "a place was not reserved by this load, or was given back: reserve places again";
+            return actions.refuse(connection, request, Why::NoBlock, words);
+        }
         for block in &blocks {
             set.rows.insert(block.number, &block.row);
+            for place in &block.row.places {
+                set.pending.remove(&(place.server, place.disk, place.offset));
+            }
         }
         if !blocks.is_empty() {
             actions.changes.push(Change::Rows { set: id, blocks });
@@ -172,7 +220,9 @@ impl Master {
             }
             set.sealed = true;
             set.loader = None;
+            let pending = core::mem::take(&mut set.pending);
             actions.changes.push(Change::Set { id, about: set.about.clone(), sealed: true });
+            self.give_back(pending);
         }
         actions.send(connection, Done { request });
     }
@@ -186,7 +236,9 @@ impl Master {
             let words = format!("somebody else loads the set {}", delete.name);
             return actions.refuse(connection, delete.request, Why::Busy, words);
         }
-        self.sets.remove(&id);
+        if let Some(set) = self.sets.remove(&id) {
+            self.give_back(set.pending);
+        }
         self.by_name.remove(&delete.name);
         for (reader, peer) in &mut self.peers {
             if peer.open.contains(&id) {

@@ -120,6 +120,8 @@ struct SetState {
     sealed: bool,
     /// Who writes it.
     loader: Option<u64>,
+    /// What it reserved and has not committed.
+    pending: loading::Pending,
 }
 
 struct ServerState {
@@ -152,6 +154,10 @@ pub struct Master {
     peers: BTreeMap<u64, Peer>,
     /// By server, why its disks are refused: said once.
     refused: BTreeMap<String, String>,
+    /// When the last message came.
+    now: Instant,
+    /// By server and disk, up to where blocks were known when the master was started.
+    filled: BTreeMap<(u16, u16), u64>,
 }
 
 impl core::fmt::Debug for Master {
@@ -176,11 +182,16 @@ impl Master {
                     Some(set) => set.sealed = sealed,
                     None => {
                         let rows = Rows::new(about.replicas);
-                        self.sets.insert(id, SetState { about, rows, sealed, loader: None });
+                        self.sets.insert(id, SetState { about, rows, sealed, loader: None, pending: BTreeMap::new() });
                     }
                 }
             }
             Change::Rows { set, blocks } => {
+                let length = self.sets.get(&set).map_or(u32::MAX, |set| set.about.block_size);
+                for place in blocks.iter().flat_map(|block| &block.row.places) {
+                    let filled = self.filled.entry((place.server, place.disk)).or_default();
+                    *filled = (*filled).max(place.offset.saturating_add(space::slot(length)));
+                }
                 if let Some(set) = self.sets.get_mut(&set) {
                     for block in &blocks {
                         set.rows.insert(block.number, &block.row);
@@ -208,7 +219,7 @@ impl Master {
             Change::Space { server, disk, up_to } => {
                 let server = self.servers.get_mut(&server);
                 if let Some(space) = server.and_then(|server| server.disks.get_mut(usize::from(disk))) {
-                    (space.next, space.remembered) = (up_to, up_to);
+                    (space.next, space.remembered, space.is_recalled) = (up_to, up_to, true);
                 }
             }
         }
@@ -230,9 +241,12 @@ impl Master {
     pub fn disconnected(&mut self, connection: u64) -> Actions {
         let mut actions = Actions::default();
         let Some(peer) = self.peers.remove(&connection) else { return actions };
+        let mut pending = Vec::new();
         for set in self.sets.values_mut().filter(|set| set.loader == Some(connection)) {
             set.loader = None;
+            pending.push(core::mem::take(&mut set.pending));
         }
+        pending.into_iter().for_each(|pending| self.give_back(pending));
         if !peer.open.is_empty() {
             let forget = Forget { session: peer.session };
             self.up().for_each(|(_, server)| actions.send(server, forget.clone()));
@@ -248,6 +262,7 @@ impl Master {
     /// A message came.
     pub fn handle(&mut self, now: Instant, connection: u64, message: Message) -> Actions {
         let mut actions = Actions::default();
+        self.now = self.now.max(now);
         let Some(role) = self.peers.get(&connection).map(|peer| peer.role) else { return actions };
         match (role, message) {
             (Role::Client | Role::Loader, Message::Open(open)) => self.open(connection, &open, &mut actions),
@@ -288,7 +303,7 @@ impl Master {
         let server = self.servers.get(&id)?;
         let up = server.connection.is_some();
         let disks = server.disks.iter();
-        let disks = disks.map(|space| Disk { used: space.next, up: up && space.about.up, ..space.about.clone() });
+        let disks = disks.map(|space| Disk { used: space.used(), up: up && space.about.up, ..space.about.clone() });
         let (name, address) = (server.name.clone(), server.address.clone());
         Some(ServerInfo { id, name, address, up, disks: disks.collect() })
     }
@@ -339,6 +354,13 @@ impl Master {
             if goes_on > space.remembered {
                 (space.next, space.remembered) = (goes_on, goes_on);
                 actions.changes.push(Change::Space { server: id, disk: at as u16, up_to: goes_on });
+            }
+            if about.identity != 0 {
+                let filled = self.filled.remove(&(id, at as u16)).unwrap_or(0);
+                if space.is_recalled && kept.master == self.identity {
+                    space.came(filled, kept.used, self.now + space::REST);
+                }
+                space.is_recalled = false;
             }
             space.about = Disk { identity, ..about };
             disks.push(space);

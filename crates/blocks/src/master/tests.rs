@@ -429,3 +429,107 @@ fn who_has_a_set_open_learns_that_it_is_gone_and_its_number_is_used_once() {
     let created = second.handle(at(6), LOADER, Create { request: 1, about: set(4, 1) }.into());
     assert!(matches!(to(&created, LOADER)[..], [Message::Created(created)] if created.set == id + 1));
 }
+
+const MINUTE: u64 = 60_001;
+
+/// What comes of a set of so many blocks whose places are all reserved by somebody.
+fn reserves(master: &mut Master, ms: u64, connection: u64, name: &str, blocks: u64) -> Actions {
+    let _ = master.connected(connection, Role::Loader, u128::from(connection));
+    let about = Set { name: name.into(), ..set(blocks, 1) };
+    let created = master.handle(at(ms), connection, Create { request: 1, about }.into());
+    let Some(Message::Created(created)) = to(&created, connection).first().copied() else { panic!("{created:?}") };
+    let reserve = Reserve { request: 2, set: created.set, blocks: (0..blocks).collect(), given: vec![] };
+    master.handle(at(ms), connection, reserve.into())
+}
+
+fn used(master: &Master) -> Vec<u64> {
+    master.infos().iter().flat_map(|server| server.disks.iter().map(|disk| disk.used)).collect()
+}
+
+#[test]
+fn a_load_that_is_refused_leaves_the_disks_as_they_were() {
+    let mut master = master(64 << 10);
+    load(&mut master, set(6, 1));
+    let before = used(&master);
+    let refused = reserves(&mut master, 5, 20, "big", 1000);
+    assert_eq!((why(&refused, 20), &refused.changes[..]), (Some(Why::Full), &[][..]));
+    assert_eq!(used(&master), before);
+    // All that is left is there for another one, at once.
+    let fits = reserves(&mut master, 6, 21, "fits", 24);
+    assert!(matches!(to(&fits, 21)[..], [Message::Reserved(_)]), "{fits:?}");
+}
+
+#[test]
+fn what_a_load_that_ended_did_not_commit_is_given_back() {
+    for is_deleted in [false, true] {
+        let mut master = master(64 << 10);
+        load(&mut master, set(6, 1));
+        let before = used(&master);
+        let reserved = reserves(&mut master, 5, 20, "gone", 20);
+        assert!(matches!(to(&reserved, 20)[..], [Message::Reserved(_)]), "{reserved:?}");
+        assert_ne!(used(&master), before);
+        if is_deleted {
+            master.handle(at(6), 20, Delete { request: 3, name: "gone".into() }.into());
+        }
+        master.disconnected(20);
+        assert_eq!(used(&master), before);
+        // What it sent may still be on its way to the disks.
+        let early = reserves(&mut master, 7, 21, "next", 24);
+        let Some(Message::Refused(refused)) = to(&early, 21).first().copied() else { panic!("{early:?}") };
+        assert!(refused.words.contains("free again a minute after"), "{}", refused.words);
+        let later = reserves(&mut master, 7 + MINUTE, 21, "next", 24);
+        let Some(Message::Reserved(reserved)) = to(&later, 21).first().copied() else { panic!("{later:?}") };
+        let mut places: Vec<_> = reserved.rows.iter().flat_map(|row| &row.places).collect();
+        assert!(places.iter().all(|place| place.offset >= before[usize::from(place.server)]));
+        places.sort_by_key(|place| (place.server, place.offset));
+        assert!(places.windows(2).all(|two| (two[0].server, two[0].offset) != (two[1].server, two[1].offset)));
+        // A server whose disk had been written to its end comes again: it is this master's all the same.
+        master.disconnected(1);
+        master.connected(1, Role::Server, 0).unwrap();
+        let Message::Join(join) = join("a", 64 << 10) else { panic!() };
+        let kept = vec![Kept { master: 0, used: 60 << 10 }];
+        let joined = master.handle(at(9 + MINUTE), 1, Join { kept, ..join }.into());
+        assert_eq!(why(&joined, 1), None);
+    }
+}
+
+#[test]
+fn places_that_were_given_back_cannot_be_committed() {
+    let mut master = master(1 << 20);
+    let reserved = reserves(&mut master, 5, 20, "gone", 2);
+    let Some(Message::Reserved(reserved)) = to(&reserved, 20).first().copied() else { panic!("{reserved:?}") };
+    let rows = reserved.rows.clone();
+    master.disconnected(20);
+    master.connected(21, Role::Loader, 21).unwrap();
+    let about = Set { name: "gone".into(), ..set(2, 1) };
+    master.handle(at(6), 21, Create { request: 1, about }.into());
+    let blocks = (0..).zip(rows).map(|(number, row)| Written { number, row }).collect();
+    let set = master.set("gone").unwrap();
+    let refused = master.handle(at(7), 21, Commit { request: 3, set, blocks, seal: true }.into());
+    assert_eq!((why(&refused, 21), &refused.changes[..]), (Some(Why::NoBlock), &[][..]));
+}
+
+#[test]
+fn after_a_restart_the_space_behind_what_was_written_is_given_away() {
+    let capacity = 1 << 30;
+    let row = |offset| Row { checksum: 1, places: vec![Place { server: 0, disk: 0, offset }] };
+    // The file says that all of the disk was given away, its blocks end at one place, and the disk's page says another: what lies
+    // behind both was never written. What an old copy of the file does not know is behind the page's.
+    for (used, goes_on) in [(12_288, 12_288), (8192, 12_288), (1 << 20, 1 << 20)] {
+        let mut master = remembering(OURS, Some(capacity));
+        master.remember(Change::Set { id: 1, about: set(2, 1), sealed: true });
+        let blocks = (0..2).map(|number| Written { number, row: row(4096 * (number + 1)) }).collect();
+        master.remember(Change::Rows { set: 1, blocks });
+        assert_eq!(why(&comes(&mut master, 1, Kept { master: OURS, used }, false), 1), None);
+        assert_eq!(why(&reserves(&mut master, 1, 20, "next", 1), 20), Some(Why::Full));
+        let later = reserves(&mut master, MINUTE, 20, "next", 1);
+        let Some(Message::Reserved(reserved)) = to(&later, 20).first().copied() else { panic!("{later:?}") };
+        assert_eq!(reserved.rows[0].places[0].offset, goes_on);
+        // The server comes again: nothing is given back twice.
+        master.disconnected(1);
+        comes(&mut master, 2, Kept { master: OURS, used }, false);
+        let more = reserves(&mut master, 3 * MINUTE, 21, "more", 1);
+        let Some(Message::Reserved(reserved)) = to(&more, 21).first().copied() else { panic!("{more:?}") };
+        assert_eq!(reserved.rows[0].places[0].offset, goes_on + 4096);
+    }
+}

@@ -1,6 +1,6 @@
 //! A request becomes an answer. Only GET, HEAD and OPTIONS are known, and no request has a body.
 
-use super::body::{Body, List, Range, Viewer};
+use super::body::{Body, END, List, Range, Viewer};
 use super::fault::Fault;
 use super::limits;
 use super::range::{self, Asked};
@@ -30,7 +30,7 @@ pub(super) struct Gateway {
     pub(super) texts: Semaphore,
 }
 
-type Answer = Response<Body>;
+pub(super) type Answer = Response<Body>;
 
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 /// A name can be deleted and loaded anew at any time: what somebody keeps is asked for again by its tag, which costs no block.
@@ -321,6 +321,9 @@ fn wanted(query: &str) -> Result<(Vec<u64>, Option<String>), Fault> {
                     let (first, last) = ends.ok_or_else(|| bad("numbers are written as in numbers=1,2,7-9"))?;
                     let count =
                         last.checked_sub(first).ok_or_else(|| bad("a span of numbers begins with the smaller"))?;
+                    if last == END {
+                        return Err(bad(&format!("no block has the number {END}: it marks the end of a list")));
+                    }
                     if count >= (limits::LIST - numbers.len()) as u64 {
                         return Err(bad(&format!("a list has at most {} blocks", limits::LIST)));
                     }
@@ -351,6 +354,11 @@ fn malformed(words: &str) -> Answer {
     let mut answer = refused(&Fault::new(StatusCode::BAD_REQUEST, words));
     answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     answer
+}
+
+/// The answer where nothing came for too long.
+pub(super) fn late() -> Answer {
+    refused(&Fault::new(StatusCode::GATEWAY_TIMEOUT, "nothing came from the servers for too long"))
 }
 
 fn refused(fault: &Fault) -> Answer {
@@ -417,6 +425,8 @@ mod tests {
             "numbers=a",
             "numbers=3-1",
             "numbers=0-18446744073709551615",
+            "numbers=18446744073709551615",
+            "numbers=0,18446744073709551614-18446744073709551615",
             "viewer=",
             "viewer=a%20",
             "x=1",

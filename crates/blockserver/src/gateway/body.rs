@@ -1,11 +1,11 @@
 //! Bodies of answers: one block, a range of blocks in their order, a list of blocks as they come. Blocks are asked for a
 //! little ahead of what the client takes, so a slow client holds a bounded number of them; one that goes wants none.
 
-use super::desk::{Came, Failure, Outcome, Waiter};
+use super::desk::{Came, Failure, Outcome, Told, Waiter};
 use super::fault::Fault;
 use super::limits;
 use super::session::Open;
-use super::viewers::{NONE, Viewers};
+use super::viewers::Viewers;
 use bytes::{BufMut, Bytes, BytesMut};
 use hyper::body::{Frame, SizeHint};
 use stackline_blocks::wire::message::Why;
@@ -16,6 +16,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use tokio::sync::{mpsc, oneshot};
+
+/// Number of the record that ends a list: no list may ask for a block of that number.
+pub(super) const END: u64 = u64::MAX;
 
 /// The body of an answer.
 pub(super) enum Body {
@@ -164,8 +167,8 @@ pub(super) struct List {
     open: Open,
     rest: VecDeque<u64>,
     outstanding: usize,
-    to: mpsc::UnboundedSender<(u64, Outcome)>,
-    from: mpsc::UnboundedReceiver<(u64, Outcome)>,
+    to: mpsc::UnboundedSender<Told>,
+    from: mpsc::UnboundedReceiver<Told>,
     over: Arc<AtomicBool>,
     viewer: Option<Viewer>,
     /// What follows the head that was just sent.
@@ -197,7 +200,7 @@ impl List {
         let blocks = self.rest.drain(..count).filter_map(|number| {
             let length = set.about.length(number);
             if length == 0 {
-                let _ = to.send((number, Err(Failure::Why(Why::NoBlock))));
+                let _ = to.send(Told::Block(number, Err(Failure::Why(Why::NoBlock))));
                 return None;
             }
             Some((number, length, Waiter::Among(to.clone(), Arc::clone(over))))
@@ -221,8 +224,8 @@ impl List {
                 return Poll::Ready(Some(self.end(200)));
             }
             // It holds a sender itself, so the channel does not end.
-            let Some((number, outcome)) = ready!(self.from.poll_recv(context)) else { return Poll::Ready(None) };
-            if number != NONE {
+            let Some(told) = ready!(self.from.poll_recv(context)) else { return Poll::Ready(None) };
+            if let Told::Block(number, outcome) = told {
                 self.outstanding -= 1;
                 return Poll::Ready(Some(self.record(number, outcome)));
             }
@@ -246,7 +249,7 @@ impl List {
 
     fn end(&mut self, status: u16) -> Bytes {
         self.ended = true;
-        record(NONE, status, 0)
+        record(END, status, 0)
     }
 }
 

@@ -39,13 +39,22 @@ pub(super) enum Failure {
 /// What becomes of a block.
 pub(super) type Outcome = Result<Came, Failure>;
 
+/// What a list hears. A block's number is whatever a client asks for, so none of them can mean something else.
+#[derive(Debug)]
+pub(super) enum Told {
+    /// What became of a block.
+    Block(u64, Outcome),
+    /// A newer list has come.
+    Superseded,
+}
+
 /// Who waits for a block.
 #[derive(Debug)]
 pub(super) enum Waiter {
     /// For this one alone.
     One(oneshot::Sender<Outcome>),
     /// For this one among others, until the list it belongs to is over.
-    Among(mpsc::UnboundedSender<(u64, Outcome)>, Arc<AtomicBool>),
+    Among(mpsc::UnboundedSender<Told>, Arc<AtomicBool>),
 }
 
 impl Waiter {
@@ -60,7 +69,7 @@ impl Waiter {
         // Who has gone meanwhile needs it no more.
         match self {
             Self::One(to) => drop(to.send(outcome)),
-            Self::Among(to, _) => drop(to.send((number, outcome))),
+            Self::Among(to, _) => drop(to.send(Told::Block(number, outcome))),
         }
     }
 }

@@ -48,6 +48,15 @@ pub struct Patience {
     pub block: Duration,
 }
 
+impl Patience {
+    /// How long a request may get nothing at all before it is ended. A block may wait here and then on its way, for `block`
+    /// each, and the master may be asked three times: what takes longer is an error of ours, and is not to hold a connection for good.
+    #[must_use]
+    pub fn silence(&self) -> Duration {
+        self.block.saturating_mul(2).saturating_add(ANSWER * 3)
+    }
+}
+
 impl Default for Patience {
     fn default() -> Self {
         Self { head: Duration::from_secs(30), stall: Duration::from_secs(30), block: Duration::from_secs(15) }

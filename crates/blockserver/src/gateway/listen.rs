@@ -1,6 +1,7 @@
 //! Connections: accepted up to a number, each with its patience; the threads they are served by.
 
-use super::answer::Gateway;
+use super::answer::{self, Gateway};
+use super::bounded::Bounded;
 use super::limits::{self, Patience};
 use super::patient::Patient;
 use super::room::Room;
@@ -178,7 +179,8 @@ async fn serve(
         let (gateway, place) = (Arc::clone(&gateway), Arc::clone(&place));
         async move {
             lock(&place).busy();
-            let answer = gateway.answer(request).await;
+            let asked = tokio::time::timeout(patience.silence(), gateway.answer(request)).await;
+            let answer = asked.unwrap_or_else(|_| answer::late()).map(|body| Bounded::new(body, patience.silence()));
             // Its body keeps it from being the idlest as long as the client takes it.
             lock(&place).idle();
             Ok::<_, Infallible>(answer)

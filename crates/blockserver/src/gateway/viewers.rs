@@ -1,16 +1,13 @@
 //! A viewer's newest list supersedes the one before: what that one still waits for is not asked for any more, and it ends.
 
-use super::desk::Outcome;
+use super::desk::Told;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// Where a list hears of its blocks, and that it is superseded.
-type Heard = UnboundedSender<(u64, Outcome)>;
-
-/// Number of a block that is none: it wakes whoever waits for a list's next block.
-pub(super) const NONE: u64 = u64::MAX;
+type Heard = UnboundedSender<Told>;
 
 /// A list that may be superseded.
 #[derive(Clone)]
@@ -33,7 +30,7 @@ impl Viewers {
         let running = Running { over: Arc::clone(over), wake: wake.clone() };
         if let Some(before) = self.lists().insert((set.to_owned(), viewer.to_owned()), running) {
             before.over.store(true, Ordering::SeqCst);
-            let _ = before.wake.send((NONE, Err(super::desk::Failure::Late)));
+            let _ = before.wake.send(Told::Superseded);
         }
     }
 
