@@ -17,6 +17,7 @@
 //! | [`dns`] | DNS, of datagrams and of connections |
 //! | [`mysql`] | MySQL and MariaDB |
 //! | [`postgres`] | PostgreSQL |
+//! | `waiting` | requests that wait for their answers, and more than are known |
 //! | `texts` | texts of prepared statements |
 //! | [`resp`] | RESP2 and RESP3, of Redis |
 //! | [`tls`] | TLS: its handshake, then by turns, or what is within where its secrets are known |
@@ -37,6 +38,7 @@ pub mod resp;
 mod texts;
 pub mod tls;
 pub mod turns;
+mod waiting;
 
 #[cfg(test)]
 pub(crate) mod testing;
@@ -49,7 +51,7 @@ use std::fmt;
 /// Bytes of a message's head that are held until it is whole; of a longer one nothing is known.
 pub const LONGEST_HEAD: usize = Bound::Head.most();
 const _: () = assert!(Bound::Name.most() == LONGEST_NAME, "what cuts names and what counts it agree");
-/// Exchanges of one connection that wait for their answers; of further ones nothing is known.
+/// Exchanges of one connection that wait for their answers; of further ones no answer is known.
 pub const MOST_WAITING: usize = Bound::Waiting.most();
 /// Why nothing is known of a request that is one more.
 const TOO_MANY: &str = "more than 4,096 requests wait on its connection";

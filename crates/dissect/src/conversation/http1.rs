@@ -2,14 +2,14 @@
 //! they are pipelined; interim responses, HEAD, CONNECT and upgrades are told apart. What a body holds is not looked at, but for
 //! the events of an event stream.
 
-use super::{Dissector, Found, Kind, LONGEST_HEAD, MOST_WAITING, Name, Role, TOO_MANY, renumber};
+use super::{Dissector, Found, Kind, LONGEST_HEAD, Name, Role, renumber};
 use crate::conversation::http2::Http2;
 use crate::conversation::opening::{Opening, Verdict};
 use crate::conversation::turns::Turns;
+use crate::conversation::waiting::{Queue, Waits, known, of_answer};
 use crate::left_out::Bound;
 use stackline_events::unit::Direction;
 use stackline_redact::http;
-use std::collections::VecDeque;
 
 /// Header lines of a message, at most; of one with more nothing is known.
 const MOST_HEADERS: usize = Bound::HeaderLines.most();
@@ -34,8 +34,10 @@ pub(super) fn recognise(opening: &Opening<'_>) -> Verdict {
 pub struct Http1 {
     sides: [Side; 2],
     /// Requests that are not answered yet, in their order.
-    waiting: VecDeque<Waiting>,
+    waiting: Queue<Waiting>,
     next: u64,
+    /// Answers cannot be told apart any more.
+    is_out_of_step: bool,
     /// What is spoken after an upgrade or a CONNECT.
     tunnel: Option<Box<dyn Dissector>>,
     /// Exchanges of the tunnel are numbered from here.
@@ -43,13 +45,19 @@ pub struct Http1 {
 }
 
 /// A request that is not answered yet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Waiting {
     exchange: u64,
     is_head: bool,
     is_connect: bool,
     upgrades: bool,
     answered: bool,
+}
+
+impl Waits for Waiting {
+    fn exchange(&mut self) -> &mut u64 {
+        &mut self.exchange
+    }
 }
 
 /// One direction.
@@ -149,7 +157,9 @@ impl Dissector for Http1 {
 
     fn held(&self) -> usize {
         let heads: usize = self.sides.iter().map(|side| side.held.len()).sum();
-        heads + self.waiting.len() * size_of::<Waiting>() + self.tunnel.as_ref().map_or(0, |tunnel| tunnel.held())
+        heads
+            + self.waiting.len() * size_of::<(Waiting, u64)>()
+            + self.tunnel.as_ref().map_or(0, |tunnel| tunnel.held())
     }
 }
 
@@ -158,7 +168,7 @@ impl Http1 {
     fn step(&mut self, side: Direction, at: u64, bytes: &[u8], found: &mut Vec<Found>) -> usize {
         let own = &mut self.sides[side as usize];
         match own.state {
-            State::Lost if !begins_head(side, bytes) => bytes.len(),
+            State::Lost if !begins_head(side, bytes) || (self.is_out_of_step && side == Direction::Back) => bytes.len(),
             State::Lost => {
                 (own.state, own.held) = (State::Head, Vec::new());
                 self.step(side, at, bytes, found)
@@ -234,10 +244,11 @@ impl Http1 {
                 None => return self.sides[1].exchange = None,
             },
         };
-        self.sides[side as usize].exchange = Some(exchange);
+        self.sides[side as usize].exchange = known(exchange);
         // An interim response and the final one are one response, which begins with the first.
-        if role == Role::Request || !std::mem::replace(&mut self.waiting[0].answered, true) {
-            found.push(Found::Begins { exchange, role, kind: Kind::Call, side, at });
+        let first = self.waiting.front_mut().filter(|_| role == Role::Response);
+        if !first.is_some_and(|waiting| std::mem::replace(&mut waiting.answered, true)) {
+            of_answer(Found::Begins { exchange, role, kind: Kind::Call, side, at }, found);
         }
     }
 
@@ -253,10 +264,6 @@ impl Http1 {
     fn request(&mut self, head: &[u8], end: u64, found: &mut Vec<Found>) {
         let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
         let mut request = httparse::Request::new(&mut headers);
-        if self.waiting.len() >= MOST_WAITING {
-            found.push(Found::LeftOut(Bound::Waiting, self.waiting.len() as u64 + 1));
-            return self.lose(Direction::There, TOO_MANY, found);
-        }
         let parsed = request.parse(head).map(|_| ());
         let Some(exchange) = self.sides[0].exchange.filter(|_| parsed.is_ok()) else {
             return self.foreign(Direction::There, parsed, found);
@@ -271,6 +278,13 @@ impl Http1 {
         let (is_head, is_connect) = (method == "HEAD", method == "CONNECT");
         let (upgrades, answered) = (framing.upgrades, false);
         self.waiting.push_back(Waiting { exchange, is_head, is_connect, upgrades, answered });
+        let before = found.len();
+        if !self.waiting.settle(exchange, found) {
+            (self.sides[1], self.is_out_of_step) = (Side { state: State::Lost, ..Side::default() }, true);
+        }
+        if found.len() > before {
+            self.sides[0].exchange = None;
+        }
         let length = if framing.chunked { None } else { Some(framing.length.unwrap_or(0)) };
         self.body(Direction::There, length, end, found);
     }
@@ -292,14 +306,11 @@ impl Http1 {
         if waiting.upgrades && status == 101 && framing.to_http2 {
             // Another interim response: the final one is the first that HTTP/2 says.
             self.waiting.pop_front();
-            self.tunnel = Some(Box::new(Http2::upgraded(waiting.exchange, self.next)));
+            self.tunnel = Some(Box::new(Http2::upgraded(known(waiting.exchange), self.next)));
             return;
         }
-        found.push(Found::Named {
-            exchange: waiting.exchange,
-            role: Role::Response,
-            name: Name::number("", status.into()),
-        });
+        let (exchange, role, name) = (waiting.exchange, Role::Response, Name::number("", status.into()));
+        of_answer(Found::Named { exchange, role, name }, found);
         let becomes_tunnel =
             (waiting.is_connect && (200..300).contains(&status)) || (waiting.upgrades && status == 101);
         let is_empty = waiting.is_head || becomes_tunnel || matches!(status, 204 | 304);
@@ -398,7 +409,7 @@ impl Http1 {
         own.held = Vec::new();
         let within = own.exchange.take().filter(|_| side == Direction::There);
         (own.state, own.events) = (State::Lost, None);
-        let waiting: Vec<u64> = self.waiting.drain(..).map(|waiting| waiting.exchange).collect();
+        let waiting = self.waiting.clear();
         // A request whose body goes on waits already; one whose head does, not.
         found.extend(within.filter(|within| !waiting.contains(within)).map(|exchange| Found::Void { exchange, why }));
         self.sides[0].exchange = self.sides[0].exchange.filter(|exchange| !waiting.contains(exchange));

@@ -141,13 +141,14 @@ impl Dissector for Http2 {
 }
 
 impl Http2 {
-    /// One that was HTTP/1 before: the response to that exchange, which began, is that of stream 1; further exchanges are numbered
-    /// from `next` on.
+    /// One that was HTTP/1 before: the response to that exchange, which began, is that of stream 1, if anything is known of it;
+    /// further exchanges are numbered from `next` on.
     #[must_use]
-    pub fn upgraded(exchange: u64, next: u64) -> Self {
+    pub fn upgraded(exchange: Option<u64>, next: u64) -> Self {
         let mut http = Self { next, ..Self::default() };
         let (asked, request_whole, response_began) = (true, true, true);
-        http.streams.insert(1, Stream { exchange, asked, request_whole, response_began, ..Stream::default() });
+        let stream = |exchange| Stream { exchange, asked, request_whole, response_began, ..Stream::default() };
+        http.streams.extend(exchange.map(|exchange| (1, stream(exchange))));
         http.sides[0].highest = 1;
         http
     }

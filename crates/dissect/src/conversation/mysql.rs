@@ -10,13 +10,13 @@ use super::records::{Extent, Fields, Input, Records, Skipped, Taken};
 use super::texts::Texts;
 use super::tls::Tls;
 use super::turns::Turns;
-use super::{Dissector, Found, Kind, LONGEST_NAME, MOST_WAITING, Name, Role, TOO_MANY, renumber};
+use super::waiting::{Queue, Waits, of_answer};
+use super::{Dissector, Found, Kind, LONGEST_NAME, Name, Role, renumber};
 use crate::conversation::opening::{Opening, Verdict};
 use crate::left_out::Bound;
 use answer::{Abilities, Expect, Means, number};
 use stackline_events::unit::Direction;
 use stackline_redact::sql::{self, Backslash, Dialect, answer as answers};
-use std::collections::VecDeque;
 
 /// A length and a number.
 const HEAD: usize = 4;
@@ -71,12 +71,12 @@ pub struct Mysql {
     bits: u64,
     abilities: Abilities,
     /// Commands that are not answered yet, in their order.
-    waiting: VecDeque<Waiting>,
+    waiting: Queue<Waiting>,
     next: u64,
     /// The command that is not whole.
     command: Option<Command>,
     texts: Texts,
-    /// What a back-slash in a string is, as the server said it last.
+    /// What a back-slash in a string is, as the server said it last; not known once something was sent that may change it.
     backslash: Backslash,
     /// A command came before the one before it was answered.
     pipelined: bool,
@@ -118,7 +118,7 @@ struct Command {
 }
 
 /// A command that is not answered yet.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Waiting {
     exchange: u64,
     kind: Kind,
@@ -126,6 +126,16 @@ struct Waiting {
     answered: bool,
     /// The text of a statement that is prepared.
     text: Option<Name>,
+}
+
+impl Waits for Waiting {
+    fn exchange(&mut self) -> &mut u64 {
+        &mut self.exchange
+    }
+
+    fn shrink(&mut self) -> Option<Bound> {
+        self.text.take().map(|_| Bound::Statements)
+    }
 }
 
 impl Dissector for Mysql {
@@ -204,12 +214,13 @@ impl Mysql {
     /// Nothing is known until a command begins, and nothing of what waits for an answer.
     fn lose(&mut self, why: &'static str, found: &mut Vec<Found>) {
         let command = self.command.take().map(|command| command.exchange);
-        let waiting: Vec<u64> = self.waiting.drain(..).map(|waiting| waiting.exchange).collect();
+        let waiting = self.waiting.clear();
         let command = command.filter(|exchange| !waiting.contains(exchange));
         found.extend(waiting.into_iter().chain(command).map(|exchange| Found::Void { exchange, why }));
         self.sides = Default::default();
         self.sides.iter_mut().for_each(|side| side.lost = true);
         self.gone |= self.pipelined || self.phase != Phase::Commands;
+        self.backslash = Backslash::Unknown;
         self.file = false;
     }
 
@@ -250,12 +261,11 @@ impl Mysql {
 
     fn wait(&mut self, exchange: u64, kind: Kind, expect: Expect, found: &mut Vec<Found>) {
         self.pipelined |= !self.waiting.is_empty();
-        let unknown = self.waiting.iter().any(|waiting| waiting.expect == Expect::Unknown);
+        // One in the middle was the last one when the next came, or is the first.
+        let mut ends = self.waiting.front().into_iter().chain(self.waiting.back());
+        let unknown = ends.any(|waiting| waiting.expect == Expect::Unknown);
         self.waiting.push_back(Waiting { exchange, kind, expect, answered: false, text: None });
-        if self.waiting.len() > MOST_WAITING {
-            found.push(Found::LeftOut(Bound::Waiting, self.waiting.len() as u64));
-            self.lose(TOO_MANY, found);
-        } else if unknown {
+        if unknown {
             self.lose("where its answer ends is not known", found);
         }
     }
@@ -272,7 +282,7 @@ impl Mysql {
         let Some(waiting) = self.waiting.front_mut() else { return };
         let (exchange, kind) = (waiting.exchange, waiting.kind);
         if !std::mem::replace(&mut waiting.answered, true) {
-            found.push(Found::Begins { exchange, role: Role::Response, kind, side: Direction::Back, at });
+            of_answer(Found::Begins { exchange, role: Role::Response, kind, side: Direction::Back, at }, found);
         }
     }
 
@@ -305,8 +315,8 @@ impl Mysql {
             _ => return self.lose("it is not MySQL", found),
         };
         self.one_way(Direction::Back, answers::greeting(version), at, end, found);
-        let (bits, flags) = greeting_bits(fields).unwrap_or((u64::MAX, None));
-        (self.bits, self.backslash) = (bits, flags.map(answer::backslash).unwrap_or_default());
+        let bits = greeting_bits(fields).unwrap_or(u64::MAX);
+        self.bits = bits;
         self.phase = Phase::Login;
     }
 
@@ -349,6 +359,9 @@ impl Mysql {
             let (role, side) = (Role::Request, Direction::There);
             found.push(Found::Ends { exchange: command.exchange, role, side, at: end });
             self.command = None;
+            if !self.waiting.settle(command.exchange, found) {
+                self.sides[1].lost = true;
+            }
         }
     }
 
@@ -356,6 +369,9 @@ impl Mysql {
         let held = self.sides[0].records.held();
         let mut fields = Fields(held.get(HEAD + 1..).unwrap_or_default());
         let dialect = Dialect::MySql(self.backslash);
+        if !matches!(held.get(HEAD), Some(&(PREPARE | CLOSE | LONG_DATA))) {
+            self.backslash = Backslash::Unknown;
+        }
         let statement = |fields: &mut Fields<'_>| fields.little(4).unwrap_or(0).to_string();
         match held.get(HEAD).copied().unwrap_or(0) {
             QUERY => query_text(fields, self.abilities, dialect),
@@ -380,6 +396,7 @@ impl Mysql {
 
     fn of_server(&mut self, length: u64, at: u64, end: u64, found: &mut Vec<Found>) {
         let bytes = self.sides[1].records.held().get(HEAD..).unwrap_or_default();
+        let is_last = self.waiting.len() == 1;
         let Some(waiting) = self.waiting.front_mut() else {
             return match bytes.first() {
                 // The server ends the connection.
@@ -389,7 +406,11 @@ impl Mysql {
         };
         let (exchange, before) = (waiting.exchange, waiting.expect);
         let means = before.packet(bytes, length, self.abilities);
+        // A login is followed by what servers do at its beginning (`init_connect`).
         if self.bits & PROTOCOL_41 != 0
+            && is_last
+            && before != Expect::Login
+            && matches!(means, Means::Whole(_))
             && let Some(backslash) = before.backslash(bytes, length, self.abilities)
         {
             self.backslash = backslash;
@@ -402,7 +423,7 @@ impl Mysql {
         }
         match means {
             Means::More(expect) => waiting.expect = expect,
-            Means::Event => found.push(Found::Part { exchange, side: Direction::Back, at: end }),
+            Means::Event => of_answer(Found::Part { exchange, side: Direction::Back, at: end }, found),
             Means::File => (self.file, waiting.expect) = (true, Expect::First),
             Means::Whole(status) => {
                 let succeeded = status.kept() == "OK";
@@ -418,8 +439,8 @@ impl Mysql {
     fn whole(&mut self, name: Name, at: u64, found: &mut Vec<Found>) {
         let Some(Waiting { exchange, .. }) = self.waiting.pop_front() else { return };
         let (role, side) = (Role::Response, Direction::Back);
-        found.push(Found::Named { exchange, role, name });
-        found.push(Found::Ends { exchange, role, side, at });
+        of_answer(Found::Named { exchange, role, name }, found);
+        of_answer(Found::Ends { exchange, role, side, at }, found);
         self.file = false;
     }
 
@@ -448,16 +469,16 @@ impl Mysql {
     }
 }
 
-/// What a server can do, behind its version, and its status flags.
-fn greeting_bits(mut fields: Fields<'_>) -> Option<(u64, Option<u64>)> {
+/// What a server can do, behind its version.
+fn greeting_bits(mut fields: Fields<'_>) -> Option<u64> {
     fields.take(4 + 8 + 1)?;
     let low = fields.little(2)?;
     fields.take(1)?;
-    let flags = fields.little(2)?;
+    fields.take(2)?;
     let high = fields.little(2).unwrap_or(0);
     fields.take(1 + 6)?;
     let of_mariadb = fields.little(4).filter(|_| low & LONG_PASSWORD == 0).unwrap_or(0);
-    Some((low | high << 16 | of_mariadb << 32, Some(flags)))
+    Some(low | high << 16 | of_mariadb << 32)
 }
 
 /// What a client can do; what is left is its name and more.

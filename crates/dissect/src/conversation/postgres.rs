@@ -6,12 +6,11 @@
 use super::records::{Extent, Fields, Input, Records, Skipped, Taken};
 use super::texts::Texts;
 use super::tls::Tls;
-use super::{Dissector, Found, Kind, LONGEST_NAME, MOST_WAITING, Name, Role, TOO_MANY, renumber};
+use super::waiting::{Queue, Waits, of_answer};
+use super::{Dissector, Found, Kind, LONGEST_NAME, Name, Role, renumber};
 use crate::conversation::opening::{Opening, Verdict};
-use crate::left_out::Bound;
 use stackline_events::unit::Direction;
 use stackline_redact::sql::{self, Backslash, Dialect, answer};
-use std::collections::VecDeque;
 
 /// A type and a length.
 const HEAD: usize = 5;
@@ -56,11 +55,13 @@ pub struct Postgres {
     sides: [Side; 2],
     phase: Phase,
     /// What is not answered yet, in its order; the last one may not be whole.
-    waiting: VecDeque<Waiting>,
+    waiting: Queue<Waiting>,
     next: u64,
     texts: Texts,
     /// What a back-slash in a string is (`standard_conforming_strings`), as the server said it last.
     backslash: Backslash,
+    /// Nothing was sent that may have changed it and that the server has not said to be done.
+    settled: bool,
     /// A query came before the one before it was answered.
     pipelined: bool,
     /// Data are copied to the server: a Sync is nothing then.
@@ -94,7 +95,7 @@ enum Phase {
 }
 
 /// An exchange that is not answered yet.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Waiting {
     exchange: u64,
     kind: Kind,
@@ -103,6 +104,12 @@ struct Waiting {
     answered: bool,
     status: Option<Name>,
     failed: bool,
+}
+
+impl Waits for Waiting {
+    fn exchange(&mut self) -> &mut u64 {
+        &mut self.exchange
+    }
 }
 
 /// What its answer goes up to.
@@ -186,12 +193,13 @@ impl Postgres {
 
     /// Nothing is known until a query begins, and nothing of what waits for an answer.
     fn lose(&mut self, why: &'static str, found: &mut Vec<Found>) {
-        let waiting = self.waiting.drain(..);
-        found.extend(waiting.map(|waiting| Found::Void { exchange: waiting.exchange, why }));
+        let waiting = self.waiting.clear();
+        found.extend(waiting.into_iter().map(|exchange| Found::Void { exchange, why }));
         self.sides = Default::default();
         self.sides.iter_mut().for_each(|side| side.lost = true);
         self.gone |= self.pipelined || self.phase != Phase::Typed;
         (self.copies, self.skips) = (false, false);
+        self.backslash = Backslash::Unknown;
     }
 
     /// The head of a message is whole.
@@ -243,9 +251,8 @@ impl Postgres {
         waiting.until = until;
         let exchange = waiting.exchange;
         found.push(Found::Ends { exchange, role: Role::Request, side: Direction::There, at });
-        if self.waiting.len() > MOST_WAITING {
-            found.push(Found::LeftOut(Bound::Waiting, self.waiting.len() as u64));
-            self.lose(TOO_MANY, found);
+        if !self.waiting.settle(exchange, found) {
+            self.sides[1].lost = true;
         }
     }
 
@@ -255,7 +262,8 @@ impl Postgres {
             Some(waiting) => {
                 let (exchange, kind) = (waiting.exchange, waiting.kind);
                 if !std::mem::replace(&mut waiting.answered, true) {
-                    found.push(Found::Begins { exchange, role: Role::Response, kind, side: Direction::Back, at });
+                    let (role, side) = (Role::Response, Direction::Back);
+                    of_answer(Found::Begins { exchange, role, kind, side, at }, found);
                 }
             }
             // The server ends the connection.
@@ -320,7 +328,8 @@ impl Postgres {
 
     fn of_client(&mut self, held: &[u8], at: u64, end: u64, found: &mut Vec<Found>) {
         let mut fields = Fields(&held[HEAD..]);
-        let dialect = Dialect::Postgres(self.backslash);
+        let dialect = Dialect::Postgres(if self.settled { self.backslash } else { Backslash::Unknown });
+        self.settled &= !b"BEFQ".contains(&held[0]);
         match held[0] {
             b'Q' => {
                 self.name(sql::statement(dialect, fields.text()), found);
@@ -438,7 +447,7 @@ impl Postgres {
     fn skip(&mut self, found: &mut Vec<Found>) {
         self.skips = true;
         while let Some(Waiting { until: Until::Completed(_), exchange, .. }) = self.waiting.front() {
-            found.push(Found::Void { exchange: *exchange, why: "the server skipped it" });
+            of_answer(Found::Void { exchange: *exchange, why: "the server skipped it" }, found);
             self.waiting.pop_front();
         }
     }
@@ -456,16 +465,17 @@ impl Postgres {
         (self.copies, self.skips) = (false, false);
         match self.waiting.front().map(|waiting| waiting.until) {
             Some(Until::Ready) => self.whole(end, found),
-            _ => self.lose("its answer is not in its turn", found),
+            _ => return self.lose("its answer is not in its turn", found),
         }
+        self.settled = self.waiting.is_empty();
     }
 
     /// The answer to what waits longest is whole.
     fn whole(&mut self, at: u64, found: &mut Vec<Found>) {
         let Some(Waiting { exchange, status, .. }) = self.waiting.pop_front() else { return };
         let (role, side, name) = (Role::Response, Direction::Back, status.unwrap_or_else(|| Name::fixed("OK")));
-        found.push(Found::Named { exchange, role, name });
-        found.push(Found::Ends { exchange, role, side, at });
+        of_answer(Found::Named { exchange, role, name }, found);
+        of_answer(Found::Ends { exchange, role, side, at }, found);
     }
 
     /// A message that answers nothing and is not answered.

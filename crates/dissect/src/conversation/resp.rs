@@ -6,12 +6,12 @@
 mod value;
 
 use super::records::Input;
-use super::{Dissector, Found, Kind, MOST_WAITING, Name, Role, TOO_MANY};
+use super::waiting::{Queue, Waits, of_answer};
+use super::{Dissector, Found, Kind, Name, Role};
 use crate::conversation::opening::{Opening, Verdict};
 use crate::left_out::Bound;
 use stackline_events::unit::Direction;
 use stackline_redact::redis;
-use std::collections::VecDeque;
 use value::{Token, Value};
 
 /// Commands that a connection is recognised by where they come as a line.
@@ -66,7 +66,7 @@ fn inline(bytes: &[u8]) -> Verdict {
 pub struct Resp {
     sides: [Side; 2],
     /// Commands that are not answered yet, in their order.
-    waiting: VecDeque<Waiting>,
+    waiting: Queue<Waiting>,
     next: u64,
     /// A command came before the one before it was answered.
     pipelined: bool,
@@ -89,13 +89,19 @@ struct Side {
 }
 
 /// A command that is not answered yet.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Waiting {
     exchange: u64,
     kind: Kind,
     answered: bool,
     /// The command, where each of so many channels is answered.
     channels: Option<(String, usize)>,
+}
+
+impl Waits for Waiting {
+    fn exchange(&mut self) -> &mut u64 {
+        &mut self.exchange
+    }
 }
 
 /// Whether the server answers (`CLIENT REPLY`).
@@ -164,8 +170,8 @@ impl Resp {
     /// Nothing is known until a command begins, and nothing of what waits for an answer.
     fn lose(&mut self, why: &'static str, found: &mut Vec<Found>) {
         let begun = self.sides[0].exchange.take();
-        let waiting = self.waiting.drain(..).map(|waiting| waiting.exchange);
-        found.extend(waiting.chain(begun).map(|exchange| Found::Void { exchange, why }));
+        let waiting = self.waiting.clear();
+        found.extend(waiting.into_iter().chain(begun).map(|exchange| Found::Void { exchange, why }));
         self.sides = Default::default();
         self.sides.iter_mut().for_each(|side| side.lost = true);
         if self.pipelined || self.subscribed || self.monitors || self.replies != Replies::On {
@@ -215,9 +221,8 @@ impl Resp {
         if matches!(command.as_str(), "PSYNC" | "SYNC") {
             self.lose("a copy of the database follows", found);
             self.gone = Some("a copy of the database follows");
-        } else if self.waiting.len() > MOST_WAITING {
-            found.push(Found::LeftOut(Bound::Waiting, self.waiting.len() as u64));
-            self.lose(TOO_MANY, found);
+        } else if !self.waiting.settle(exchange, found) {
+            self.sides[1].lost = true;
         }
     }
 
@@ -266,7 +271,7 @@ impl Resp {
         own.exchange = Some(exchange);
         if !std::mem::replace(&mut waiting.answered, true) {
             let (role, side, at) = (Role::Response, Direction::Back, own.value.at());
-            found.push(Found::Begins { exchange, role, kind, side, at });
+            of_answer(Found::Begins { exchange, role, kind, side, at }, found);
         }
         Some(exchange)
     }
@@ -300,8 +305,8 @@ impl Resp {
 
     fn answered(&mut self, exchange: u64, name: Name, at: u64, found: &mut Vec<Found>) {
         let (role, side) = (Role::Response, Direction::Back);
-        found.push(Found::Named { exchange, role, name });
-        found.push(Found::Ends { exchange, role, side, at });
+        of_answer(Found::Named { exchange, role, name }, found);
+        of_answer(Found::Ends { exchange, role, side, at }, found);
         self.waiting.pop_front();
     }
 
@@ -309,7 +314,7 @@ impl Resp {
     fn confirms(&mut self, end: u64, found: &mut Vec<Found>) {
         self.count_channels();
         let Some(exchange) = self.answers(found) else { return };
-        let channels = self.waiting[0].channels.as_mut();
+        let channels = self.waiting.front_mut().and_then(|waiting| waiting.channels.as_mut());
         let left = channels.map_or(0, |(_, left)| {
             *left = left.saturating_sub(1);
             *left

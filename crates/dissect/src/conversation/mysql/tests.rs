@@ -351,7 +351,7 @@ proptest! {
         }
         let mut mysql = Mysql::default();
         prop_assert_eq!(is_unharmed_by(&mut mysql, &moves), Ok(()));
-        prop_assert!(mysql.waiting.len() <= MOST_WAITING + 1);
+        prop_assert!(mysql.waiting.len() <= crate::conversation::MOST_WAITING + 1);
         prop_assert!(mysql.sides.iter().all(|side| side.records.held().len() <= KEEP));
     }
 }

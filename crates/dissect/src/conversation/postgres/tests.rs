@@ -368,7 +368,7 @@ proptest! {
         }
         let mut postgres = Postgres::default();
         prop_assert_eq!(is_unharmed_by(&mut postgres, &moves), Ok(()));
-        prop_assert!(postgres.waiting.len() <= MOST_WAITING + 1);
+        prop_assert!(postgres.waiting.len() <= crate::conversation::MOST_WAITING + 1);
         prop_assert!(postgres.sides.iter().all(|side| side.records.held().len() <= KEEP));
     }
 }

@@ -263,7 +263,7 @@ proptest! {
     fn hostile_bytes_are_harmless(moves in hostile(WORDS)) {
         let mut resp = Resp::default();
         prop_assert_eq!(is_unharmed_by(&mut resp, &moves), Ok(()));
-        prop_assert!(resp.waiting.len() <= MOST_WAITING);
+        prop_assert!(resp.waiting.len() <= crate::conversation::MOST_WAITING);
         prop_assert!(resp.sides.iter().all(|side| side.value.words().len() <= 10));
     }
 }
