@@ -99,3 +99,33 @@ fn what_is_one_more_than_is_remembered_of_a_connection_is_counted() {
         connection.left_out()
     });
 }
+
+#[test]
+fn however_many_are_pipelined_each_is_reported_once_and_with_its_answer_or_counted() {
+    let (mut connection, mut done) = (connection(), Vec::new());
+    let (sent, then) = (20_000, 1000);
+    let mut say = |connection: &mut Connection, side: Direction, bytes: &[u8], at: &mut u64| {
+        for bytes in bytes.chunks(1400) {
+            let mut found = Vec::new();
+            connection.conversation.segment(side, *at, bytes, bytes.len() as u64, &mut found);
+            connection.take(found, &mut done);
+            *at += bytes.len() as u64;
+            connection.ways[side as usize].told = *at;
+        }
+    };
+    let (asked, answer) = (b"*1\r\n$4\r\nPING\r\n", b"+PONG\r\n");
+    let mut at = [0; 2];
+    say(&mut connection, Direction::There, &asked.repeat(sent), &mut at[0]);
+    say(&mut connection, Direction::Back, &answer.repeat(sent), &mut at[1]);
+    for _ in 0..then {
+        say(&mut connection, Direction::There, asked, &mut at[0]);
+        say(&mut connection, Direction::Back, answer, &mut at[1]);
+    }
+    connection.over(u64::MAX >> 1, true, &mut done);
+    let numbers: std::collections::BTreeSet<u64> = done.iter().map(|exchange| exchange.number).collect();
+    assert_eq!((done.len(), numbers.len()), (sent + then, sent + then));
+    let answered = done.iter().filter(|exchange| exchange.void.is_none() && exchange.response.is_some()).count();
+    let left_out = connection.left_out();
+    assert_eq!((answered, left_out.of(Bound::Waiting)), (4096 + then, (sent - 4096) as u64));
+    assert_eq!(left_out.of(Bound::Open), 0);
+}
