@@ -81,6 +81,44 @@ const LEFT_OUT_AT: [&str; 24] = [
     "payload",
     "headers",
 ];
+/// Parts of a key that say that its value is somebody's, or what somebody sent.
+const PERSONAL: [&str; 32] = [
+    "auth",
+    "bodies",
+    "body",
+    "content",
+    "credential",
+    "document",
+    "documents",
+    "email",
+    "form",
+    "key",
+    "keys",
+    "login",
+    "param",
+    "parameter",
+    "parameters",
+    "params",
+    "payload",
+    "payloads",
+    "queries",
+    "query",
+    "session",
+    "sessionid",
+    "sql",
+    "statement",
+    "statements",
+    "tokens",
+    "user",
+    "userid",
+    "userinfo",
+    "username",
+    "users",
+    "variables",
+];
+/// Parts of a key in a row that say something else than each of them.
+const HARMLESS: [[&str; 2]; 6] =
+    [["content", "length"], ["content", "type"], ["flag", "key"], ["key", "phase"], ["key", "type"], ["user", "agent"]];
 /// Words of a key that say that its value is a secret.
 const SECRETS: [&str; 17] = [
     "password",
@@ -115,6 +153,7 @@ pub fn dialect(system: &str) -> Dialect {
 /// What is kept of an attribute's text. `system` is the span's `db.system`, empty where it has none.
 #[must_use]
 pub fn text<'v>(key: &str, value: &'v str, system: &str) -> Cow<'v, str> {
+    let parts = parts(key);
     let key = key.to_ascii_lowercase();
     let is_size = [".size", ".length", "_size", "_length", ".count", "_count"].iter().any(|end| key.ends_with(end));
     if is_size && value.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -122,12 +161,50 @@ pub fn text<'v>(key: &str, value: &'v str, system: &str) -> Cow<'v, str> {
     }
     let below = LEFT_OUT_BELOW.iter().any(|below| key.starts_with(below));
     match () {
-        () if below || is_one(&key, &LEFT_OUT_AT) || names_secret(&key) => LEFT_OUT.to_string().into(),
+        () if below || is_one(&key, &LEFT_OUT_AT) || is_secret(&key) => LEFT_OUT.to_string().into(),
         () if is_one(&key, &STATEMENTS) => statement(value, system).into(),
         () if is_one(&key, &QUERIES) => http::query(value.as_bytes()).into(),
         () if is_one(&key, &TARGETS) => target(value).into(),
+        () if is_query(&parts) => http::query(value.as_bytes()).into(),
+        () if is_personal(&parts) => LEFT_OUT.to_string().into(),
         () => free(value),
     }
+}
+
+/// Parts of a key, in small letters: between signs, and where capital letters begin a word.
+fn parts(key: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let letters: Vec<char> = key.chars().collect();
+    for (at, letter) in letters.iter().enumerate() {
+        let before = at.checked_sub(1).map(|before| letters[before]);
+        let begins = letter.is_uppercase()
+            && before.is_some_and(|before| {
+                !before.is_uppercase() || letters.get(at + 1).is_some_and(|next| next.is_lowercase())
+            });
+        if begins || !letter.is_alphanumeric() {
+            parts.push(String::new());
+        }
+        if let Some(part) = parts.last_mut().filter(|_| letter.is_alphanumeric()) {
+            part.extend(letter.to_lowercase());
+        }
+    }
+    parts.retain(|part| !part.is_empty());
+    parts
+}
+
+/// Whether a key says that its value is the query of a URL.
+fn is_query(parts: &[String]) -> bool {
+    let of_url = parts.iter().any(|part| is_one(part, &["http", "uri", "url"]));
+    of_url && parts.last().is_some_and(|part| part == "query")
+}
+
+/// Whether parts of a key say that its value is somebody's, or what somebody sent.
+fn is_personal(parts: &[String]) -> bool {
+    let is_pair = |at: usize| parts.get(at..at + 2).is_some_and(|two| HARMLESS.iter().any(|pair| two == pair));
+    (0..parts.len()).any(|at| {
+        let is_harmless = is_pair(at) || at.checked_sub(1).is_some_and(is_pair);
+        (is_one(&parts[at], &PERSONAL) || is_one(&parts[at], &SECRETS)) && !is_harmless
+    })
 }
 
 /// What is kept of the name of a span or of an event in one: older libraries put targets and statements there.
@@ -180,9 +257,14 @@ fn free(value: &str) -> Cow<'_, str> {
     words.collect::<Vec<_>>().join(" ").into()
 }
 
-/// Whether a key says that its value is a secret.
+/// Whether a key says that its value is a secret or somebody's, be it a text or not.
 #[must_use]
 pub fn names_secret(key: &str) -> bool {
+    is_secret(key) || is_personal(&parts(key))
+}
+
+/// Whether a key says that its value is a secret.
+pub(crate) fn is_secret(key: &str) -> bool {
     let key = key.to_ascii_lowercase();
     let words = || key.split(|letter: char| !letter.is_ascii_alphanumeric());
     words().any(|word| is_one(word, &SECRETS))

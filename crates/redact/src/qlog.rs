@@ -14,7 +14,7 @@ const LONGEST: usize = 256;
 /// Whether what is in a field, and in the fields of it, is left out.
 #[must_use]
 pub fn is_hidden(field: &str) -> bool {
-    HIDDEN.contains(&field) || attribute::names_secret(field)
+    HIDDEN.contains(&field) || attribute::is_secret(field)
 }
 
 /// What is kept of a field's text.

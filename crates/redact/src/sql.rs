@@ -16,7 +16,8 @@ pub(crate) use words::is_verb;
 /// What a back-slash in a plain string is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Backslash {
-    /// It is not known: a string with one before its quote may end there or not.
+    /// It is not known: a string with one before its quote may end there or not. So it is behind whatever may have changed it: in
+    /// a text behind its first semicolon.
     #[default]
     Unknown,
     /// A letter like others (`standard_conforming_strings`, `NO_BACKSLASH_ESCAPES`).
@@ -84,7 +85,15 @@ fn one(statement: &[Lexed<'_>], out: &mut String) -> bool {
                 matches!(lexed.token, Token::Mark('='))
                     || lexed.word().is_some_and(|word| word.eq_ignore_ascii_case("TO"))
             };
-            let end = statement.iter().position(is_value).unwrap_or(statement.len());
+            let is = |lexed: &Lexed<'_>, words: &[&str]| {
+                lexed.word().is_some_and(|word| words.iter().any(|one| one.eq_ignore_ascii_case(word)))
+            };
+            let set = statement.iter().position(|lexed| is(lexed, &["SET"])).unwrap_or(0);
+            // Some settings have their value behind their name alone.
+            let ends = |(at, lexed): (usize, &Lexed<'_>)| {
+                is_value(lexed) || is(lexed, &["ROLE", "AUTHORIZATION"]) && !statement.get(at + 1).is_some_and(is_value)
+            };
+            let end = (set..statement.len()).find(|at| ends((*at, &statement[*at]))).unwrap_or(statement.len());
             statement[..end].iter().for_each(|lexed| put(*lexed, out));
             if end < statement.len() {
                 put(statement[end], out);

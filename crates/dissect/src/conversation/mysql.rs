@@ -315,8 +315,7 @@ impl Mysql {
             _ => return self.lose("it is not MySQL", found),
         };
         self.one_way(Direction::Back, answers::greeting(version), at, end, found);
-        let bits = greeting_bits(fields).unwrap_or(u64::MAX);
-        self.bits = bits;
+        self.bits = greeting_bits(fields).unwrap_or(u64::MAX);
         self.phase = Phase::Login;
     }
 
@@ -396,7 +395,6 @@ impl Mysql {
 
     fn of_server(&mut self, length: u64, at: u64, end: u64, found: &mut Vec<Found>) {
         let bytes = self.sides[1].records.held().get(HEAD..).unwrap_or_default();
-        let is_last = self.waiting.len() == 1;
         let Some(waiting) = self.waiting.front_mut() else {
             return match bytes.first() {
                 // The server ends the connection.
@@ -407,14 +405,8 @@ impl Mysql {
         let (exchange, before) = (waiting.exchange, waiting.expect);
         let means = before.packet(bytes, length, self.abilities);
         // A login is followed by what servers do at its beginning (`init_connect`).
-        if self.bits & PROTOCOL_41 != 0
-            && is_last
-            && before != Expect::Login
-            && matches!(means, Means::Whole(_))
-            && let Some(backslash) = before.backslash(bytes, length, self.abilities)
-        {
-            self.backslash = backslash;
-        }
+        let says = self.bits & PROTOCOL_41 != 0 && before != Expect::Login;
+        let backslash = before.backslash(bytes, length, self.abilities).filter(|_| says);
         if before == Expect::Prepared
             && let (Some(text), Some(statement)) =
                 (waiting.text.take(), Fields(bytes.get(1..5).unwrap_or_default()).little(4))
@@ -428,6 +420,9 @@ impl Mysql {
             Means::Whole(status) => {
                 let succeeded = status.kept() == "OK";
                 self.whole(status, end, found);
+                if let Some(backslash) = backslash.filter(|_| self.waiting.is_empty()) {
+                    self.backslash = backslash;
+                }
                 if before == Expect::Login && succeeded && self.bits & COMPRESSED != 0 {
                     self.goes_on_in(Box::new(Turns::new("by turns", Direction::There)));
                 }

@@ -164,13 +164,26 @@ impl<'t> Lexer<'t> {
             '.' if self.text[1..].starts_with(|next: char| next.is_ascii_digit()) => self.number(),
             letter if letter.is_alphabetic() || letter == '_' => self.word(),
             '[' if self.dialect == Dialect::Unknown => self.bracket(),
-            '(' | ')' | '[' | ']' | '{' | '}' | ',' | ';' | ':' | '.' | '+' | '-' | '*' | '/' | '<' | '>' | '='
-            | '~' | '!' | '@' | '#' | '%' | '^' | '&' | '|' | '?' => {
+            ';' => {
+                self.forget_backslash();
+                self.advance(1);
+                Token::Mark(';')
+            }
+            '(' | ')' | '[' | ']' | '{' | '}' | ',' | ':' | '.' | '+' | '-' | '*' | '/' | '<' | '>' | '=' | '~'
+            | '!' | '@' | '#' | '%' | '^' | '&' | '|' | '?' => {
                 self.advance(1);
                 Token::Mark(letter)
             }
             _ => Token::Unknown,
         })
+    }
+
+    /// What a back-slash is was told for the beginning of the text: what stands there may change it for what follows.
+    const fn forget_backslash(&mut self) {
+        match &mut self.dialect {
+            Dialect::Postgres(backslash) | Dialect::MySql(backslash) => *backslash = Backslash::Unknown,
+            Dialect::Unknown => {}
+        }
     }
 
     const fn plain(&self) -> Backslash {
@@ -266,6 +279,9 @@ impl<'t> Lexer<'t> {
             self.advance(end);
             let is_clear = self.dialect != Dialect::Unknown && !word.contains("$$");
             return if is_clear { Token::LeftOut } else { Token::Unknown };
+        }
+        if ["sql_mode", "standard_conforming_strings"].iter().any(|setting| setting.eq_ignore_ascii_case(word)) {
+            self.forget_backslash();
         }
         Token::Word(self.advance(end))
     }

@@ -123,8 +123,10 @@ const VERBS: [&str; 107] = [
     "WAITFOR",
 ];
 /// Statements of data: what stands in them as a word is a name.
-const OF_DATA: [&str; 11] =
-    ["DELETE", "EXPLAIN", "INSERT", "MERGE", "REPLACE", "SELECT", "TABLE", "UPDATE", "UPSERT", "VALUES", "WITH"];
+const OF_DATA: [&str; 10] =
+    ["DELETE", "INSERT", "MERGE", "REPLACE", "SELECT", "TABLE", "UPDATE", "UPSERT", "VALUES", "WITH"];
+/// First words of statements about objects.
+const OF_OBJECTS: [&str; 4] = ["ALTER", "CREATE", "DROP", "RENAME"];
 /// Objects whose statements may set a password or say how to log in elsewhere.
 const OF_ACCESS: [&str; 14] = [
     "CONNECTION",
@@ -141,6 +143,19 @@ const OF_ACCESS: [&str; 14] = [
     "SUBSCRIPTION",
     "SYSTEM",
     "USER",
+];
+/// Words of statements before another statement.
+const BEFORE_OTHERS: [&str; 5] = ["ANALYSE", "ANALYZE", "DESC", "DESCRIBE", "EXPLAIN"];
+/// Commands of replication.
+const OF_REPLICATION: [&str; 8] = [
+    "ALTER_REPLICATION_SLOT",
+    "BASE_BACKUP",
+    "CREATE_REPLICATION_SLOT",
+    "DROP_REPLICATION_SLOT",
+    "READ_REPLICATION_SLOT",
+    "START_REPLICATION",
+    "TIMELINE_HISTORY",
+    "UPLOAD_MANIFEST",
 ];
 /// Words before the kind of an object.
 const MODIFIERS: [&str; 11] =
@@ -172,6 +187,12 @@ pub(crate) fn is_verb(word: &str) -> bool {
     is_one(word, &VERBS)
 }
 
+/// How many words are before the kind of an object, and whether it is one of access.
+fn object_of(words: &[&str]) -> (usize, bool) {
+    let modifiers = words.iter().take_while(|word| is_one(word, &MODIFIERS)).count();
+    (modifiers, words.get(modifiers).is_some_and(|object| is_one(object, &OF_ACCESS)))
+}
+
 /// What is kept of a statement of these words.
 pub(super) fn kept_of(words: &[&str]) -> Kept {
     let is = |at: usize, what: &str| words.get(at).is_some_and(|word| word.eq_ignore_ascii_case(what));
@@ -180,22 +201,30 @@ pub(super) fn kept_of(words: &[&str]) -> Kept {
     if is(0, "CHANGE") {
         return Kept::Words(if is(1, "MASTER") || is(1, "REPLICATION") { 2 } else { 1 });
     }
-    if is(0, "CLONE") {
+    if is(0, "CLONE") || is_one(verb, &OF_REPLICATION) {
         return Kept::Words(1);
     }
-    if ["CREATE", "ALTER", "DROP", "RENAME"].iter().any(|verb| is(0, verb)) {
-        let modifiers = words[1..].iter().take_while(|word| is_one(word, &MODIFIERS)).count();
-        let is_access = words.get(1 + modifiers).is_some_and(|object| is_one(object, &OF_ACCESS));
+    if is_one(verb, &OF_OBJECTS) {
+        let (modifiers, is_access) = object_of(&words[1..]);
         return match modifiers {
             0 if is_access || is(0, "ALTER") && is(1, "EXTENSION") => Kept::Words(2),
             _ if is_access || has(&ACCESS) => Kept::Words(1),
             // What a database is set to.
             _ if is(1, "DATABASE") => Kept::Words(2),
+            // What a function is set to.
+            _ if has(&["SET"]) => Kept::Setting,
             _ => Kept::All,
         };
     }
-    if has(&ACCESS) {
+    let of_access = |at: usize| is_one(words[at], &OF_OBJECTS) && object_of(&words[at + 1..]).1;
+    if has(&ACCESS) || has(&PASSWORDS) && (1..words.len()).any(of_access) {
         return Kept::Words(1);
+    }
+    if is_one(verb, &BEFORE_OTHERS)
+        && let Some(inner) = (1..words.len()).find(|at| is_verb(words[*at]) && !is_one(words[*at], &BEFORE_OTHERS))
+    {
+        let is_data = is_one(words[inner], &OF_DATA) || !has(&PASSWORDS);
+        return if is_data && kept_of(&words[inner..]) == Kept::All { Kept::All } else { Kept::Words(1) };
     }
     if is(0, "SET") && (is(1, "PASSWORD") || is(1, "ROLE") || is(1, "SESSION") && is(2, "AUTHORIZATION")) {
         return Kept::Words(2);
