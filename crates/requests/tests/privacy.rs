@@ -277,3 +277,63 @@ fn what_no_protocol_is_known_of_shows_nothing() {
         assert!(!all.is_empty() && !all.iter().any(|line| line.contains(SECRET) || line.contains("bob")), "{all:?}");
     }
 }
+
+/// A statement that is sent before it is known what a back-slash means by now.
+#[test]
+fn postgres_statements_behind_a_change_of_quoting_show_no_secret() {
+    let message = |kind: u8, body: &[u8]| [&[kind][..], &(body.len() as u32 + 4).to_be_bytes(), body].concat();
+    let ready = message(b'Z', b"I");
+    let body = b"\0\x03\0\0user\0bob\0database\0shop\0\0";
+    let q = |t: &str| message(b'Q', &[t.as_bytes(), b"\0"].concat());
+    let done = |t: &str| message(b'C', &[t.as_bytes(), b"\0"].concat());
+    let off = message(b'S', b"standard_conforming_strings\0off\0");
+    for first in ["SET standard_conforming_strings=off", "ROLLBACK", "SELECT f()"] {
+        let script: Script = vec![
+            ('>', [&(body.len() as u32 + 4).to_be_bytes()[..], body].concat()),
+            (
+                '<',
+                [message(b'R', &[0; 4]), message(b'S', b"standard_conforming_strings\0on\0"), ready.clone()].concat(),
+            ),
+            ('>', [q(first), q("SELECT 'a\\', SECRET'")].concat()),
+            ('<', [done("SET"), off.clone(), ready.clone(), done("SELECT 1"), ready.clone()].concat()),
+            ('>', q("SELECT 'b\\', SECRET', c")),
+            ('<', [done("SELECT 1"), ready.clone()].concat()),
+        ];
+        let names = asked(&script);
+        assert!(
+            names.iter().any(|name| name.starts_with("SELECT ?… ->"))
+                && names.iter().any(|name| name.starts_with("SELECT ?, c ->")),
+            "{names:?}"
+        );
+    }
+}
+
+#[test]
+fn mysql_statements_behind_a_change_of_quoting_show_no_secret() {
+    let packet = |number: u8, body: &[u8]| [&(body.len() as u32).to_le_bytes()[..3], &[number], body].concat();
+    let query = |text: &str| packet(0, &[b"\x03", text.as_bytes()].concat());
+    let done = [0, 0, 0, 2, 0, 0, 0];
+    let plain = [0, 0, 0, 2, 2, 0, 0];
+    let bits = (1_u32 << 9 | 1 << 3 | 1).to_le_bytes();
+    let version = b"\x0a8.0.36\0\x07\0\0\0abcdefgh\0";
+    let greeting = [version.as_slice(), &bits[..2], &[255, 2, 0], &bits[2..], &[21], &[0; 10], &[7; 13]].concat();
+    let login = [&bits[..], &[0, 0, 0, 1, 255], &[0; 23], b"bob\0\x06SECRET", b"shop\0"].concat();
+    let script: Script = vec![
+        ('<', packet(0, &greeting)),
+        ('>', packet(1, &login)),
+        ('<', packet(2, &done)),
+        ('>', query("SELECT 1")),
+        ('<', packet(1, &done)),
+        ('>', [query("SET sql_mode='NO_BACKSLASH_ESCAPES'"), query("SELECT 'a\\', 'SECRET'")].concat()),
+        ('<', [packet(1, &plain), packet(1, &plain)].concat()),
+        ('>', query("SELECT 'b\\', 'SECRET', c")),
+        ('<', packet(1, &plain)),
+        ('>', query("x")),
+        ('<', packet(1, b"\xff\x26\x04#23000E")),
+        ('>', query("INSERT 'd\\', 'SECRET'")),
+        ('<', packet(1, &done)),
+    ];
+    let names = asked(&script);
+    let told = |what: &str| names.iter().any(|name| name.starts_with(&format!("{what} -> ")));
+    assert!(told("SELECT ?…") && told("SELECT ?, ?, c") && told("INSERT ?…"), "{names:?}");
+}
