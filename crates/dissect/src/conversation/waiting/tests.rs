@@ -1,3 +1,5 @@
+//! Long pipelines of every protocol: each answer goes to its own request, and what is left out is counted.
+
 use crate::conversation::connection::Conversation;
 use crate::conversation::{Found, Role};
 use crate::left_out::Bound;
