@@ -106,12 +106,18 @@ fn a_display_is_served_with_a_page_and_strangers_are_kept_out() {
 fn a_page_that_is_brought_here_says_all_it_has_to_say() {
     let place = Place::new();
     let served = Served::start(&place, &["--listen", "unix:socket"]);
-    let from = served.page.trim_start_matches("http://").replace("/?", "?");
+    let (from, token) = served.page.trim_start_matches("http://").split_once("/?").unwrap();
+    // Every user of this machine could read it there.
+    let with_token = format!("{from}?{token}");
+    let refused = place.stackline(&["display", "view", &with_token, "--listen", "127.0.0.1:0"]);
+    refused.fails(2, &["may not be an argument"]).hints("the address that the browser opens");
     let mut child =
-        place.command(&["display", "view", &from, "--listen", "127.0.0.1:0"]).stdout(Stdio::piped()).spawn().unwrap();
+        place.command(&["display", "view", from, "--listen", "127.0.0.1:0"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut first = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
     let (host, path) = first.split_once("http://").unwrap().1.trim().split_once('/').unwrap();
+    assert_eq!(path, "?SECRET");
+    let path = &format!("?{token}");
     let get = |path: &str, more: &str| {
         let mut stream = TcpStream::connect(host).unwrap();
         write!(stream, "GET /{path} HTTP/1.1\r\nHost: {host}\r\n{more}\r\n").unwrap();
