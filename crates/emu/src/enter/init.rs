@@ -81,12 +81,20 @@ fn interrupt(program: Pid, signal: Signal) {
     // A /proc of the machine has other numbers.
     let is_own = fs::read_link("/proc/self").is_ok_and(|own| own.as_os_str() == "1");
     let group = is_own.then(|| group_of(program)).flatten();
-    let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(Pid::from_raw));
-    let others = numbers.filter(|process| *process != program && group.is_some() && group_of(*process) == group);
-    let all: Vec<Pid> = others.chain([program]).collect();
-    for process in all {
-        let _ = kill(process, signal);
+    let others = || {
+        let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(Pid::from_raw));
+        numbers
+            .filter(|process| *process != program && group.is_some() && group_of(*process) == group)
+            .collect::<Vec<_>>()
+    };
+    let before = others();
+    for process in before.iter().chain([&program]) {
+        let _ = kill(*process, signal);
+    }
+    // What the program began before it had the signal is waited for by it, and has to have it too.
+    for process in others().iter().filter(|process| !before.contains(process)) {
+        let _ = kill(*process, signal);
     }
 }
 
