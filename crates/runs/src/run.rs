@@ -72,10 +72,8 @@ impl Run {
     /// When the run is another user's, or its directory cannot be written.
     pub fn keep_page(&self, page: &str) -> Result<PathBuf, Error> {
         let path = self.page();
-        if !files::is_own(&self.path) {
-            let message = format!("{} is a run of another user, in which nothing is written", self.path.display());
-            return Err(Error::new(message, "`stackline report RUN -o FILE` writes the page elsewhere"));
-        }
+        let elsewhere = "`stackline report RUN -o FILE` writes the page elsewhere";
+        files::must_be_own(&self.path).map_err(|error| Error { hint: elsewhere.to_owned(), ..error })?;
         replace_inside_with(&path, page.as_bytes()).map(|()| path)
     }
 
