@@ -8,13 +8,16 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigSet, Signal, kill};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::{Pid, setpgid};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 /// Runs the program to its end and returns the exit code, 128 and the signal's number for a program ended by a signal.
 /// `parent` is a pipe that closes when the parent ends.
@@ -76,26 +79,41 @@ fn serve(program: Pid, signals: &Signals) -> nix::Result<i32> {
     }
 }
 
-/// As the key of a terminal does it: a shell ends by an interruption only when what it waits for had it too.
+/// How long, and how often, it is looked whether a process of the program had no use for an interruption.
+const INTERRUPTED_FOR: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_millis(10);
+
+/// As the key of a terminal does it: a shell ends by an interruption only when what it waits for had it too. A process between fork and
+/// exec has the handlers of its shell, which swallow an interruption there; so what is new in the group, or has become another program
+/// since, is interrupted again.
 fn interrupt(program: Pid, signal: Signal) {
-    // A /proc of the machine has other numbers.
+    let begun = Instant::now();
+    let mut interrupted = BTreeMap::new();
+    while begun.elapsed() < INTERRUPTED_FOR && !has_ended(program) {
+        for process in group(program) {
+            let file = fs::read_link(format!("/proc/{process}/exe")).ok();
+            if interrupted.insert(process, file.clone()) != Some(file) {
+                let _ = kill(process, signal);
+            }
+        }
+        sleep(LOOK);
+    }
+}
+
+/// Whether a child has ended; it stays to be reaped.
+fn has_ended(child: Pid) -> bool {
+    let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+    !matches!(waitid(Id::Pid(child), flags), Ok(WaitStatus::StillAlive))
+}
+
+/// The processes of the program's group, itself last; it alone where the machine's `/proc` is seen, which has other numbers.
+fn group(program: Pid) -> Vec<Pid> {
     let is_own = fs::read_link("/proc/self").is_ok_and(|own| own.as_os_str() == "1");
     let group = is_own.then(|| group_of(program)).flatten();
-    let others = || {
-        let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
-        let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(Pid::from_raw));
-        numbers
-            .filter(|process| *process != program && group.is_some() && group_of(*process) == group)
-            .collect::<Vec<_>>()
-    };
-    let before = others();
-    for process in before.iter().chain([&program]) {
-        let _ = kill(*process, signal);
-    }
-    // What the program began before it had the signal is waited for by it, and has to have it too.
-    for process in others().iter().filter(|process| !before.contains(process)) {
-        let _ = kill(*process, signal);
-    }
+    let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(Pid::from_raw));
+    let others = numbers.filter(|process| *process != program && group.is_some() && group_of(*process) == group);
+    others.chain([program]).collect()
 }
 
 /// The process group of a process (proc_pid_stat(5)); 0 where its number is of the space outside. This process has one of its own.
