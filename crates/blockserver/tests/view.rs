@@ -5,13 +5,9 @@
 mod common;
 mod http;
 
-#[path = "../../report/src/testing/browser.rs"]
-#[allow(dead_code, reason = "it is made for another page too")]
-mod browser;
-
-use browser::Browser;
 use common::Site;
 use serde_json::{Value, json};
+use stackline_testing::browser::Browser;
 
 /// Opens the page in a window of that size, and waits until all in view is drawn.
 fn open(browser: &mut Browser, address: &str, width: u32, height: u32) {

@@ -12,107 +12,20 @@ use stackline_displayserver::listener::Listener;
 use stackline_displayserver::server::Server;
 use stackline_displayserver::view;
 use stackline_guard::secret::Secret;
-use std::io::{BufRead, BufReader};
-use std::net::TcpStream;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use stackline_testing::browser::Browser;
 use std::time::{Duration, Instant};
-use tungstenite::stream::MaybeTlsStream;
-use tungstenite::{Message, WebSocket};
 
-/// A browser without a screen, spoken to by its debugging protocol.
-struct Browser {
-    child: Child,
-    directory: PathBuf,
-    socket: WebSocket<MaybeTlsStream<TcpStream>>,
-    session: String,
-    number: u64,
+/// Does something with the left button of the mouse.
+fn mouse(browser: &mut Browser, kind: &str, (x, y): (f64, f64)) {
+    let buttons = u8::from(kind != "mouseReleased");
+    browser.mouse(kind, x, y, json!({ "button": "left", "buttons": buttons, "clickCount": 1 }));
 }
 
-impl Browser {
-    /// Opens a page; none where there is no browser.
-    fn open(url: &str) -> Option<Self> {
-        let arguments = [
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--remote-debugging-port=0",
-            "--no-first-run",
-            "about:blank",
-        ];
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let name =
-            format!("stackline-display-browser-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let directory = std::env::temp_dir().join(name);
-        let child = Command::new("chromium")
-            .args(arguments)
-            .arg(format!("--user-data-dir={}", directory.display()))
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn();
-        let mut child = child.ok()?;
-        let lines = BufReader::new(child.stderr.take()?).lines().map_while(Result::ok);
-        let address = lines.into_iter().find_map(|line| Some(line.split_once("listening on ")?.1.to_owned()))?;
-        let (socket, _) = tungstenite::connect(address).unwrap();
-        let mut browser = Self { child, directory, socket, session: String::new(), number: 0 };
-        let target = browser.call("Target.createTarget", json!({ "url": url }));
-        let attach = json!({ "targetId": target["targetId"], "flatten": true });
-        browser.session = browser.call("Target.attachToTarget", attach)["sessionId"].as_str()?.to_owned();
-        Some(browser)
-    }
-
-    fn call(&mut self, method: &str, parameters: Value) -> Value {
-        self.number += 1;
-        let mut message = json!({ "id": self.number, "method": method, "params": parameters });
-        if !self.session.is_empty() {
-            message["sessionId"] = json!(self.session);
-        }
-        self.socket.send(Message::text(message.to_string())).unwrap();
-        loop {
-            if let Message::Text(text) = self.socket.read().unwrap() {
-                let said: Value = serde_json::from_str(text.as_str()).unwrap();
-                if said["id"] == json!(self.number) {
-                    assert!(said["error"].is_null(), "{said}");
-                    return said["result"].clone();
-                }
-            }
-        }
-    }
-
-    fn evaluate(&mut self, script: &str) -> Value {
-        self.call("Runtime.evaluate", json!({ "expression": script, "returnByValue": true }))["result"]["value"].clone()
-    }
-
-    /// Does something with the left button of the mouse.
-    fn mouse(&mut self, kind: &str, (x, y): (f64, f64)) {
-        let buttons = u8::from(kind != "mouseReleased");
-        let mouse = json!({ "type": kind, "x": x, "y": y, "button": "left", "buttons": buttons, "clickCount": 1 });
-        self.call("Input.dispatchMouseEvent", mouse);
-    }
-
-    /// Where the first window's pixels are in the page.
-    fn place(&mut self) -> (f64, f64) {
-        let box_of = "JSON.stringify(document.querySelector('canvas').getBoundingClientRect())";
-        let place: Value = serde_json::from_str(self.evaluate(box_of).as_str().unwrap()).unwrap();
-        (place["x"].as_f64().unwrap(), place["y"].as_f64().unwrap())
-    }
-
-    fn until(&mut self, script: &str) {
-        let begun = Instant::now();
-        while self.evaluate(script) != json!(true) {
-            assert!(begun.elapsed() < Duration::from_secs(20), "never: {script}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-}
-
-impl Drop for Browser {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        let _ = std::fs::remove_dir_all(&self.directory);
-    }
+/// Where the first window's pixels are in the page.
+fn place(browser: &mut Browser) -> (f64, f64) {
+    let box_of = "JSON.stringify(document.querySelector('canvas').getBoundingClientRect())";
+    let place: Value = serde_json::from_str(browser.eval(box_of).as_str().unwrap()).unwrap();
+    (place["x"].as_f64().unwrap(), place["y"].as_f64().unwrap())
 }
 
 /// A pixel of the first window, as a script.
@@ -131,15 +44,14 @@ fn seen() -> Option<(Server, Client, Browser)> {
     let url =
         view::show(&server, &Address::Tcp("127.0.0.1:0".into()), &Secret::new(b"0123456789abcdef".to_vec()).unwrap())
             .unwrap();
-    let browser = Browser::open(&url)?;
+    let mut browser = Browser::start()?;
+    browser.call("Page.navigate", json!({ "url": url }));
     Some((server, Client::connect(&address, b"").unwrap(), browser))
 }
 
 #[test]
 fn a_browser_shows_what_is_drawn_keeps_up_and_answers() {
-    let Some((server, mut client, mut browser)) = seen() else {
-        return eprintln!("skipped: there is no chromium here");
-    };
+    let Some((server, mut client, mut browser)) = seen() else { return };
     client.send(&Request::CreateWindow(1, (400, 300), b"a title")).unwrap();
     client.send(&Request::DefineSymbol(7)).unwrap();
     client.send(&Request::AddItem(RECTANGLE, b"")).unwrap();
@@ -147,13 +59,13 @@ fn a_browser_shows_what_is_drawn_keeps_up_and_answers() {
     client.ask(&Request::DisplayView(1, 7, (0, 0), FULL_SIZE)).unwrap();
     // The palette's fourth colour, c9 2a 2a, within the rectangle, and white beside it.
     browser.until(&format!("{} === '201,42,42,255'", pixel(30, 40)));
-    assert_eq!(browser.evaluate(&pixel(5, 5)), json!("255,255,255,255"));
-    assert_eq!(browser.evaluate("document.querySelector('figcaption').textContent"), json!("a title"));
+    assert_eq!(browser.eval(&pixel(5, 5)), json!("255,255,255,255"));
+    assert_eq!(browser.eval("document.querySelector('figcaption').textContent"), json!("a title"));
 
     // The pointer, where the picture is, and a key.
-    let (left, top) = browser.place();
+    let (left, top) = place(&mut browser);
     for kind in ["mousePressed", "mouseReleased"] {
-        browser.mouse(kind, (left + 30.5, top + 40.5));
+        mouse(&mut browser, kind, (left + 30.5, top + 40.5));
     }
     let press = client.input().unwrap();
     assert_eq!((press.input, press.hits), (Input::Press(30, 40), vec![(7, 1)]));
@@ -170,7 +82,7 @@ fn a_browser_shows_what_is_drawn_keeps_up_and_answers() {
     items.iter().try_for_each(|request| client.send(request)).unwrap();
     client.sync(1).unwrap();
     // When each picture was shown, by the page's clock.
-    browser.evaluate(
+    browser.eval(
         "window.times = []; new MutationObserver(() => times.push(performance.now())).observe(document.body, { attributes: true })",
     );
     let begun = Instant::now();
@@ -187,7 +99,7 @@ fn a_browser_shows_what_is_drawn_keeps_up_and_answers() {
             (begun + Duration::from_micros(16_667) * (frame + 1)).saturating_duration_since(Instant::now()),
         );
     }
-    let times = browser.evaluate("times");
+    let times = browser.eval("times");
     let times: Vec<f64> = times.as_array().unwrap().iter().filter_map(Value::as_f64).collect();
     assert!(times.len() > 10, "{times:?}");
     let rate = (times.len() - 1) as f64 / (times[times.len() - 1] - times[0]) * 1000.0;
@@ -204,9 +116,7 @@ fn a_browser_shows_what_is_drawn_keeps_up_and_answers() {
 /// In one picture, so that the page never sees that it was closed.
 #[test]
 fn a_window_made_again_is_another_with_its_title_and_its_pixels() {
-    let Some((_server, mut client, mut browser)) = seen() else {
-        return eprintln!("skipped: there is no chromium here");
-    };
+    let Some((_server, mut client, mut browser)) = seen() else { return };
     for (symbol, colour) in [(1, 2), (2, 3)] {
         client.send(&Request::DefineSymbol(symbol)).unwrap();
         let all = Item::drawn(Kind::Rectangle, 1, (0, 0), (199, 99)).coloured(colour);
@@ -224,7 +134,7 @@ fn a_window_made_again_is_another_with_its_title_and_its_pixels() {
         browser.until(&format!(
             "[...document.querySelectorAll('figcaption')].map((one) => one.textContent).join() === '{title}'"
         ));
-        assert_eq!(browser.evaluate("document.querySelector('canvas').getAttribute('aria-label')"), json!(title));
+        assert_eq!(browser.eval("document.querySelector('canvas').getAttribute('aria-label')"), json!(title));
         client.send(&Request::BeginBatch).unwrap();
         client.send(&Request::CloseWindow(1)).unwrap();
     }
@@ -232,29 +142,27 @@ fn a_window_made_again_is_another_with_its_title_and_its_pixels() {
 
 #[test]
 fn a_release_is_told_wherever_it_is_and_what_is_the_browsers_stays_there() {
-    let Some((_server, mut client, mut browser)) = seen() else {
-        return eprintln!("skipped: there is no chromium here");
-    };
+    let Some((_server, mut client, mut browser)) = seen() else { return };
     client.send(&Request::DefineSymbol(7)).unwrap();
     client.send(&Request::AddItem(Item::drawn(Kind::Rectangle, 1, (0, 0), (900, 900)), b"")).unwrap();
     client.send(&Request::EndSymbol).unwrap();
     client.send(&Request::CreateWindow(1, (200, 100), b"w")).unwrap();
     client.ask(&Request::DisplayView(1, 7, (0, 0), FULL_SIZE)).unwrap();
     browser.until("document.querySelector('canvas') !== null");
-    let (left, top) = browser.place();
-    browser.mouse("mousePressed", (left + 5.5, top + 6.5));
-    browser.mouse("mouseMoved", (left + 305.5, top - 7.5));
-    browser.mouse("mouseReleased", (left + 310.5, top + 150.5));
+    let (left, top) = place(&mut browser);
+    mouse(&mut browser, "mousePressed", (left + 5.5, top + 6.5));
+    mouse(&mut browser, "mouseMoved", (left + 305.5, top - 7.5));
+    mouse(&mut browser, "mouseReleased", (left + 310.5, top + 150.5));
     let mut told = || client.input().map(|event| (event.input, event.hits)).unwrap();
     assert_eq!(told(), (Input::Press(5, 6), vec![(7, 1)]));
     assert_eq!(told(), (Input::Move(305, -8), vec![]));
     assert_eq!(told(), (Input::Release(310, 150), vec![]));
     // Who pressed elsewhere means something else.
-    browser.mouse("mousePressed", (left + 310.5, top + 150.5));
-    browser.mouse("mouseMoved", (left + 20.5, top + 20.5));
-    browser.mouse("mouseReleased", (left + 20.5, top + 20.5));
-    browser.evaluate("window.taken = []; addEventListener('keydown', (event) => taken.push(event.defaultPrevented))");
-    browser.evaluate("document.querySelector('canvas').focus()");
+    mouse(&mut browser, "mousePressed", (left + 310.5, top + 150.5));
+    mouse(&mut browser, "mouseMoved", (left + 20.5, top + 20.5));
+    mouse(&mut browser, "mouseReleased", (left + 20.5, top + 20.5));
+    browser.eval("window.taken = []; addEventListener('keydown', (event) => taken.push(event.defaultPrevented))");
+    browser.eval("document.querySelector('canvas').focus()");
     // Alt, Ctrl, Meta, none, Shift.
     for (key, modifiers) in [("r", 1), ("r", 2), ("c", 4), ("q", 0), ("Q", 8)] {
         let text = if matches!(modifiers, 0 | 8) { key } else { "" };
@@ -262,5 +170,5 @@ fn a_release_is_told_wherever_it_is_and_what_is_the_browsers_stays_there() {
         browser.call("Input.dispatchKeyEvent", press);
     }
     assert_eq!([told().0, told().0], ['q', 'Q'].map(|key| Input::Key(u32::from(key))));
-    assert_eq!(browser.evaluate("taken"), json!([false, false, false, true, true]));
+    assert_eq!(browser.eval("taken"), json!([false, false, false, true, true]));
 }

@@ -276,7 +276,7 @@ mod tests {
         let (local, peer) = (near.local_addr().unwrap().to_string(), far.local_addr().unwrap().to_string());
         let observed = watch.stop();
         if let Some(reason) = observed.absent.get("kernel") {
-            eprintln!("SKIPPED: there are no kernel trace events here: {reason}");
+            stackline_testing::skip(format_args!("there are no kernel trace events here: {reason}"));
             return;
         }
         let records: Vec<Record<'_>> = observed.tape.records().collect();

@@ -1,6 +1,5 @@
 //! A small run for the tests of this crate, and golden texts under `golden/` (`UPDATE_GOLDEN=1` writes them anew).
 
-pub(crate) mod browser;
 pub(crate) mod emulated;
 pub(crate) mod networks;
 pub(crate) mod traced;

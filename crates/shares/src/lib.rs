@@ -205,7 +205,7 @@ mod tests {
             Ok(group) => group,
             Err(error) => {
                 assert!(error.hint.is_some());
-                return eprintln!("skipped: {}", error.message);
+                return stackline_testing::skip(error.message);
             }
         };
         group.enter().unwrap();

@@ -186,7 +186,9 @@ mod tests {
     fn an_instance_is_removed_by_its_owner_or_by_the_next() {
         let instance = match Instance::create() {
             Ok(instance) => instance,
-            Err(reason) => return eprintln!("SKIPPED: no trace instance can be created here: {reason}"),
+            Err(reason) => {
+                return stackline_testing::skip(format_args!("no trace instance can be created here: {reason}"));
+            }
         };
         let (root, _mount) = tracefs().unwrap();
         let left = root.join("instances").join(format!("{PREFIX}left-by-a-killed-one"));

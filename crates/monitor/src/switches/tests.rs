@@ -116,7 +116,7 @@ impl Snmpd {
         let path =
             ["/usr/sbin/snmpd", "/usr/local/sbin/snmpd"].into_iter().find(|path| std::path::Path::new(path).exists());
         let Some(path) = path else {
-            eprintln!("SKIPPED: snmpd is not installed (apt-get install snmpd)");
+            stackline_testing::skip("snmpd is not installed (apt-get install snmpd)");
             return None;
         };
         let directory = tempfile::tempdir().unwrap();

@@ -2,9 +2,9 @@
 //! none.
 
 use super::page;
-use crate::testing::browser::Browser;
 use crate::testing::traced::{self, HOSTILE, Traced};
 use serde_json::{Value, json};
+use stackline_testing::browser::Browser;
 use std::path::{Path, PathBuf};
 
 type Scenario = fn(&mut Browser, &Path);

@@ -49,13 +49,13 @@ kill $dump; wait $dump || true
 fn lab(place: &Place) -> bool {
     for tool in ["unshare", "python3", "dumpcap", "curl", "ip", "tshark"] {
         if !Command::new("which").arg(tool).output().is_ok_and(|found| found.status.success()) {
-            skip(&format!("there is no {tool}"));
+            skip(format_args!("there is no {tool}"));
             return false;
         }
     }
     let done = Command::new("unshare").args(["-Urn", "sh", "-c", LAB]).current_dir(place.path("")).output().unwrap();
     if !done.status.success() || std::fs::metadata(place.path("all.pcap")).is_ok_and(|about| about.len() < 1000) {
-        skip(&format!("no capture could be made: {}", String::from_utf8_lossy(&done.stderr)));
+        skip(format_args!("no capture could be made: {}", String::from_utf8_lossy(&done.stderr)));
         return false;
     }
     true

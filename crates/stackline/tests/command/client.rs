@@ -16,7 +16,7 @@ fn emits(language: &str, source: &str, example: &str, commands: &[&[&str]]) {
         let Ok(output) =
             command.args(words).current_dir(place.path("")).env("STACKLINE_EVENTS", "text:app.log").output()
         else {
-            return skip(&format!("there is no {program}"));
+            return skip(format_args!("there is no {program}"));
         };
         assert!(output.status.success(), "{program}: {}", said(&output));
     }

@@ -171,7 +171,12 @@ impl Census {
             left = self.left(&seen);
             left.is_empty()
         });
-        assert!(gone, "{what:?} after {after:?} of {}: it goes on, or left: {left:#?}", words.join(" "));
+        let case = format!("{what:?} after {after:?} of {}", words.join(" "));
+        assert!(
+            gone,
+            "{case}: it goes on, or left: {left:#?}; {:#?}",
+            self.place.processes().into_iter().map(state).collect::<Vec<_>>()
+        );
         killed.elapsed()
     }
 
@@ -211,6 +216,16 @@ impl Census {
 fn entries(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// What a process does, and which signals wait for it.
+fn state(process: Process) -> String {
+    let read = |name: &str| fs::read_to_string(format!("/proc/{}/{name}", process.0)).unwrap_or_default();
+    let status = read("status");
+    let fields =
+        status.lines().filter(|line| ["State", "PPid", "Sig", "ShdPnd"].iter().any(|name| line.starts_with(name)));
+    let fields = fields.collect::<Vec<_>>().join(", ").replace('\t', " ");
+    format!("{} {}: {fields}, in {}, {}", process.0, process.name(), read("wchan"), read("syscall").trim())
 }
 
 fn line(process: Process) -> String {

@@ -10,10 +10,12 @@ pub(crate) mod stacks;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
+pub(crate) use stackline_testing::{has_program, skip};
 use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::LazyLock;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -136,8 +138,11 @@ pub(crate) fn pair(loss: &str) -> String {
 /// An ssh that drops its options and the destination; the shell runs what is left, as sshd does.
 pub(crate) const SSH: &str = "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift 2\n";
 
+/// The command under test: the one just built, or the one that `STACKLINE_PROGRAM` names.
 pub(crate) fn program() -> &'static str {
-    env!("CARGO_BIN_EXE_stackline")
+    static PROGRAM: LazyLock<String> =
+        LazyLock::new(|| std::env::var("STACKLINE_PROGRAM").unwrap_or_else(|_| env!("CARGO_BIN_EXE_stackline").into()));
+    &PROGRAM
 }
 
 /// Looks again and again until something is there.
@@ -361,11 +366,6 @@ pub(crate) fn number(value: &Value, path: &str) -> f64 {
 /// What a program printed on both its streams.
 pub(crate) fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr)).trim().into()
-}
-
-/// Says why a test cannot be done here.
-pub(crate) fn skip(why: &str) {
-    eprintln!("skipped: {why}");
 }
 
 /// Bytes that do not repeat soon.

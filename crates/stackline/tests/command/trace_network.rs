@@ -1,7 +1,7 @@
 //! `stackline trace --on`: what happens within the emulated network is on the lines of requests, and named where it limits them. Passed
 //! over, with a word, where there is no Python, or where networks or packets are not to be had.
 
-use crate::support::{Finished, Place, skip};
+use crate::support::{Finished, Place, has_program, skip};
 use std::process::{Output, Stdio};
 
 /// Answers at once.
@@ -44,9 +44,7 @@ except OSError: pass
 
 /// Three hosts, of which the client has a slow link.
 fn place(name: &str) -> Option<Place> {
-    let python = std::process::Command::new("python3").arg("--version").output();
-    if !python.is_ok_and(|output| output.status.success()) {
-        skip("there is no python3 here");
+    if !has_program("python3", "python3") {
         return None;
     }
     let place = Place::new();

@@ -1,7 +1,7 @@
 //! `stackline trace --see ptrace`: programs that are stopped at their calls end as they would, and what lay unread is told without root
 //! and without the kernel's trace events. Passed over, with a word, where there is no Python, or no network or packets are to be had.
 
-use crate::support::{Place, skip};
+use crate::support::{Place, has_program, skip};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -73,8 +73,8 @@ fn signals_reach_a_stopped_program() {
 
 #[test]
 fn what_lies_unread_is_told_without_trace_events() {
-    if !Command::new("python3").arg("--version").output().is_ok_and(|output| output.status.success()) {
-        return skip("there is no python3 here");
+    if !has_program("python3", "python3") {
+        return;
     }
     let place = Place::new();
     place.write("server.py", SERVER);

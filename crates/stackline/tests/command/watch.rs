@@ -1,10 +1,10 @@
 //! `watch`: its forms, its end, and what it reports of an emulated network that loses packets.
 
-use crate::support::{Place, program, said, skip};
+use crate::support::{Place, has_program, program, said, skip};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::io::BufRead as _;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 #[test]
 fn lines_of_text_and_of_json() {
@@ -67,8 +67,8 @@ print(struct.unpack_from('I', s.getsockopt(6, 11, 104), 100)[0])
 
 #[test]
 fn retransmissions_on_a_lossy_network_are_the_senders_alone() {
-    if Command::new("python3").arg("-V").output().is_err() {
-        return skip("there is no python3");
+    if !has_program("python3", "python3") {
+        return;
     }
     let place = Place::new();
     let name = format!("lossy_{}", std::process::id());

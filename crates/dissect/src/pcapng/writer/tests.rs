@@ -103,7 +103,9 @@ fn run(program: &str, arguments: &[&str], path: &Path) -> Option<String> {
     let output = match Command::new(program).args(arguments).arg(path).output() {
         Ok(output) => output,
         Err(error) => {
-            eprintln!("skipped: {program} cannot be started ({error}); it comes with the package tshark");
+            stackline_testing::skip(format_args!(
+                "{program} cannot be started ({error}); it comes with the package tshark"
+            ));
             return None;
         }
     };

@@ -239,7 +239,7 @@ fn started(pids: &[u32], also: Also) -> Option<ThreadTrace> {
             Some(trace)
         }
         Err(reason) => {
-            eprintln!("SKIPPED: {reason}");
+            stackline_testing::skip(reason);
             None
         }
     }

@@ -1,4 +1,5 @@
 //! A headless Chromium, driven by its DevTools protocol over a pipe: objects of JSON with a zero byte behind each.
+#![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "what goes wrong here fails the test")]
 
 use base64::Engine;
 use serde_json::{Value, json};
@@ -13,7 +14,8 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The browser with one tab. It ends with this value.
-pub(crate) struct Browser {
+#[derive(Debug)]
+pub struct Browser {
     child: Child,
     /// `None` once it is to end.
     to: Option<ChildStdin>,
@@ -21,20 +23,21 @@ pub(crate) struct Browser {
     sent: u64,
     session: Option<String>,
     /// What the page complained of: exceptions, messages on the console, refusals by its policy.
-    pub(crate) complaints: Vec<String>,
+    pub complaints: Vec<String>,
     /// Where the browser keeps what it has to.
     _profile: tempfile::TempDir,
 }
 
 impl Browser {
-    /// Starts one; `None`, said on stderr, where there is no Chromium.
-    pub(crate) fn start() -> Option<Self> {
+    /// Starts one; `None`, where there is no Chromium: the test is skipped.
+    #[track_caller]
+    pub fn start() -> Option<Self> {
         let found = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(|name| {
             let paths = std::env::var_os("PATH").unwrap_or_default();
             std::env::split_paths(&paths).any(|path| path.join(name).is_file())
         });
         let Some(program) = found else {
-            eprintln!("SKIPPED: there is no chromium to open the page with (Debian: apt-get install chromium)");
+            crate::skip("there is no chromium to open the page with (Debian: apt-get install chromium)");
             return None;
         };
         let profile = tempfile::tempdir().unwrap();
@@ -73,7 +76,7 @@ impl Browser {
     }
 
     /// Calls a method of the protocol; what it returns.
-    pub(crate) fn call(&mut self, method: &str, params: Value) -> Value {
+    pub fn call(&mut self, method: &str, params: Value) -> Value {
         self.sent += 1;
         let mut message = json!({"id": self.sent, "method": method, "params": params});
         if let Some(session) = &self.session {
@@ -102,7 +105,7 @@ impl Browser {
     }
 
     /// Opens a page in a window of that size and waits until it has drawn everything.
-    pub(crate) fn open(&mut self, page: &Path, width: u32, height: u32, dark: bool) {
+    pub fn open(&mut self, page: &Path, width: u32, height: u32, dark: bool) {
         let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
         self.call("Emulation.setDeviceMetricsOverride", size);
         let scheme = if dark { "dark" } else { "light" };
@@ -113,7 +116,7 @@ impl Browser {
     }
 
     /// The value of an expression in the page.
-    pub(crate) fn eval(&mut self, expression: &str) -> Value {
+    pub fn eval(&mut self, expression: &str) -> Value {
         let params = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
         let answer = self.call("Runtime.evaluate", params);
         assert!(answer["exceptionDetails"].is_null(), "{expression}: {}", answer["exceptionDetails"]);
@@ -121,7 +124,7 @@ impl Browser {
     }
 
     /// Waits until an expression is true.
-    pub(crate) fn until(&mut self, expression: &str) {
+    pub fn until(&mut self, expression: &str) {
         let begun = Instant::now();
         while self.eval(&format!("Boolean({expression})")) != true {
             assert!(begun.elapsed() < PATIENCE, "never: {expression}; {:?}", self.complaints);
@@ -130,13 +133,13 @@ impl Browser {
     }
 
     /// Waits until what was changed is drawn.
-    pub(crate) fn drawn(&mut self) {
+    pub fn drawn(&mut self) {
         self.eval("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))");
         self.until("stackline.picture.done");
     }
 
     /// Presses a key.
-    pub(crate) fn key(&mut self, key: &str) {
+    pub fn key(&mut self, key: &str) {
         for kind in ["keyDown", "keyUp"] {
             let text = if key.len() == 1 { key } else { "" };
             self.call("Input.dispatchKeyEvent", json!({"type": kind, "key": key, "text": text}));
@@ -145,7 +148,7 @@ impl Browser {
     }
 
     /// Something with the mouse: `mousePressed`, `mouseMoved`, `mouseReleased`, `mouseWheel`.
-    pub(crate) fn mouse(&mut self, kind: &str, x: f64, y: f64, more: Value) {
+    pub fn mouse(&mut self, kind: &str, x: f64, y: f64, more: Value) {
         let mut params = json!({"type": kind, "x": x, "y": y, "button": "left", "clickCount": 1});
         if let (Value::Object(params), Value::Object(more)) = (&mut params, more) {
             params.extend(more);
@@ -154,7 +157,7 @@ impl Browser {
     }
 
     /// Presses and releases.
-    pub(crate) fn click(&mut self, x: f64, y: f64) {
+    pub fn click(&mut self, x: f64, y: f64) {
         for kind in ["mouseMoved", "mousePressed", "mouseReleased"] {
             self.mouse(kind, x, y, json!({}));
         }
@@ -162,7 +165,7 @@ impl Browser {
     }
 
     /// What the window shows, as PNG.
-    pub(crate) fn picture(&mut self) -> Vec<u8> {
+    pub fn picture(&mut self) -> Vec<u8> {
         let shot = self.call("Page.captureScreenshot", json!({"format": "png"}));
         base64::engine::general_purpose::STANDARD.decode(shot["data"].as_str().unwrap()).unwrap()
     }
