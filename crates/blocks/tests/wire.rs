@@ -58,7 +58,7 @@ fn messages() -> Vec<Message> {
         vec![ServerInfo { id: 1, name: "a".into(), address: "10.0.0.1:7".into(), up: true, disks: vec![disk()] }];
     let place = Place { server: 1, disk: 2, offset: 3 };
     let row = Row { checksum: 4, places: vec![place.clone(), place] };
-    let kept = Kept { master: 1 << 99, used: 4096 };
+    let kept = Kept { master: 1 << 99, used: 4096, last_set: 0 };
     let entry = Entry { index: 1, number: 2, disk: 3, offset: 4, length: 5, checksum: 6 };
     let discarded = Discarded { index: 1, start_read: 2, end_read: 3, start_write: 4 };
     let placements = [Placement::RoundRobin, Placement::Random(9), Placement::Hash, Placement::Tiles, Placement::Given];

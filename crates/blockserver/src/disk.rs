@@ -132,7 +132,7 @@ impl Disk {
     /// One that is not there: it keeps its place among the disks of a server, which serves the others without it.
     #[must_use]
     pub fn missing(path: &Path) -> Self {
-        let nobody = Page { identity: 0, kept: Kept { master: 0, used: FIRST } };
+        let nobody = Page { identity: 0, kept: Kept { master: 0, used: FIRST, last_set: 0 } };
         Self::with(None, (path, path), nobody, 0, false)
     }
 
@@ -173,7 +173,7 @@ impl Disk {
         if before.master != master {
             // How far it is used by another, or on a device by nobody knows whom, is of no use to this one.
             let used = if before.master == 0 && before.used <= self.capacity { before.used } else { FIRST };
-            let new = Page { identity: page.identity, kept: Kept { master, used } };
+            let new = Page { identity: page.identity, kept: Kept { master, used, last_set: 0 } };
             let written = files.locked.write_all_at(&new.bytes(), 0).and_then(|()| files.locked.sync_data());
             if let Err(error) = written {
                 self.is_read_only.store(true, Ordering::Relaxed);
@@ -253,18 +253,18 @@ impl Disk {
         Why::Disk
     }
 
-    /// What was written outlasts the machine when this returns, and that the disk is used so far.
+    /// What was written of a set outlasts the machine when this returns, and that the disk is used so far and holds that set.
     ///
     /// # Errors
     /// [`Why::Disk`], also where the disk's name is gone: a file that nobody can open again keeps nothing.
-    pub fn sync(&self) -> Result<(), Why> {
+    pub fn sync(&self, set: u32) -> Result<(), Why> {
         let files = self.files.as_ref().ok_or(Why::Disk)?;
         let stored = self.stored.load(Ordering::Relaxed);
         {
             // Written before the sync that makes the blocks last, so that it costs no other.
             let mut page = self.page();
-            if stored > page.kept.used {
-                let kept = Kept { used: stored, ..page.kept };
+            let kept = Kept { used: stored.max(page.kept.used), last_set: set.max(page.kept.last_set), ..page.kept };
+            if kept != page.kept {
                 let new = Page { identity: page.identity, kept };
                 files.locked.write_all_at(&new.bytes(), 0).map_err(|error| self.failed(&error))?;
                 *page = new;
@@ -285,13 +285,13 @@ fn first_page(file: &File, path: &Path, is_device: bool, is_writable: bool) -> R
         // Of a device nobody knows how far it is used.
         Found::Old(identity) => {
             let used = if is_device { u64::MAX } else { file.metadata().map_err(failed)?.len() };
-            Ok(Page { identity, kept: Kept { master: 0, used } })
+            Ok(Page { identity, kept: Kept { master: 0, used, last_set: 0 } })
         }
         Found::Nothing if is_writable => new_page(file, path).map_err(failed),
         Found::Nothing => Err(Error::environment(format!("{} is empty and can only be read", path.display()))
             .hint("a new disk is one that this user may write")),
         Found::Damaged => Err(Error::environment(format!("the first page of the disk {} is damaged", path.display()))
-            .hint("restore its first 64 bytes from a copy; nothing was written")),
+            .hint("restore its first 68 bytes from a copy; nothing was written")),
         Found::Newer(version) => Err(Error::environment(format!(
             "the disk {} is of version {version}, which this program does not know",
             path.display()
@@ -310,7 +310,7 @@ fn first_page(file: &File, path: &Path, is_device: bool, is_writable: bool) -> R
 
 /// The first page of a new disk: it is nobody's yet.
 fn new_page(file: &File, path: &Path) -> io::Result<Page> {
-    let page = Page { identity: crate::key::number()?, kept: Kept { master: 0, used: FIRST } };
+    let page = Page { identity: crate::key::number()?, kept: Kept { master: 0, used: FIRST, last_set: 0 } };
     let mut bytes = vec![0; FIRST as usize];
     bytes[..page::LENGTH].copy_from_slice(&page.bytes());
     file.write_all_at(&bytes, 0)?;
@@ -419,10 +419,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let disk = owned(directory.path());
         disk.write(&spot(8192, 100), &mut buffer(&[1; 100])).unwrap();
-        assert_eq!(disk.sync(), Ok(()));
+        assert_eq!(disk.sync(1), Ok(()));
         fs::remove_file(directory.path().join(NAME)).unwrap();
         disk.write(&spot(8192, 100), &mut buffer(&[2; 100])).unwrap();
-        assert_eq!(disk.sync(), Err(Why::Disk));
+        assert_eq!(disk.sync(1), Err(Why::Disk));
         assert!(!disk.about().up && !disk.is_there());
     }
 
@@ -441,21 +441,25 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let disk = open(directory.path());
         let write = |disk: &Disk, offset| disk.write(&spot(offset, 100), &mut buffer(&[1; 100]));
-        assert_eq!((write(&disk, 8192), disk.kept()), (Err(Why::Foreign), Kept { master: 0, used: FIRST }));
+        assert_eq!(
+            (write(&disk, 8192), disk.kept()),
+            (Err(Why::Foreign), Kept { master: 0, used: FIRST, last_set: 0 })
+        );
         assert!(!disk.belong_to(MASTER).unwrap());
         assert_eq!(write(&disk, 8192), Ok(()));
         drop(disk);
         // A server that was killed before the sync: nothing was acknowledged.
         let disk = open(directory.path());
-        assert_eq!(disk.kept(), Kept { master: MASTER, used: FIRST });
-        assert_eq!((write(&disk, 8192), write(&disk, 4096), disk.sync()), (Ok(()), Ok(()), Ok(())));
+        assert_eq!(disk.kept(), Kept { master: MASTER, used: FIRST, last_set: 0 });
+        assert_eq!((write(&disk, 8192), write(&disk, 4096), disk.sync(7)), (Ok(()), Ok(()), Ok(())));
+        assert_eq!(disk.sync(3), Ok(()));
         drop(disk);
         let disk = open(directory.path());
-        assert_eq!(disk.kept(), Kept { master: MASTER, used: 8292 });
+        assert_eq!(disk.kept(), Kept { master: MASTER, used: 8292, last_set: 7 });
         // Another master takes it over: what it has given out there is nothing yet.
         assert!(disk.belong_to(MASTER + 1).unwrap());
         drop(disk);
-        assert_eq!(open(directory.path()).kept(), Kept { master: MASTER + 1, used: FIRST });
+        assert_eq!(open(directory.path()).kept(), Kept { master: MASTER + 1, used: FIRST, last_set: 0 });
     }
 
     #[test]
@@ -468,11 +472,11 @@ mod tests {
         for (length, used) in [(4096, 4096), (12_288, 12_288)] {
             fs::write(&file, &old[..length]).unwrap();
             let disk = open(directory.path());
-            assert_eq!((disk.about().identity, disk.kept()), (9, Kept { master: 0, used }));
+            assert_eq!((disk.about().identity, disk.kept()), (9, Kept { master: 0, used, last_set: 0 }));
             assert!(!disk.belong_to(MASTER).unwrap());
             drop(disk);
             let disk = open(directory.path());
-            assert_eq!((disk.about().identity, disk.kept()), (9, Kept { master: MASTER, used }));
+            assert_eq!((disk.about().identity, disk.kept()), (9, Kept { master: MASTER, used, last_set: 0 }));
         }
     }
 

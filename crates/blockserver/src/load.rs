@@ -114,7 +114,7 @@ fn write_all(
     progress: &mut impl FnMut(u64) -> Result<()>,
 ) -> Result<()> {
     let set = created.set;
-    let mut writers = Writers { servers: created.servers.clone(), key, connections: BTreeMap::new() };
+    let mut writers = Writers { servers: created.servers.clone(), set, key, connections: BTreeMap::new() };
     let (blocks, mut done) = (about.blocks(), 0);
     let at_once = (batch / u64::from(about.block_size)).clamp(1, 1024);
     while done < blocks {
@@ -166,6 +166,8 @@ fn same(about: &Set, source: &mut dyn Source, number: u64, checksum: u32) -> Res
 
 struct Writers<'k> {
     servers: Vec<ServerInfo>,
+    /// The number of the set.
+    set: u32,
     key: &'k Key,
     connections: BTreeMap<u16, Halves>,
 }
@@ -216,8 +218,9 @@ impl Writers<'_> {
             }
             written.push(Written { number: *number, row: Row { checksum, ..row } });
         }
+        let set = self.set;
         for server in &touched {
-            let sent = self.connection(*server)?.1.message(&Sync { request: 0 }.into());
+            let sent = self.connection(*server)?.1.message(&Sync { request: 0, set }.into());
             if let Err(error) = sent {
                 return Err(self.broke_off(*server, &error.to_string()));
             }

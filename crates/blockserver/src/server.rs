@@ -557,7 +557,7 @@ impl Shared {
                     let mut touched = self.disks.iter().zip(&mut written).filter(|(_, written)| **written);
                     let synced = touched.try_for_each(|(slot, written)| {
                         *written = false;
-                        slot.disk.sync()
+                        slot.disk.sync(sync.set)
                     });
                     match synced {
                         Ok(()) => sender.message(&Synced { request: sync.request }.into())?,

@@ -332,13 +332,23 @@ impl Master {
             actions.closes.push(connection);
             return;
         };
-        let objection =
-            join.disks.iter().zip(&join.kept).enumerate().find_map(|(at, (disk, kept))| {
-                ownership::objection(self.identity, &join.name, disk, kept, before.get(at))
-            });
+        let own = ownership::Own { identity: self.identity, last_set: self.last_set };
+        let objection = join
+            .disks
+            .iter()
+            .zip(&join.kept)
+            .enumerate()
+            .find_map(|(at, (disk, kept))| ownership::objection(&own, &join.name, disk, kept, before.get(at)));
         match objection.filter(|_| !join.adopt) {
             Some(words) => return self.refuse_disks(connection, join.name, words, actions),
             None => drop(self.refused.remove(&join.name)),
+        }
+        // What an old copy of this master has taken over: the numbers of its sets are not used again.
+        let kept = join.kept.iter().filter(|kept| kept.master == self.identity);
+        let last_set = kept.map(|kept| kept.last_set).max().unwrap_or(0);
+        if last_set > self.last_set {
+            self.last_set = last_set;
+            actions.changes.push(Change::Master { identity: self.identity, last_set });
         }
         if known.is_none() || identities.len() > before.len() {
             actions.changes.push(Change::Server { id, name: join.name.clone(), disks: identities.clone() });

@@ -1,7 +1,8 @@
 //! Whose disks are: a master writes only where it was the one that gave out the space.
 //!
-//! A disk's first page keeps the identity of its master and how far the space is used. A master of another identity, or one that
-//! remembers less than the disk holds (an old copy of its file, or none), would give out places where blocks of others lie.
+//! A disk's first page keeps the identity of its master, how far the space is used and the highest number of a set on it. A master of
+//! another identity, or one that remembers less than the disk holds (an old copy of its file, or none), would give out places where
+//! blocks of others lie, and numbers that other sets have.
 
 use super::space::{ALIGNMENT, Space};
 use crate::wire::control::Kept;
@@ -13,11 +14,21 @@ use alloc::string::String;
 pub const HINT: &str = "start the master with the --data that it had when the disk was filled; or `stackline blocks serve --adopt` \
                         takes the disk over, and the blocks on it that this master does not know are lost";
 
+/// Who a master is, and how far it has come.
+pub(super) struct Own {
+    pub(super) identity: u128,
+    /// The highest number that a set has had.
+    pub(super) last_set: u32,
+}
+
 /// Why the master must not write to a disk of that server; `before` is what it remembers of it.
-pub(super) fn objection(own: u128, server: &str, disk: &Disk, kept: &Kept, before: Option<&Space>) -> Option<String> {
+pub(super) fn objection(own: &Own, server: &str, disk: &Disk, kept: &Kept, before: Option<&Space>) -> Option<String> {
     let given_out = before.map_or(ALIGNMENT, |space| space.remembered.max(ALIGNMENT));
     let is_empty = kept.used <= ALIGNMENT;
-    if disk.identity == 0 || is_empty || (kept.master == own && kept.used <= given_out) {
+    if disk.identity == 0
+        || is_empty
+        || (kept.master == own.identity && kept.used <= given_out && kept.last_set <= own.last_set)
+    {
         return None;
     }
     let which = format!("the disk {} of the server {server}", disk.path);
@@ -25,7 +36,11 @@ pub(super) fn objection(own: u128, server: &str, disk: &Disk, kept: &Kept, befor
         // Of a version that kept no master: what is there is this one's if it remembers the disk and has given out as much.
         0 if before.is_some() && kept.used <= given_out => None,
         0 => Some(format!("{which} holds blocks, and neither its first page nor this master says whose they are")),
-        master if master == own => Some(format!(
+        master if master == own.identity && kept.used <= given_out => Some(format!(
+            "{which} holds blocks of the set number {}, and this master remembers no more than {}: it is an old copy",
+            kept.last_set, own.last_set
+        )),
+        master if master == own.identity => Some(format!(
             "{which} is used up to byte {}, and this master remembers only {given_out}: it has forgotten what it gave out",
             kept.used
         )),

@@ -20,7 +20,7 @@ fn set(blocks: u64, replicas: u8) -> Set {
 
 /// A server comes with disks that nobody has used.
 fn joining(name: &str, disks: Vec<Disk>) -> Join {
-    let kept = disks.iter().map(|_| Kept { master: 0, used: ALIGNMENT }).collect();
+    let kept = disks.iter().map(|_| Kept { master: 0, used: ALIGNMENT, last_set: 0 }).collect();
     Join { name: name.into(), address: alloc::format!("{name}:1"), disks, kept, adopt: false }
 }
 
@@ -372,7 +372,7 @@ fn a_master_writes_only_where_it_gave_out_the_space() {
         (None, THEIRS, u64::MAX, false),
     ] {
         let mut ours = remembering(OURS, remembers);
-        let actions = comes(&mut ours, 1, Kept { master, used }, false);
+        let actions = comes(&mut ours, 1, Kept { master, used, last_set: 0 }, false);
         let case = (remembers, master, used);
         assert_eq!(why(&actions, 1), (!is_taken).then_some(Why::Foreign), "{case:?}");
         if is_taken {
@@ -383,9 +383,9 @@ fn a_master_writes_only_where_it_gave_out_the_space() {
             assert!(actions.notes[0].contains("/a of the server a") && actions.notes[0].contains("--adopt"));
             assert_eq!(next_place(&mut ours), Err(Why::Full), "{case:?}");
             // It comes again and again: whoever runs the master reads it once.
-            assert_eq!(comes(&mut ours, 2, Kept { master, used }, false).notes, Vec::<String>::new());
+            assert_eq!(comes(&mut ours, 2, Kept { master, used, last_set: 0 }, false).notes, Vec::<String>::new());
             // Taken over, it is used behind what this master knows of it.
-            let adopted = comes(&mut ours, 3, Kept { master, used }, true);
+            let adopted = comes(&mut ours, 3, Kept { master, used, last_set: 0 }, true);
             assert_eq!(why(&adopted, 3), None, "{case:?}");
             if used < 1 << 30 {
                 let least = if master == THEIRS { remembers.unwrap_or(ALIGNMENT) } else { used };
@@ -433,6 +433,24 @@ fn who_has_a_set_open_learns_that_it_is_gone_and_its_number_is_used_once() {
 const MINUTE: u64 = 60_001;
 
 /// What comes of a set of so many blocks whose places are all reserved by somebody.
+#[test]
+fn an_old_copy_of_a_master_does_not_know_all_sets_of_its_disk() {
+    let mut copy = remembering(OURS, Some(PIECE));
+    copy.remember(Change::Set { id: 1, about: set(2, 1), sealed: true });
+    let kept = |last_set| Kept { master: OURS, used: 8192, last_set };
+    assert_eq!(why(&comes(&mut copy, 1, kept(1), false), 1), None);
+    copy.disconnected(1);
+    let refused = comes(&mut copy, 2, kept(4), false);
+    assert_eq!(why(&refused, 2), Some(Why::Foreign));
+    assert!(refused.notes[0].contains("set number 4, and this master remembers no more than 1"), "{refused:?}");
+    // Taken over, the numbers of the sets that it has forgotten are not used again.
+    let adopted = comes(&mut copy, 3, kept(4), true);
+    assert_eq!(why(&adopted, 3), None);
+    assert!(adopted.changes.contains(&Change::Master { identity: OURS, last_set: 4 }));
+    reserves(&mut copy, 1, 20, "next", 1);
+    assert_eq!(copy.set("next"), Some(5));
+}
+
 fn reserves(master: &mut Master, ms: u64, connection: u64, name: &str, blocks: u64) -> Actions {
     let _ = master.connected(connection, Role::Loader, u128::from(connection));
     let about = Set { name: name.into(), ..set(blocks, 1) };
@@ -487,7 +505,7 @@ fn what_a_load_that_ended_did_not_commit_is_given_back() {
         master.disconnected(1);
         master.connected(1, Role::Server, 0).unwrap();
         let Message::Join(join) = join("a", 64 << 10) else { panic!() };
-        let kept = vec![Kept { master: 0, used: 60 << 10 }];
+        let kept = vec![Kept { master: 0, used: 60 << 10, last_set: 0 }];
         let joined = master.handle(at(9 + MINUTE), 1, Join { kept, ..join }.into());
         assert_eq!(why(&joined, 1), None);
     }
@@ -520,14 +538,14 @@ fn after_a_restart_the_space_behind_what_was_written_is_given_away() {
         master.remember(Change::Set { id: 1, about: set(2, 1), sealed: true });
         let blocks = (0..2).map(|number| Written { number, row: row(4096 * (number + 1)) }).collect();
         master.remember(Change::Rows { set: 1, blocks });
-        assert_eq!(why(&comes(&mut master, 1, Kept { master: OURS, used }, false), 1), None);
+        assert_eq!(why(&comes(&mut master, 1, Kept { master: OURS, used, last_set: 0 }, false), 1), None);
         assert_eq!(why(&reserves(&mut master, 1, 20, "next", 1), 20), Some(Why::Full));
         let later = reserves(&mut master, MINUTE, 20, "next", 1);
         let Some(Message::Reserved(reserved)) = to(&later, 20).first().copied() else { panic!("{later:?}") };
         assert_eq!(reserved.rows[0].places[0].offset, goes_on);
         // The server comes again: nothing is given back twice.
         master.disconnected(1);
-        comes(&mut master, 2, Kept { master: OURS, used }, false);
+        comes(&mut master, 2, Kept { master: OURS, used, last_set: 0 }, false);
         let more = reserves(&mut master, 3 * MINUTE, 21, "more", 1);
         let Some(Message::Reserved(reserved)) = to(&more, 21).first().copied() else { panic!("{more:?}") };
         assert_eq!(reserved.rows[0].places[0].offset, goes_on + 4096);

@@ -301,6 +301,8 @@ record! {
         pub master: u128,
         /// Up to where it holds blocks, bytes.
         pub used: u64,
+        /// The highest number of a set of which it has held blocks.
+        pub last_set: u32,
     }
 }
 

@@ -223,6 +223,8 @@ record! {
     pub struct Sync {
         /// What the loader calls it.
         pub request: u32,
+        /// The number of the set that it loads.
+        pub set: u32,
     }
 }
 

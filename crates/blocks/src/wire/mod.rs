@@ -22,6 +22,6 @@ pub use codec::{Field, Malformed, Reader};
 pub use message::Message;
 
 /// The version that this program speaks; another one is refused by name.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 /// Bytes before the body: length and kind.
 pub const HEAD: usize = 5;

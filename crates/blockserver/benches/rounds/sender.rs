@@ -32,7 +32,7 @@ pub(crate) fn start(site: &Site, number: u16) {
         damaged: 0,
     };
     let (name, address) = (format!("bare{number}"), listener.local_addr().unwrap().to_string());
-    let kept = vec![Kept { master: 0, used: 0 }];
+    let kept = vec![Kept { master: 0, used: 0, last_set: 0 }];
     sender.message(&Join { name, address, disks: vec![disk], kept, adopt: false }.into()).unwrap();
     let Ok(Message::Joined(joined)) = receiver.message() else { panic!("the master does not take it") };
     thread::spawn(move || {

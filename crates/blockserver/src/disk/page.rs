@@ -4,10 +4,11 @@
 //! | --- | --- |
 //! | 0..16 | `stackline blocks` |
 //! | 16..32 | the disk's identity, drawn when it was made |
-//! | 32..36 | version of this page: 1; 0 of the pages of older programs, which end here |
-//! | 36..40 | CRC-32 of the other 60 bytes |
+//! | 32..36 | version of this page: 2; 0 of the pages of older programs, which end here |
+//! | 36..40 | CRC-32 of the other bytes |
 //! | 40..56 | identity of the master that gives out its space; 0: none has yet |
-//! | 56..64 | up to where it holds blocks, bytes |
+//! | 56..64 | up to where it holds blocks, bytes; pages of version 1 end here |
+//! | 64..68 | the highest number of a set of which it has held blocks |
 //!
 //! All of it lies in one sector, which disks write whole or not at all. Numbers are in network byte order.
 
@@ -16,8 +17,10 @@ use stackline_blocks::wire::control::Kept;
 /// The first bytes of a disk.
 const MAGIC: &[u8; 16] = b"stackline blocks";
 /// Bytes of a page that mean something.
-pub(super) const LENGTH: usize = 64;
-const VERSION: u32 = 1;
+pub(super) const LENGTH: usize = 68;
+const VERSION: u32 = 2;
+/// Length of pages of version 1, which have no number of a set.
+const WITHOUT_SET: usize = 64;
 
 /// What a first page says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,14 +55,15 @@ impl Page {
         bytes[16..32].copy_from_slice(&self.identity.to_be_bytes());
         bytes[32..36].copy_from_slice(&VERSION.to_be_bytes());
         bytes[40..56].copy_from_slice(&self.kept.master.to_be_bytes());
-        bytes[56..].copy_from_slice(&self.kept.used.to_be_bytes());
+        bytes[56..64].copy_from_slice(&self.kept.used.to_be_bytes());
+        bytes[64..].copy_from_slice(&self.kept.last_set.to_be_bytes());
         let checksum = checksum(&bytes);
         bytes[36..40].copy_from_slice(&checksum.to_be_bytes());
         bytes
     }
 }
 
-fn checksum(bytes: &[u8; LENGTH]) -> u32 {
+fn checksum(bytes: &[u8]) -> u32 {
     crc32fast::hash(&[&bytes[..36], &bytes[40..]].concat())
 }
 
@@ -75,10 +79,15 @@ pub(super) fn found(bytes: &[u8; LENGTH]) -> Found {
     let identity = part(16, 32);
     match part(32, 36) as u32 {
         0 if bytes[36..].iter().all(|byte| *byte == 0) => Found::Old(identity),
-        VERSION if part(36, 40) as u32 == checksum(bytes) => {
-            Found::Page(Page { identity, kept: Kept { master: part(40, 56), used: part(56, 64) as u64 } })
+        version @ (VERSION | 1) => {
+            let length = if version == VERSION { LENGTH } else { WITHOUT_SET };
+            if part(36, 40) as u32 != checksum(&bytes[..length]) {
+                return Found::Damaged;
+            }
+            let last_set = if version == VERSION { part(64, 68) as u32 } else { 0 };
+            Found::Page(Page { identity, kept: Kept { master: part(40, 56), used: part(56, 64) as u64, last_set } })
         }
-        0 | VERSION => Found::Damaged,
+        0 => Found::Damaged,
         newer => Found::Newer(newer),
     }
 }
@@ -89,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_page_comes_back_and_every_damaged_byte_is_noticed() {
-        let page = Page { identity: u128::MAX - 5, kept: Kept { master: 1 << 99, used: 1 << 40 } };
+        let page = Page { identity: u128::MAX - 5, kept: Kept { master: 1 << 99, used: 1 << 40, last_set: 9 } };
         let bytes = page.bytes();
         assert_eq!(found(&bytes), Found::Page(page.clone()));
         for at in 0..LENGTH {
@@ -107,8 +116,14 @@ mod tests {
         old[..16].copy_from_slice(MAGIC);
         old[31] = 7;
         assert_eq!(found(&old), Found::Old(7));
-        old[35] = 2;
-        assert_eq!(found(&old), Found::Newer(2));
+        old[35] = 3;
+        assert_eq!(found(&old), Found::Newer(3));
+        old[35] = 1;
+        old[56..64].copy_from_slice(&4096_u64.to_be_bytes());
+        let sum = checksum(&old[..WITHOUT_SET]);
+        old[36..40].copy_from_slice(&sum.to_be_bytes());
+        let kept = Kept { master: 0, used: 4096, last_set: 0 };
+        assert_eq!(found(&old), Found::Page(Page { identity: 7, kept }));
         assert_eq!(found(&[b'x'; LENGTH]), Found::Other);
     }
 }

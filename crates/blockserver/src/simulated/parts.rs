@@ -531,7 +531,7 @@ fn set_up(scene: &Scene<'_>, master: &mut Master, client: &mut Client) -> Result
         let connection = FIRST_SERVER + at as u64;
         let _ = master.connected(connection, Role::Server, 0);
         let name = format!("{}-{at}", server.host);
-        let kept = server.disks.iter().map(|_| Kept { master: 0, used: 0 }).collect();
+        let kept = server.disks.iter().map(|_| Kept { master: 0, used: 0, last_set: 0 }).collect();
         let join = Join { name, address: String::new(), disks, kept, adopt: false };
         refused(&master.handle(start, connection, join.into()))?;
     }
