@@ -2,10 +2,8 @@
 
 use stackline_blocks::wire::greeting::Key;
 use stackline_core::error::{Error, Result};
-use stackline_guard::files;
-use std::fs::{DirBuilder, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use stackline_guard::{files, secret};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Bytes of the longest file of a key: its digits, and what an editor may put around them.
@@ -58,27 +56,26 @@ pub fn fresh() -> io::Result<Key> {
 /// When there is a file already, or none can be written.
 pub fn create(path: &Path) -> Result<()> {
     let failed = |error: io::Error| match error.kind() {
-        io::ErrorKind::AlreadyExists => Error::input(format!("{} is there already", path.display()))
-            .hint("it is the key: copy it to the other hosts; to make another one, remove it first"),
+        io::ErrorKind::AlreadyExists => {
+            let hint = match read(path) {
+                Ok(_) => "it is the key: copy it to the other hosts; to make another one, remove it first",
+                Err(_) => "it does not hold a key: remove it first, or name another file",
+            };
+            Error::input(format!("{} is there already", path.display())).hint(hint)
+        }
         _ => Error::environment(format!("the key {} cannot be written: {error}", path.display())),
     };
-    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(failed)?;
-    }
     let key = fresh().map_err(failed)?;
     write(path, &key).map_err(failed)
 }
 
-/// Writes a key into a new file.
+/// Writes a key into a new file, which is there whole or not at all.
 ///
 /// # Errors
 /// What the system says.
 pub fn write(path: &Path, key: &Key) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     let digits: String = key.0.iter().map(|byte| format!("{byte:02x}")).collect();
-    writeln!(file, "{digits}")?;
-    file.sync_all()?;
-    files::sync_name(path)
+    secret::write_new(path, format!("{digits}\n").as_bytes())
 }
 
 /// Reads a key.
@@ -104,16 +101,17 @@ pub fn read(path: &Path) -> Result<Key> {
     }
 }
 
-/// The key of that file, or of the usual place where there is one.
+/// The key of that file, or of the usual place where there is one. `say` hears it where other users may read it.
 ///
 /// # Errors
 /// As for [`read`]; none where no file was named and none is there.
-pub fn find(named: Option<&Path>) -> Result<Option<Key>> {
-    match named {
-        Some(path) => read(path).map(Some),
-        None => match usual_place().filter(|path| path.exists()) {
-            Some(path) => read(&path).map(Some),
-            None => Ok(None),
-        },
+pub fn find(named: Option<&Path>, say: impl FnOnce(&str)) -> Result<Option<Key>> {
+    let Some(path) = named.map(Path::to_owned).or_else(|| usual_place().filter(|path| path.exists())) else {
+        return Ok(None);
+    };
+    let key = read(&path)?;
+    if let Some(note) = secret::readable_by_others(&path) {
+        say(&note);
     }
+    Ok(Some(key))
 }

@@ -1,12 +1,12 @@
 //! What the master remembers, in one file of transactions (redb): what was acknowledged is there after kill -9.
 
-use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, TableDefinition};
+use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, TableDefinition, WriteTransaction};
 use stackline_blocks::master::Change;
 use stackline_blocks::set::Set;
 use stackline_blocks::wire::control::{Row, Written};
 use stackline_blocks::wire::{Field, Reader};
 use stackline_core::error::{Error, Result};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Sets by their number: whether whole, and what they are.
 const SETS: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("sets");
@@ -31,6 +31,7 @@ const LAST_SET: &str = "last set";
 #[derive(Debug)]
 pub struct Store {
     database: Database,
+    path: PathBuf,
 }
 
 type Fault = Box<dyn std::error::Error + Send + Sync>;
@@ -48,6 +49,16 @@ fn field<T: Field>(bytes: &[u8]) -> Result<T, Fault> {
     Ok(value)
 }
 
+/// The highest number that a set has had is no lower than that.
+fn raise_last_set(write: &WriteTransaction, number: u32) -> Result<(), Fault> {
+    let mut master = write.open_table(MASTER)?;
+    let last = master.get(LAST_SET)?.map(|value| field::<u32>(value.value())).transpose()?;
+    if last.is_none_or(|last| last < number) {
+        master.insert(LAST_SET, &number.to_be_bytes()[..])?;
+    }
+    Ok(())
+}
+
 impl Store {
     /// Opens it, or makes it.
     ///
@@ -58,7 +69,7 @@ impl Store {
             let hint = hint(&error);
             Error::environment(format!("the master's file {} cannot be opened: {error}", path.display())).hint(hint)
         })?;
-        let store = Self { database };
+        let store = Self { database, path: path.to_owned() };
         store.tables().map_err(|fault| said(path, &*fault))?;
         Ok(store)
     }
@@ -89,16 +100,12 @@ impl Store {
             let write = self.database.begin_write()?;
             for change in changes {
                 match change {
-                    Change::Master { .. } => {}
+                    Change::Master { last_set, .. } => raise_last_set(&write, *last_set)?,
                     Change::Set { id, about, sealed } => {
                         let value = [vec![u8::from(*sealed)], bytes(about)].concat();
                         write.open_table(SETS)?.insert(id, &value[..])?;
                         // Sets are numbered upwards: the one that is made last has the highest number.
-                        let mut master = write.open_table(MASTER)?;
-                        let last = master.get(LAST_SET)?.map(|value| field::<u32>(value.value())).transpose()?;
-                        if last.is_none_or(|last| last < *id) {
-                            master.insert(LAST_SET, &id.to_be_bytes()[..])?;
-                        }
+                        raise_last_set(&write, *id)?;
                     }
                     Change::Rows { set, blocks } => {
                         let mut table = write.open_table(ROWS)?;
@@ -123,7 +130,7 @@ impl Store {
             Ok(())
         };
         remembered().map_err(|fault| {
-            Error::environment(format!("the master's file cannot be written: {fault}"))
+            Error::environment(format!("the master's file {} cannot be written: {fault}", self.path.display()))
                 .hint("make room on its disk, then start the master again: what was acknowledged is there")
         })
     }

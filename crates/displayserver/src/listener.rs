@@ -42,6 +42,7 @@ impl Listener {
                 io::ErrorKind::PermissionDenied => {
                     "that needs more rights than this program has: choose another address"
                 }
+                io::ErrorKind::InvalidInput => "the path of a unix socket has at most 107 bytes: choose a shorter one",
                 io::ErrorKind::AddrNotAvailable => "that is no address of this machine: choose another one",
                 _ => "another program may have it: choose another address",
             };

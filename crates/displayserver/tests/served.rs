@@ -415,6 +415,11 @@ fn a_page_is_for_its_own_host_and_for_no_other_page() {
     {
         assert!(page(other, "").starts_with("HTTP/1.1 421 "), "{other}");
     }
+    // As proxies ask: the host in the target counts.
+    for (authority, status) in [(host, "200"), ("evil.example", "421"), ("", "421")] {
+        let request = format!("GET http://{authority}/?{token} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        assert!(asked(host, &request).starts_with(&format!("HTTP/1.1 {status} ")), "{authority}");
+    }
     let machine = format!("{}:{port}", stackline_events::setting::host());
     assert!(page(&machine, "").starts_with("HTTP/1.1 200 "), "{machine}");
     for wrong in ["a b", "user@127.0.0.1"] {

@@ -1,7 +1,8 @@
 //! A bound on how fast secrets can be guessed: every failure makes the next attempts wait, whoever makes them.
 //!
 //! The delay doubles from 50 ms up to 2 s and is forgotten after 10 s without a failure, so a typing mistake costs nothing noticeable,
-//! and a guesser gets one attempt each 2 s for each connection that it can hold.
+//! and a guesser gets one attempt each 2 s for each connection that it can hold: 32 a second of the 64 strangers of a display service. Who
+//! knows the secret waits for nobody.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};

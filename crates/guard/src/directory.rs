@@ -150,10 +150,22 @@ impl Directory {
         for component in path.components() {
             let Component::Normal(name) = component else { return Err(outside()) };
             let from = at.as_ref().map_or_else(|| self.descriptor.as_fd(), AsFd::as_fd);
-            at = Some(rustix::fs::openat(from, name, STEP, Mode::empty()).map_err(explained)?);
+            let opened = rustix::fs::openat(from, name, STEP, Mode::empty()).map_err(|error| match error {
+                // So the kernel answers at a link, too.
+                Errno::NOTDIR => rustix::fs::statat(from, name, AtFlags::SYMLINK_NOFOLLOW)
+                    .map_or_else(|_| error.into(), |about| not_a_directory(FileType::from_raw_mode(about.st_mode))),
+                other => explained(other),
+            });
+            at = Some(opened?);
         }
         at.ok_or_else(outside)
     }
+}
+
+/// Why something that is no directory is not entered.
+fn not_a_directory(kind: FileType) -> io::Error {
+    let what = if kind == FileType::Symlink { "a link" } else { "not a directory" };
+    io::Error::new(io::ErrorKind::NotADirectory, format!("it is {what}, where a directory is expected"))
 }
 
 fn outside() -> io::Error {

@@ -3,23 +3,30 @@
 //! The user may name a pipe (`-`, `/dev/stdin`, `<(command)`, a FIFO): it is read as such, up to the bound. Devices, sockets and directories are
 //! refused before a byte of them is read.
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, OFlags};
+use rustix::io::retry_on_intr;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::Duration;
+
+/// How long a pipe that the user named is waited for.
+const WRITER: Duration = Duration::from_secs(30);
 
 /// Opens a regular file, or a pipe that the user named as such; `-` is standard input as it stands.
 ///
 /// # Errors
-/// The kernel's; `InvalidInput` with the reason where it is neither.
+/// The kernel's; `InvalidInput` with the reason where it is neither, `TimedOut` where nobody writes to a pipe for half a minute.
 pub fn open(path: &Path) -> io::Result<File> {
     if path == Path::new("-") {
         return readable(File::from(io::stdin().as_fd().try_clone_to_owned()?));
     }
-    // A FIFO blocks here until somebody writes, as its user expects. To open some devices does something already, so they are not opened.
+    // To open some devices does something already, so they are not opened.
     match kind(&rustix::fs::stat(path)?) {
+        FileType::Fifo => return open_pipe(path, WRITER),
         FileType::Socket => return Err(refused(FileType::Socket)),
         device @ (FileType::CharacterDevice | FileType::BlockDevice) if !is_terminal(path) => {
             return Err(refused(device));
@@ -27,6 +34,19 @@ pub fn open(path: &Path) -> io::Result<File> {
         _ => {}
     }
     readable(File::options().read(true).custom_flags(OFlags::NOCTTY.bits() as i32).open(path)?)
+}
+
+/// Opens a pipe once somebody writes to it.
+fn open_pipe(path: &Path, patience: Duration) -> io::Result<File> {
+    let flags = OFlags::NOCTTY | OFlags::NONBLOCK;
+    let pipe = File::options().read(true).custom_flags(flags.bits() as i32).open(path)?;
+    let mut waiting = [PollFd::new(&pipe, PollFlags::IN)];
+    let patience = Timespec { tv_sec: patience.as_secs().cast_signed(), tv_nsec: patience.subsec_nanos().into() };
+    if retry_on_intr(|| poll(&mut waiting, Some(&patience)))? == 0 {
+        return Err(io::Error::new(io::ErrorKind::TimedOut, "it is a pipe, and nobody writes to it"));
+    }
+    rustix::fs::fcntl_setfl(&pipe, rustix::fs::fcntl_getfl(&pipe)? - OFlags::NONBLOCK)?;
+    readable(pipe)
 }
 
 /// What can be read to an end: a regular file, a pipe, a connection as standard input, a terminal, whose user ends it.
@@ -67,6 +87,7 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 /// # Errors
 /// As for [`read_text`].
 pub fn read_text_of(file: File, most: u64) -> io::Result<String> {
+    too_large(file.metadata()?.len(), most)?;
     text(bytes(file, most)?)
 }
 
@@ -75,7 +96,10 @@ pub fn read_text_of(file: File, most: u64) -> io::Result<String> {
 /// # Errors
 /// As for [`open`]; `FileTooLarge` where it is longer.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    bytes(open(path)?, most)
+    let file = open(path)?;
+    // Of a pipe it is 0.
+    too_large(file.metadata()?.len(), most)?;
+    bytes(file, most)
 }
 
 /// Reads a text that the user named: at most `most` bytes of UTF-8.
@@ -166,5 +190,7 @@ mod tests {
         });
         assert_eq!(read_text(&fifo, 100).unwrap(), "piped");
         writer.join().unwrap();
+        let nobody = open_pipe(&fifo, Duration::from_millis(20)).unwrap_err();
+        assert_eq!(nobody.kind(), io::ErrorKind::TimedOut);
     }
 }

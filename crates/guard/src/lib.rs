@@ -24,3 +24,5 @@ pub mod scratch;
 pub mod secret;
 pub mod socket;
 mod sys;
+
+pub use sys::descriptors::keep_from_programs as keep_descriptors_from_programs;

@@ -12,6 +12,8 @@ use tempfile::TempDir;
 
 /// What the names of all temporary directories begin with.
 const PREFIX: &str = "stackline-";
+/// A file in each of them: a directory that somebody else made under such a name is not removed.
+const MARK: &str = ".stackline-temporary";
 
 /// A private temporary directory, removed with its content when this is dropped.
 #[derive(Debug)]
@@ -19,6 +21,13 @@ pub struct Scratch {
     directory: TempDir,
     /// Held as long as it is in use: a directory whose lock is free was left behind.
     _lock: File,
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What is left of it, `directory` removes.
+        let _ = remove(self.path());
+    }
 }
 
 impl Scratch {
@@ -52,7 +61,10 @@ pub fn directory(purpose: &str) -> io::Result<Scratch> {
             .tempdir()?;
         // Another process may sweep it before it is locked; then there is another one.
         match lock(directory.path()) {
-            Ok(lock) if is_at(&lock, directory.path()) => return Ok(Scratch { directory, _lock: lock }),
+            Ok(lock) if is_at(&lock, directory.path()) => {
+                File::create_new(directory.path().join(MARK))?;
+                return Ok(Scratch { directory, _lock: lock });
+            }
             Ok(_) => {}
             Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::WouldBlock].contains(&error.kind()) => {}
             Err(error) => return Err(error),
@@ -89,9 +101,22 @@ pub fn sweep() -> usize {
     });
     left.filter(|entry| {
         let path = entry.path();
-        lock(&path).is_ok_and(|held| is_at(&held, &path) && fs::remove_dir_all(&path).is_ok())
+        lock(&path).is_ok_and(|held| is_at(&held, &path) && remove(&path).is_ok())
     })
     .count()
+}
+
+/// Removes one of ours, or one that is empty: its process was killed before it was marked. The mark goes last, so that a removal that is
+/// killed is finished by another.
+fn remove(directory: &Path) -> io::Result<()> {
+    if fs::symlink_metadata(directory.join(MARK)).is_ok_and(|mark| mark.is_file()) {
+        for entry in fs::read_dir(directory)?.flatten().filter(|entry| entry.file_name() != MARK) {
+            let path = entry.path();
+            if entry.file_type()?.is_dir() { fs::remove_dir_all(path)? } else { fs::remove_file(path)? }
+        }
+        fs::remove_file(directory.join(MARK))?;
+    }
+    fs::remove_dir(directory)
 }
 
 fn lock(directory: &Path) -> io::Result<File> {
@@ -124,6 +149,11 @@ mod tests {
         let left = base.join(format!("{PREFIX}left-{}", std::process::id()));
         DirBuilder::new().mode(0o700).create(&left).unwrap();
         fs::write(left.join("key"), "secret").unwrap();
+        fs::write(left.join(MARK), "").unwrap();
+        // A user's own directory of such a name.
+        let thesis = base.join(format!("{PREFIX}thesis-{}", std::process::id()));
+        DirBuilder::new().mode(0o700).create(&thesis).unwrap();
+        fs::write(thesis.join("chapter"), "text").unwrap();
         // What is not ours to remove: a link of that name.
         let link = base.join(format!("{PREFIX}link-{}", std::process::id()));
         let target = tempfile::tempdir().unwrap();
@@ -133,6 +163,8 @@ mod tests {
         assert!(!left.exists());
         assert!(path.exists(), "a directory in use stays");
         assert!(link.exists() && target.path().join("file").exists());
+        assert!(thesis.join("chapter").exists());
+        fs::remove_dir_all(thesis).unwrap();
         fs::remove_file(link).unwrap();
         drop(held);
         assert!(!path.exists());

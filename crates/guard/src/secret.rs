@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 
 /// The longest secret, in bytes.
 pub const LONGEST: usize = 255;
-/// The shortest secret, in bytes: 8 random letters and digits are 47 bits, tried at most a few times a second.
+/// The shortest secret, in bytes: 8 random letters and digits are 47 bits, of which a guesser tries some 32 a second (see [`crate::attempts`]).
 pub const SHORTEST: usize = 8;
 
 /// A secret: compared in constant time, never printed, wiped when it is dropped.
@@ -33,7 +33,7 @@ impl Secret {
     /// Of these bytes.
     ///
     /// # Errors
-    /// Where it is too short, too long, or holds a control character, which could not be typed or sent on a line.
+    /// Where it is too short, too long, not text, or holds a control character, which could not be typed or sent on a line.
     pub fn new(bytes: Vec<u8>) -> Result<Self> {
         let bytes = Zeroizing::new(bytes);
         let wrong = |what: &str| {
@@ -44,8 +44,11 @@ impl Secret {
             0 => Err(wrong("is empty")),
             length if length < SHORTEST => Err(wrong(&format!("has only {length} characters"))),
             length if length > LONGEST => Err(wrong("is too long")),
-            _ if bytes.iter().any(|byte| byte.is_ascii_control()) => Err(wrong("holds a control character")),
-            _ => Ok(Self(bytes)),
+            _ => match std::str::from_utf8(&bytes) {
+                Err(_) => Err(wrong("is not text in UTF-8")),
+                Ok(text) if text.chars().any(char::is_control) => Err(wrong("holds a control character")),
+                Ok(_) => Ok(Self(bytes)),
+            },
         }
     }
 
@@ -168,19 +171,29 @@ impl Source<'_> {
     }
 }
 
-/// Writes a secret to a new file that only this user may read; it is there whole or not at all.
 fn write(path: &Path, secret: &Secret) -> io::Result<()> {
-    let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    write_new(path, &[secret.bytes(), b"\n"].concat())
+}
+
+/// Writes a new file that only this user may read, and directories above it where there are none. It is there whole or not at all, and
+/// outlasts the machine when this returns.
+///
+/// # Errors
+/// The kernel's; `AlreadyExists` where something is at the path.
+pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let parent = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    let directory = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     let mut file = tempfile::Builder::new().prefix(".secret-").tempfile_in(directory)?;
-    file.write_all(secret.bytes())?;
-    file.write_all(b"\n")?;
+    file.write_all(bytes)?;
     file.as_file().sync_all()?;
-    file.persist_noclobber(path).map(drop).map_err(|error| error.error)
+    file.persist_noclobber(path).map(drop).map_err(|error| error.error)?;
+    files::sync_name(path)
 }
 
 /// A sentence where other users may read a file of secrets.
-fn readable_by_others(path: &Path) -> Option<String> {
+#[must_use]
+pub fn readable_by_others(path: &Path) -> Option<String> {
     let file = File::options().read(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32).open(path).ok()?;
     let about = file.metadata().ok()?;
     let is_open = about.is_file() && about.mode() & 0o044 != 0 && about.uid() == geteuid().as_raw();
@@ -203,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_secret_has_a_least_length_and_no_control_characters() {
-        for wrong in [&b""[..], b"short", b"with\0zero bytes", &[b'x'; LONGEST + 1]] {
+        for wrong in [&b""[..], b"short", b"with\0zero bytes", b"\xff\xfe\xfd not text", &[b'x'; LONGEST + 1]] {
             assert!(Secret::new(wrong.to_vec()).unwrap_err().hint.is_some());
         }
         assert_ne!(Secret::random().unwrap().bytes(), Secret::random().unwrap().bytes());

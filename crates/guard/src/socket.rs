@@ -6,15 +6,17 @@ use std::fs::Permissions;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
 
 /// Listens at a path where nothing is yet. The socket is made in a private directory beside it, gets mode 0600 there, and is moved to its path:
 /// at no moment can another user connect to it.
 ///
 /// # Errors
-/// The kernel's; `AddrInUse` where something is at the path.
+/// The kernel's; `AddrInUse` where something is at the path, `InvalidInput` where it is longer than an address can be (unix(7): 107 bytes).
 pub fn listen(path: &Path) -> io::Result<UnixListener> {
+    // It is made under a shorter name, at which nobody could connect to it later.
+    SocketAddr::from_pathname(path)?;
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let private = tempfile::Builder::new()
         .prefix(".s")
@@ -65,5 +67,7 @@ mod tests {
         assert_eq!(listen(&path).unwrap_err().kind(), io::ErrorKind::AddrInUse);
         let missing = listen(&place.path().join("no/socket")).unwrap_err();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+        let long = listen(&place.path().join("x".repeat(108))).unwrap_err();
+        assert_eq!(long.kind(), io::ErrorKind::InvalidInput);
     }
 }

@@ -156,7 +156,6 @@ pub(crate) fn is_being_written(run: &Path) -> bool {
     journal.is_ok_and(|journal| matches!(journal.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
-/// Makes the directory of that name, or the first free one with a number behind it.
 /// A new directory that is no run's: named after when it began and what it is about.
 ///
 /// # Errors
@@ -165,8 +164,9 @@ pub fn new_directory(root: &Path, name: &str, started: SystemTime, access: Acces
     unused(root, &format!("{}-{}", utc::stamp(started), sanitised(name)), access)
 }
 
+/// Makes the directory of that name, or the first free one with a number behind it.
 fn unused(root: &Path, name: &str, access: Access) -> Result<PathBuf, Error> {
-    files::make_root(root).map_err(|cause| Error::writing(root, &cause))?;
+    files::make_root(root, access).map_err(|cause| Error::writing(root, &cause))?;
     let mut path = root.join(name);
     let mut next = 2_u32;
     loop {

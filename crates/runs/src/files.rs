@@ -61,16 +61,18 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     Directory::open(run)?.open_file(name)
 }
 
-/// Opens the journal or the results of a run, which have a bound of size.
+/// Opens a file of a run that has a bound of size: the journal, the results, or a text.
 ///
 /// # Errors
 /// As for [`open`]; `FileTooLarge`.
-pub(crate) fn open_records(path: &Path) -> io::Result<File> {
+pub(crate) fn open_bounded(path: &Path) -> io::Result<File> {
     let file = open(path)?;
+    let is_records = path.file_name().is_some_and(|name| name == JOURNAL || name == RESULTS);
+    let most = if is_records { LARGEST_RECORDS } else { LARGEST_TEXT };
     match file.metadata()?.len() {
-        size if size > LARGEST_RECORDS => Err(io::Error::new(
+        size if size > most => Err(io::Error::new(
             ErrorKind::FileTooLarge,
-            format!("it has {size} bytes, more than the {LARGEST_RECORDS} that are read"),
+            format!("it has {size} bytes, more than the {most} that are read"),
         )),
         _ => Ok(file),
     }
@@ -202,19 +204,24 @@ pub(crate) fn make_directory(path: &Path, access: Access) -> io::Result<()> {
 ///
 /// # Errors
 /// The kernel's; `PermissionDenied` with the reason.
-pub(crate) fn make_root(root: &Path) -> io::Result<()> {
+pub(crate) fn make_root(root: &Path, access: Access) -> io::Result<()> {
     let denied = |what: &str| io::Error::new(ErrorKind::PermissionDenied, format!("it is {what} of another user"));
     let parent = root.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let own = nix::unistd::geteuid().as_raw();
     match fs::symlink_metadata(root) {
+        Ok(there) if there.is_dir() && there.uid() == own && access == Access::Shared => {
+            // Shared runs are reached through it; private ones are private themselves.
+            fs::set_permissions(root, Permissions::from_mode(there.mode() & 0o7777 | 0o055))
+        }
         Ok(there) if there.uid() == own || there.uid() == 0 => Ok(()),
         Ok(there) if there.is_symlink() => Err(denied("a link")),
         Ok(_) if fs::metadata(parent).is_ok_and(|about| about.mode() & 0o002 != 0) => Err(denied("a directory")),
         Ok(_) => Ok(()),
         Err(_) => {
-            DirBuilder::new().recursive(true).mode(0o755).create(root)?;
-            // Whatever the umask is: shared runs are reached through it, and private ones are private themselves.
-            fs::set_permissions(root, Permissions::from_mode(0o755))
+            let mode = access.directory_mode();
+            DirBuilder::new().recursive(true).mode(mode).create(root)?;
+            // Whatever the umask is.
+            fs::set_permissions(root, Permissions::from_mode(mode))
         }
     }
 }

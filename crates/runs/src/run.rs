@@ -200,7 +200,17 @@ pub fn directory_of(path: &Path) -> Option<PathBuf> {
 
 fn find(root: &Path, path: &Path) -> Result<PathBuf, Error> {
     let found = candidates(root, path).find(|candidate| files::is_there(&candidate.join(files::STATUS)));
-    found.ok_or_else(|| missing(root, path))
+    let denied = || candidates(root, path).find(|candidate| is_denied(candidate));
+    found.ok_or_else(|| {
+        denied().map_or_else(
+            || missing(root, path),
+            |run| Error::reading(&run, &std::io::Error::from(ErrorKind::PermissionDenied)),
+        )
+    })
+}
+
+fn is_denied(run: &Path) -> bool {
+    fs::symlink_metadata(run.join(files::STATUS)).is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
 }
 
 fn missing(root: &Path, path: &Path) -> Error {
@@ -274,7 +284,7 @@ fn records(run: &Path) -> Result<Vec<RunRecord>, Error> {
 /// The records of the journal. A last line without an end was torn when the run was killed, and is left out.
 fn journal(path: &Path) -> Result<Vec<RunRecord>, Error> {
     let mut bytes = Vec::new();
-    match files::open_records(path).and_then(|mut file| file.read_to_end(&mut bytes)) {
+    match files::open_bounded(path).and_then(|mut file| file.read_to_end(&mut bytes)) {
         Ok(_) => {}
         Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(cause) => return Err(Error::reading(path, &cause)),

@@ -82,6 +82,9 @@ impl Status {
     /// Compares the files with their sums.
     pub(crate) fn check(&self, directory: &Path) -> Result<(), Error> {
         for (name, wanted) in &self.sums {
+            if !SUMMED.contains(&name.as_str()) {
+                return Err(Error::damaged(&directory.join(files::STATUS)));
+            }
             let path = directory.join(name);
             match sum(&path) {
                 Ok(found) if found == *wanted => {}
@@ -134,7 +137,7 @@ fn footer(path: &Path) -> io::Result<u32> {
 
 /// The CRC-32 of a file.
 fn sum(path: &Path) -> io::Result<u32> {
-    sum_of(&mut files::open_records(path)?)
+    sum_of(&mut files::open_bounded(path)?)
 }
 
 fn sum_of(from: &mut impl Read) -> io::Result<u32> {

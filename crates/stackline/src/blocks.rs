@@ -50,7 +50,7 @@ fn make_key(flags: &flags::BlocksKey) -> Result {
 }
 
 fn delete(flags: &flags::BlocksDelete) -> Result {
-    let key = key::find(flags.key.key.as_deref())?.ok_or_else(connection::no_key)?;
+    let key = key::find(flags.key.key.as_deref(), |note| output::say(&note))?.ok_or_else(connection::no_key)?;
     let client = Client::connect(&flags.at.master, Options { key: Some(key), ..Options::default() })?;
     client.delete(&flags.set)?;
     Ok(Exit::Done)

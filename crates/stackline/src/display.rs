@@ -126,6 +126,7 @@ fn agent(flags: &DisplayAgent) -> Result {
 
 /// Serves a program on terminals until somebody wants the end.
 fn terminals(flags: &DisplayTerminal) -> Result {
+    stackline_guard::keep_descriptors_from_programs();
     program::check(&flags.program)?;
     let secret = secrets::served(secrets::TERMINAL, flags.secret_file.as_deref())?;
     let listener = Listener::at(&flags.listen)?;
@@ -149,6 +150,7 @@ fn internet_server(flags: &DisplayInternet) -> Result {
 
 /// Serves a program by its pipes until somebody wants the end.
 fn v_server(flags: &DisplayVserver) -> Result {
+    stackline_guard::keep_descriptors_from_programs();
     program::check(&flags.program)?;
     let serves = Serves::Program { program: flags.program.clone(), polls: flags.polls };
     let served = by_blocks(&flags.listen, secrets::VSERVER, flags.secret_file.as_deref(), serves)?;

@@ -20,9 +20,11 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     if text.contains(steers) { text.replace(steers, "\u{fffd}").into() } else { text.into() }
 }
 
-/// Whether a terminal would do something else than show it.
+/// Whether a terminal would do something else than show it: control characters, and those that change the order in which others are shown
+/// (Unicode Standard Annex 9) or end a line.
 pub(crate) fn steers(c: char) -> bool {
-    c.is_control() && !matches!(c, '\n' | '\t')
+    let reorders = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    (c.is_control() && !matches!(c, '\n' | '\t')) || reorders || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
 /// A line that is coloured as a whole keeps its colour; all else is made harmless.

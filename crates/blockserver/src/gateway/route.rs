@@ -1,6 +1,7 @@
 //! Paths: what is asked for. A name that no set can have is no path.
 
 use stackline_blocks::pyramid::{Pyramid, Tile};
+use std::borrow::Cow;
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +45,7 @@ impl Named {
 impl Route {
     /// Of a path.
     pub(super) fn of(path: &str) -> Option<Self> {
+        let path = decoded(path)?;
         let rest = path.strip_prefix('/')?;
         if rest.is_empty() {
             return Some(Self::Sets);
@@ -66,6 +68,26 @@ impl Route {
             _ => None,
         }
     }
+}
+
+/// Escapes of characters that need none are those characters (RFC 3986, section 6.2.2.2); others are in no path here.
+fn decoded(path: &str) -> Option<Cow<'_, str>> {
+    if !path.contains('%') {
+        return Some(path.into());
+    }
+    let mut parts = path.split('%');
+    let mut plain = parts.next()?.to_owned();
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(2)?;
+        let byte =
+            digits.bytes().all(|digit| digit.is_ascii_hexdigit()).then(|| u8::from_str_radix(digits, 16).ok())??;
+        if !byte.is_ascii_alphanumeric() && !b"-._~".contains(&byte) {
+            return None;
+        }
+        plain.push(byte.into());
+        plain.push_str(rest);
+    }
+    Some(plain.into())
 }
 
 fn name(text: &str) -> Option<String> {
@@ -97,6 +119,7 @@ mod tests {
             ("/map/tile/2/7/9.png", Route::Tile(map(), Named::Level(tile))),
             ("/map/xyz/2/9/7.png", Route::Tile(map(), Named::Zoom { zoom: 2, column: 9, row: 7 })),
             ("/a.b_c-d/1", Route::Block("a.b_c-d".into(), 1)),
+            ("/%6d%61p/%30", Route::Block(map(), 0)),
         ] {
             assert_eq!(Route::of(path), Some(route), "{path}");
         }
@@ -118,7 +141,10 @@ mod tests {
             "/../etc/passwd",
             "/.hidden",
             "/map/%2e%2e",
-            "/m%61p",
+            "/m%2fap",
+            "/m%c3%a4p",
+            "/m%6",
+            "/m%+1p",
             "/map/../other",
             "/map/tile/2/7/9",
             "/map/tile/2/7/9.jpg",

@@ -171,7 +171,10 @@ impl Door {
             Ok(head) => head,
             Err(why) => return Some(Answer::new("400 Bad Request", why)),
         };
-        if !self.is_own(head.host) {
+        // As proxies ask, with the host in the target: that one counts (RFC 9112, section 3.2.2).
+        let authority =
+            head.target.strip_prefix("http://").map(|rest| rest.split(['/', '?']).next().unwrap_or_default());
+        if !self.is_own(head.host) || !authority.is_none_or(|authority| self.is_own(authority)) {
             return Some(Answer::new(
                 "421 Misdirected Request",
                 "no page of that host is here: open the address that the server prints\n",
@@ -206,7 +209,6 @@ impl Door {
 
     /// The page itself says nothing of the display: it needs no secret, but gets none either.
     fn page(&self, &Head { method, target, .. }: &Head<'_>) -> Answer {
-        // As proxies ask, with the host in it (RFC 9112, section 3.2.2).
         let absolute = target.strip_prefix("http://").map(|rest| rest.find(['/', '?']).map_or("", |at| &rest[at..]));
         let path = absolute.unwrap_or(target);
         if !matches!(method, "GET" | "HEAD") {

@@ -394,6 +394,10 @@ impl Mysql {
     }
 
     fn of_server(&mut self, length: u64, at: u64, end: u64, found: &mut Vec<Found>) {
+        if self.waiting.front().is_some_and(|waiting| !waiting.answered) {
+            // It had begun before that was asked.
+            return self.lose("nothing asked for it", found);
+        }
         let bytes = self.sides[1].records.held().get(HEAD..).unwrap_or_default();
         let Some(waiting) = self.waiting.front_mut() else {
             return match bytes.first() {

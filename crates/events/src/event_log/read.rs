@@ -47,6 +47,8 @@ impl Names {
 
 /// Bytes of a long event log that are read at once; more than the longest record.
 pub(super) const PIECE: usize = 1 << 20;
+/// So many bytes without an event are no event log: what it says of itself is shorter.
+const LONGEST_SILENCE: u64 = 32 << 20;
 
 /// An event log of any length, some of it at a time.
 #[derive(Debug)]
@@ -55,12 +57,14 @@ pub struct Pieces<R> {
     names: Names,
     rest: Vec<u8>,
     damaged: u64,
+    /// Bytes since the last event.
+    silent: u64,
 }
 
 impl<R: Read> Pieces<R> {
     /// Of what is read from there.
     pub fn of(from: R) -> Self {
-        Self { from, names: Names::default(), rest: Vec::new(), damaged: 0 }
+        Self { from, names: Names::default(), rest: Vec::new(), damaged: 0, silent: 0 }
     }
 
     /// The next records; `None` behind the last, which is before what is no record.
@@ -74,11 +78,14 @@ impl<R: Read> Pieces<R> {
             let ended = self.rest.len() == before;
             let (table, whole) = self.table();
             self.rest.drain(..whole);
+            self.silent += whole as u64;
             if !table.is_empty() {
+                self.silent = 0;
                 return Ok(Some(table));
             }
             // A record is shorter than a piece: what is none by now never will be.
-            if ended || (whole == 0 && self.rest.len() >= PIECE) {
+            if ended || (whole == 0 && self.rest.len() >= PIECE) || self.silent > LONGEST_SILENCE {
+                self.damaged += if self.silent > LONGEST_SILENCE { self.silent } else { 0 };
                 self.damaged += std::mem::take(&mut self.rest).len() as u64;
                 return Ok(None);
             }

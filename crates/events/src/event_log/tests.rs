@@ -188,3 +188,10 @@ proptest! {
         prop_assert_eq!((shown, whole(tape.bytes()).unwrap()), (2, Some(tape.bytes().len() as u64)));
     }
 }
+
+#[test]
+fn a_log_that_holds_no_event_for_long_is_damaged() {
+    let mut pieces = Pieces::of(io::repeat(0));
+    assert!(pieces.next_table().unwrap().is_none());
+    assert!(pieces.damaged() > 1 << 20);
+}

@@ -15,6 +15,8 @@ use std::path::{Component, Path, PathBuf};
 
 /// How the first line begins.
 const FIRST: &str = "stackline directory 1 ";
+/// Longest name of a file (`NAME_MAX`), bytes.
+const LONGEST_NAME: usize = 255;
 /// Bytes of the first line.
 const FIRST_LINE: usize = FIRST.len() + 20 + 1;
 /// Most bytes of an index: some ten million files.
@@ -63,11 +65,28 @@ pub(super) fn parts(index: &[u8], bytes: u64) -> Result<Vec<Part>> {
         if line.path.is_empty() || !plain {
             return Err(damaged(&format!("{} leads out of it", line.path)));
         }
+        if line.path.split('/').any(|name| name.len() > LONGEST_NAME || name.contains('\0')) {
+            return Err(damaged(&format!("{} is not a name of a file", line.path)));
+        }
         let (is_directory, executable, bytes) = (line.path.ends_with('/'), line.executable, line.bytes);
         parts.push(Part { path: path.into(), at, bytes, executable, is_directory });
         at = at.checked_add(bytes).ok_or_else(|| damaged("sizes"))?;
     }
-    if at == bytes { Ok(parts) } else { Err(damaged("the sizes of its files are not the size of the set")) }
+    if at != bytes {
+        return Err(damaged("the sizes of its files are not the size of the set"));
+    }
+    let mut sorted: Vec<&Part> = parts.iter().collect();
+    sorted.sort_by(|a, b| a.path.cmp(&b.path));
+    for two in sorted.windows(2) {
+        let (first, second) = (&two[0].path, &two[1].path);
+        if first == second {
+            return Err(damaged(&format!("{} is there twice", first.display())));
+        }
+        if second.starts_with(first) && !two[0].is_directory {
+            return Err(damaged(&format!("{} is a file and a directory", first.display())));
+        }
+    }
+    Ok(parts)
 }
 
 /// A directory that is loaded.

@@ -20,7 +20,7 @@ use std::time::Duration;
 pub(super) fn load(flags: &BlocksLoad) -> Result {
     let interrupted = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&interrupted])?;
-    let key = key::find(flags.key.key.as_deref())?.ok_or_else(connection::no_key)?;
+    let key = key::find(flags.key.key.as_deref(), |note| output::say(&note))?.ok_or_else(connection::no_key)?;
     let bar = bar::bytes(0, "reading the source");
     let (flags, loading) = (flags.clone(), bar.clone());
     let work = move || loaded(&flags, &key, &loading);

@@ -39,8 +39,13 @@ fn given(text: &str) -> Result<Vec<u32>> {
         let words = text.split(|c: char| c == ',' || c.is_whitespace()).filter(|word| !word.is_empty());
         words.map(|word| word.parse().ok()).collect::<Option<Vec<u32>>>().filter(|disks| !disks.is_empty())
     };
-    if let Some(disks) = numbers(text) {
-        return Ok(disks);
+    // A file of such a name can be named as ./NAME.
+    if !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || matches!(c, ',' | '-' | '+' | ' ')) {
+        let disks = text.split(',').map(|word| word.parse().ok()).collect::<Option<Vec<u32>>>();
+        return disks.ok_or_else(|| {
+            Error::input(format!("given:{text} is not a list of disks"))
+                .hint("numbers from 0 with commas between them, such as given:0,0,1")
+        });
     }
     let read = stackline_guard::files::read_text(std::path::Path::new(text), 64 << 20).map_err(|error| {
         Error::input(format!("the placement {text} cannot be read: {error}")).hint(
@@ -72,7 +77,18 @@ mod tests {
         assert_eq!(of(None, false).unwrap(), (Placement::RoundRobin, None));
         assert_eq!(of(Some("random:9"), false).unwrap(), (Placement::Random(9), None));
         assert_eq!(of(Some("given:0,2,1"), false).unwrap(), (Placement::Given, Some(vec![0, 2, 1])));
-        for text in ["tiles", "given", "given:", "given:1,x", "random:x", "hash:1", "elsewhere"] {
+        for text in [
+            "tiles",
+            "given",
+            "given:",
+            "given:1,x",
+            "given:-1",
+            "given:0,,1",
+            "given:4294967296",
+            "random:x",
+            "hash:1",
+            "elsewhere",
+        ] {
             assert!(of(Some(text), false).is_err(), "{text}");
         }
         assert!(check(&[0, 1], 2).is_ok() && check(&[2], 2).is_err() && check(&[0], 0).is_err());

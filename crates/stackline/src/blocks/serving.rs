@@ -22,7 +22,7 @@ pub(super) fn master(flags: &flags::BlocksMaster) -> Result {
     let interrupted = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&interrupted])?;
     follow_stdin(&interrupted, flags.with_stdin);
-    let key = key::find(flags.key.key.as_deref())?;
+    let key = key::find(flags.key.key.as_deref(), |note| output::say(&note))?;
     if key.is_none() {
         output::say(&"note: there is no key, so nothing can be written and no server joins (`stackline blocks key`)");
     }
@@ -51,7 +51,7 @@ pub(super) fn serve(flags: &flags::BlocksServe) -> Result {
     let interrupted = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&interrupted])?;
     follow_stdin(&interrupted, flags.with_stdin);
-    let key = key::find(flags.key.key.as_deref())?.ok_or_else(connection::no_key)?;
+    let key = key::find(flags.key.key.as_deref(), |note| output::say(&note))?.ok_or_else(connection::no_key)?;
     let disks = disks(flags)?;
     let send_buffer = flags.send_buffer.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
     let options = server::Options {

@@ -12,6 +12,23 @@ fn run(place: &Place, flags: &[&str]) -> PathBuf {
     place.runs().pop().unwrap()
 }
 
+/// Names in the status of a run are those of its own files.
+#[test]
+fn a_status_names_no_file_outside_the_run() {
+    let place = Place::new();
+    let status = run(&place, &[]).join("status.json");
+    let own: serde_json::Value = serde_json::from_str(&fs::read_to_string(&status).unwrap()).unwrap();
+    let outside = place.write("outside", "precious");
+    for name in [outside.to_str().unwrap(), "../../outside", "events/../../../outside", "/proc/kmsg", ""] {
+        let mut changed = own.clone();
+        changed["sums"][name] = 1.into();
+        fs::write(&status, changed.to_string()).unwrap();
+        let shown = place.stackline(&["show", "last"]);
+        shown.fails(1, &["status.json", "is damaged"]);
+        assert!(!shown.err.contains("outside") && !shown.err.contains("kmsg"), "{}", shown.err);
+    }
+}
+
 /// All commands that read a run.
 fn read(place: &Place, run: &str) -> Vec<(String, Finished)> {
     let commands: [&[&str]; 9] = [

@@ -279,9 +279,13 @@ fn clean_removes_what_a_killed_process_left_and_says_what() {
     fs::create_dir_all(place.path("tmp/stackline-keys-left")).unwrap();
     fs::set_permissions(place.path("tmp/stackline-keys-left"), fs::Permissions::from_mode(0o700)).unwrap();
     place.write("tmp/stackline-keys-left/keys", "secret");
+    place.write("tmp/stackline-keys-left/.stackline-temporary", "");
+    // Of somebody whose own directory has such a name.
+    place.write("tmp/stackline-thesis/chapter", "text");
+    fs::set_permissions(place.path("tmp/stackline-thesis"), fs::Permissions::from_mode(0o700)).unwrap();
     let cleaned = |arguments: &[&str]| place.finish(place.command(arguments).env("TMPDIR", place.path("tmp")));
     assert!(cleaned(&["clean"]).succeeds().out.contains("1 temporary directory"));
-    assert_eq!(entries(&place.path("tmp")), [""; 0]);
+    assert_eq!(entries(&place.path("tmp")), ["stackline-thesis"]);
     assert_eq!(cleaned(&["clean", "--json"]).json()["removed"]["temporary_directories"], 0);
 }
 
