@@ -84,7 +84,8 @@ fn stack(_: &Lifelines, index: &Index, line: &Line) -> String {
 /// One pair of one part, in every run.
 fn stream(_: &Lifelines, index: &Index, line: &Line) -> String {
     let flow = line.flow.and_then(|flow| index.flow(flow));
-    flow.map(|flow| format!("stream {}.{}", flow.part + 1, flow.replica + 1)).unwrap_or_default()
+    flow.map(|flow| format!("stream {}.{}", flow.part.saturating_add(1), flow.replica.saturating_add(1)))
+        .unwrap_or_default()
 }
 
 #[cfg(test)]

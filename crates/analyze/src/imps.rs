@@ -108,6 +108,11 @@ fn mean((mean, most): (f64, f64), seconds: f64, share: f64, more: f64) -> (f64, 
     (if all > 0.0 { (mean * seconds + share * more) / all } else { 0.0 }, most.max(share))
 }
 
+/// Sums of what a log says end at what a number holds.
+fn add(sum: &mut u64, more: u64) {
+    *sum = sum.saturating_add(more);
+}
+
 impl Imp {
     fn add(&mut self, events: &Table, row: usize) {
         let field = |field| count(events, row, field);
@@ -118,10 +123,10 @@ impl Imp {
         self.reassembly = (fewest, self.reassembly.1.max(all));
         self.full_seconds += if free == 0 { more } else { 0.0 };
         self.seconds += more;
-        self.packets += field(1);
-        self.messages.0 += field(2);
-        self.messages.1 += field(3);
-        self.unreachable += field(4);
+        add(&mut self.packets, field(1));
+        add(&mut self.messages.0, field(2));
+        add(&mut self.messages.1, field(3));
+        add(&mut self.unreachable, field(4));
         self.through = self.through.max(field(9));
     }
 }
@@ -134,12 +139,12 @@ impl Line {
         self.busy = mean(self.busy, self.seconds, share.min(1.0), more);
         self.seconds += more;
         self.up_seconds += if field(2) > 0 { more } else { 0.0 };
-        self.packets += field(4);
-        self.bits += field(5);
-        self.again += field(6);
-        self.refused += field(7);
-        self.duplicates += field(8);
-        self.downs += field(9);
+        add(&mut self.packets, field(4));
+        add(&mut self.bits, field(5));
+        add(&mut self.again, field(6));
+        add(&mut self.refused, field(7));
+        add(&mut self.duplicates, field(8));
+        add(&mut self.downs, field(9));
     }
 }
 

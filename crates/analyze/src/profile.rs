@@ -115,7 +115,7 @@ pub fn profiles(lifelines: &Lifelines) -> Vec<Profile> {
     let lines: Vec<&Line> = lifelines.lines.iter().filter(|line| line.flow.is_none()).collect();
     let moments = || lines.iter().flat_map(|line| lifelines.passages_of(line)).map(|passage| passage.at_ns);
     let (Some(begun), Some(end)) = (moments().min(), moments().max()) else { return Vec::new() };
-    let whole: u64 = lines.iter().map(|line| lasted(lifelines.passages_of(line))).sum();
+    let whole = lines.iter().map(|line| lasted(lifelines.passages_of(line))).fold(0, u64::saturating_add);
     let way_ns = whole as f64 / lines.len().max(1) as f64;
     let mut hosts: BTreeMap<&str, Host> = BTreeMap::new();
     let next = usual_next(lifelines, &lines);

@@ -240,8 +240,8 @@ impl Clock {
     /// How far below 0 it may read, in ns.
     #[must_use]
     pub fn behind_ns(&self) -> u64 {
-        let set_back = self.steps.iter().map(|(_, by)| by.min(&0).unsigned_abs()).sum::<u64>();
-        self.offset_ns.min(0).unsigned_abs() + set_back
+        let set_back = self.steps.iter().map(|(_, by)| by.min(&0).unsigned_abs());
+        set_back.fold(self.offset_ns.min(0).unsigned_abs(), u64::saturating_add)
     }
 }
 

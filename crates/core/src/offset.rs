@@ -98,7 +98,7 @@ impl Offset {
             let (end, begin) = (i128::from(before.origin_ns) + round(before.last), i128::from(piece.origin_ns));
             let reported = begin + piece.base_ns + round(own.offset);
             // Where the clock as reported so far would be at that moment: the step makes up for the rest.
-            let by = whole(reported - begin) - clock.ahead_ns(moment(reported));
+            let by = whole(reported - begin).saturating_sub(clock.ahead_ns(moment(reported)));
             // Somewhere between the two exchanges; the line keeps its slope, so later exchanges are off by what drift changed.
             let turned = (own.drift - line.drift).abs() * piece.last;
             clock.steps.push((moment(reported - (begin - end) / 2), by));
@@ -107,7 +107,8 @@ impl Offset {
             before = piece;
         }
         // When exactly it was set is not known: until the next exchange it may be wrong by all of the step.
-        clock.error_ns = Some(u64::try_from(round(error)).unwrap_or(u64::MAX).saturating_add(unknown) + 1);
+        clock.error_ns =
+            Some(u64::try_from(round(error)).unwrap_or(u64::MAX).saturating_add(unknown).saturating_add(1));
         Some(clock)
     }
 }

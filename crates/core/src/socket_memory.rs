@@ -32,7 +32,7 @@ const fn at_least(bytes: u64, least: u64) -> u64 {
 
 /// The part of the memory that is offered to a sender whose packets carry `payload` bytes, in 256ths.
 const fn part(payload: u64) -> u64 {
-    at_least(payload * PARTS / (payload + DESCRIPTION), 1)
+    at_least((payload as u128 * PARTS as u128 / (payload as u128 + DESCRIPTION as u128)) as u64, 1)
 }
 
 /// The window that receive memory offers to packets that carry `payload` bytes, at least one of them: a packet waits for its
@@ -40,7 +40,7 @@ const fn part(payload: u64) -> u64 {
 #[must_use]
 pub const fn window(memory: u64, payload: u64) -> u64 {
     let payload = at_least(payload, 1);
-    let free = memory.saturating_sub(payload + DESCRIPTION);
+    let free = memory.saturating_sub(payload.saturating_add(DESCRIPTION));
     let window = (free as u128 * part(payload) as u128 / PARTS as u128) as u64;
     let whole = if memory < SCALED { window / payload * payload } else { window };
     at_least(whole, payload)

@@ -224,7 +224,8 @@ impl Clock {
     pub fn ahead_ns(&self, at_ns: u64) -> i64 {
         let since = at_ns as i128 - i128::from(self.at_ns);
         let gained = (since as f64 * self.drift_ppm * 1e-6) as i64;
-        let set: i64 = self.steps.iter().filter(|(at, _)| *at <= at_ns).map(|(_, by)| by).sum();
+        let set: i64 =
+            self.steps.iter().filter(|(at, _)| *at <= at_ns).fold(0, |set: i64, (_, by)| set.saturating_add(*by));
         self.offset_ns.saturating_add(gained).saturating_add(set)
     }
 

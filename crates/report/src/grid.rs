@@ -40,9 +40,13 @@ pub(crate) fn widths(rows: &[Vec<String>]) -> Vec<usize> {
 
 /// One line, without spaces at its end.
 pub(crate) fn line(cells: &[String], widths: &[usize], align: &[Align]) -> String {
-    let padded = cells.iter().zip(widths).zip(align).map(|((cell, width), align)| match align {
-        Align::Left => format!("{cell:<width$}"),
-        Align::Right => format!("{cell:>width$}"),
+    let padded = cells.iter().zip(widths).zip(align).map(|((cell, width), align)| {
+        // The widest that can be formatted.
+        let width = (*width).min(usize::from(u16::MAX));
+        match align {
+            Align::Left => format!("{cell:<width$}"),
+            Align::Right => format!("{cell:>width$}"),
+        }
     });
     padded.collect::<Vec<_>>().join(GAP).trim_end().to_owned()
 }

@@ -55,17 +55,19 @@ fn of_seeds(
     take: impl FnMut(u64, Vec<Vec<RunRecord>>),
 ) -> Result<(), Error> {
     let (first, last) = (*seeds.start(), *seeds.end());
-    let next = AtomicU64::new(first);
+    // How many were taken: the last number may be the largest there is.
+    let taken = AtomicU64::new(0);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let stop = AtomicBool::new(false);
     let (sender, receiver) = channel::<(u64, Yield)>();
     std::thread::scope(|scope| {
         for _ in 0..threads {
-            let (sender, next, stop) = (sender.clone(), &next, &stop);
+            let (sender, taken, stop) = (sender.clone(), &taken, &stop);
             scope.spawn(move || {
                 while !stop.load(Ordering::Relaxed) && !interrupted.load(Ordering::Relaxed) {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed > last || sender.send((seed, one_seed(plan, seed, interrupted))).is_err() {
+                    let seed = first.checked_add(taken.fetch_add(1, Ordering::Relaxed)).filter(|seed| *seed <= last);
+                    let Some(seed) = seed else { return };
+                    if sender.send((seed, one_seed(plan, seed, interrupted))).is_err() {
                         return;
                     }
                 }
@@ -93,7 +95,7 @@ fn in_order(
         early.insert(seed, made);
         while let Some(made) = early.remove(&next) {
             keep(next, made.map_err(|fault| fault.within(&format!("seed {next}")))?);
-            next += 1;
+            next = next.wrapping_add(1);
         }
     }
     Ok(())

@@ -12,6 +12,7 @@
 //! | [`events`] | files of events: Parquet, one a host, sorted by time; import and export |
 //! | [`status`] | whether a run is complete |
 //! | `checksums` | damage to Parquet files is noticed |
+//! | `plausible` | records whose numbers cannot be added up are refused |
 //! | [`error`] | one sentence, a cause and a hint |
 
 mod checksums;
@@ -20,6 +21,7 @@ pub mod directory;
 pub mod error;
 pub mod events;
 mod files;
+mod plausible;
 mod replace;
 pub mod results;
 pub mod run;

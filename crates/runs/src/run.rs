@@ -2,6 +2,7 @@
 
 use crate::directory::is_being_written;
 use crate::events::event_files;
+use crate::plausible::can_be_summed;
 use crate::replace::replace_inside_with;
 use crate::{Error, Status, files, results};
 use stackline_core::plan::Plan;
@@ -277,8 +278,14 @@ fn environment(run: &Path) -> Result<serde_json::Value, Error> {
 }
 
 fn records(run: &Path) -> Result<Vec<RunRecord>, Error> {
-    let path = run.join(files::RESULTS);
-    if files::is_there(&path) { results::read(&path) } else { journal(&run.join(files::JOURNAL)) }
+    let results = run.join(files::RESULTS);
+    let is_there = files::is_there(&results);
+    let path = if is_there { results } else { run.join(files::JOURNAL) };
+    let records = if is_there { results::read(&path) } else { journal(&path) }?;
+    match can_be_summed(&records) {
+        true => Ok(records),
+        false => Err(Error::reading(&path, &"its numbers are too large to be added up")),
+    }
 }
 
 /// The records of the journal. A last line without an end was torn when the run was killed, and is left out.

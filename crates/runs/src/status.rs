@@ -83,7 +83,8 @@ impl Status {
     pub(crate) fn check(&self, directory: &Path) -> Result<(), Error> {
         for (name, wanted) in &self.sums {
             if !SUMMED.contains(&name.as_str()) {
-                return Err(Error::damaged(&directory.join(files::STATUS)));
+                let why = "it has the checksum of a file that is not one of a run's";
+                return Err(Error::reading(&directory.join(files::STATUS), &why));
             }
             let path = directory.join(name);
             match sum(&path) {

@@ -44,8 +44,8 @@ fn hint(refused: &clap::Error) -> String {
 /// The command that was meant, as far as its words are known.
 fn command() -> String {
     let (mut command, mut path) = (Flags::command(), "stackline".to_owned());
-    for word in std::env::args().skip(1) {
-        let Some(below) = command.find_subcommand(&word).cloned() else { break };
+    for word in std::env::args_os().skip(1) {
+        let Some(below) = command.find_subcommand(word).cloned() else { break };
         path = format!("{path} {}", below.get_name());
         command = below;
     }

@@ -88,9 +88,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "factors",
             "display",
             "displayserver",
-            "guard",
         ],
     ),
+    ("testing", &[]),
 ];
 
 /// Crates in which no clock, file, socket or thread can be named.
@@ -129,6 +129,11 @@ fn arrows() -> BTreeMap<String, BTreeSet<String>> {
 #[test]
 fn every_crate_uses_only_what_the_table_allows() {
     let table: BTreeMap<&str, &[&str]> = MAY_USE.iter().copied().collect();
+    assert_eq!(table.len(), MAY_USE.len(), "a crate stands twice in the table");
+    for (name, uses) in MAY_USE {
+        let distinct: BTreeSet<&&str> = uses.iter().collect();
+        assert_eq!(distinct.len(), uses.len(), "{name} names a crate twice");
+    }
     let arrows = arrows();
     assert_eq!(arrows.keys().map(String::as_str).collect::<Vec<_>>(), table.keys().copied().collect::<Vec<_>>());
     for (name, uses) in arrows {
@@ -152,6 +157,25 @@ fn the_map_names_every_crate() {
             assert!(last.contains(used) || last.contains("all"), "the row of {name} does not name {used}");
         }
     }
+}
+
+/// Paths of files of the tree: from its root, from `crates`, or from a crate of it. A part in capitals stands for any name.
+#[test]
+fn every_path_of_the_map_exists() {
+    let map = fs::read_to_string(root().join("docs/ARCHITECTURE.md")).unwrap();
+    let marked = map.split('`').skip(1).step_by(2);
+    let tops = ["crates/", "docs/", ".ci/", "fuzz/", "examples/"];
+    let is_path =
+        |word: &&str| tops.iter().any(|top| word.starts_with(top)) || word.contains("/src/") || word.ends_with(".rs");
+    let is_there = |word: &str| {
+        let fixed: PathBuf =
+            Path::new(word).iter().take_while(|part| !part.to_str().unwrap().contains("NAME")).collect();
+        ["", "crates", "crates/stackline/tests"].iter().any(|base| root().join(base).join(&fixed).exists())
+    };
+    let paths: Vec<&str> = marked.filter(is_path).collect();
+    assert!(paths.len() > 5, "{paths:?}");
+    let missing: Vec<&str> = paths.into_iter().filter(|word| !is_there(word)).collect();
+    assert!(missing.is_empty(), "docs/ARCHITECTURE.md names paths that do not exist: {missing:?}");
 }
 
 #[test]

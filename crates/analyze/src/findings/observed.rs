@@ -46,8 +46,8 @@ pub(super) fn watched<'c>(log: &Log<'c>) -> Vec<Watched<'c>> {
         let unread = number("receive_queue_bytes");
         one.unread_ns += if unread > 0 { number("interval_ns") as f64 } else { 0.0 };
         one.unread_bytes = one.unread_bytes.max(unread);
-        one.retransmits += number("retransmits");
-        one.acked_bytes += number("acked_bytes");
+        one.retransmits = one.retransmits.saturating_add(number("retransmits"));
+        one.acked_bytes = one.acked_bytes.saturating_add(number("acked_bytes"));
         one.segment_bytes = one.segment_bytes.max(number("mss_bytes"));
         one.round_trip_ns = one.round_trip_ns.max(number("rtt_ns"));
     }

@@ -335,8 +335,8 @@ fn stuck<'c>(log: &Log<'c>) -> Vec<&'c str> {
     for row in log.rows("TCP_INFO").iter().copied() {
         let number = |field: &str| log.number(row, field).unwrap_or(0);
         let sum = hosts.entry(log.host(row)).or_default();
-        sum.0 += number("retransmits");
-        sum.1 += number("acked_bytes");
+        sum.0 = sum.0.saturating_add(number("retransmits"));
+        sum.1 = sum.1.saturating_add(number("acked_bytes"));
     }
     let is_stuck = |(host, (again, acked)): &(&str, (i64, i64))| *again > 0 && *acked < FEW && !begins(host);
     hosts.into_iter().filter(is_stuck).map(|(host, _)| host).collect()

@@ -64,14 +64,15 @@ impl<'s> Turns<'s> {
         let (mut alone, mut until) = (Vec::new(), 0);
         for (at, way) in ways.iter().enumerate() {
             let end = way[way.len() - 1].at_ns;
-            let is_first = way[0].at_ns + MOMENT >= until;
+            let is_first = way[0].at_ns.saturating_add(MOMENT) >= until;
             until = until.max(end);
-            if is_first && ways.get(at + 1).is_none_or(|next| next[0].at_ns + MOMENT >= until) {
+            if is_first && ways.get(at + 1).is_none_or(|next| next[0].at_ns.saturating_add(MOMENT) >= until) {
                 alone.push(*way);
             }
         }
-        let all_ns: u64 = alone.iter().map(|way| way[way.len() - 1].at_ns - way[0].at_ns).sum();
-        let share = real(all_ns) / real((session.span.1 - session.span.0).max(1));
+        let lasted = |way: &[Passage]| way[way.len() - 1].at_ns.saturating_sub(way[0].at_ns);
+        let all_ns = alone.iter().map(|way| lasted(way)).fold(0, u64::saturating_add);
+        let share = real(all_ns) / real(session.span.1.saturating_sub(session.span.0).max(1));
         if (alone.len() as u64) < LEAST_UNITS || share < ALWAYS {
             return None;
         }

@@ -201,8 +201,8 @@ fn addresses(places: &[(&str, &Place)], compared: &BTreeMap<IpAddr, Votes>) -> (
             let Some((answer, rest)) = handshake.gaps() else { continue };
             gaps.push((answer, rest));
             let at = match () {
-                () if answer >= CLEAR * rest.max(1) => Some(client),
-                () if rest >= CLEAR * answer.max(1) => Some(server),
+                () if answer >= rest.max(1).saturating_mul(CLEAR) => Some(client),
+                () if rest >= answer.max(1).saturating_mul(CLEAR) => Some(server),
                 () => by_hops(place, client, server),
             };
             vote(&mut halves, client, server, at);

@@ -2,7 +2,7 @@
 //!
 //! `STACKLINE_CENSUS_KILLS` says how many kills there are, `STACKLINE_CENSUS_SEED` which.
 
-use crate::support::{Place, Process, skip, until};
+use crate::support::{Place, Process, program, skip, until};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
@@ -12,7 +12,7 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -157,7 +157,10 @@ impl Census {
     /// Starts a command, kills it, waits until nothing of it is left: how long that took.
     fn kill(&self, words: &[String], what: Kill, after: Duration) -> Duration {
         let arguments: Vec<&str> = words.iter().map(String::as_str).collect();
-        let mut command = self.place.command(&arguments);
+        // Whoever runs this may ignore some signals, and programs inherit that.
+        let mut command = Command::new("env");
+        command.args(["--default-signal=HUP,INT,QUIT,TERM", program()]).args(&arguments);
+        command.current_dir(self.place.path("")).env("STACKLINE_RUNS", self.place.path("runs"));
         command.env("TMPDIR", self.place.path("tmp")).process_group(0);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
