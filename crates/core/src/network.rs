@@ -234,7 +234,7 @@ impl Clock {
     pub fn reading_ns(&self, at: Instant) -> i128 {
         let gained = (at.0 as f64 * self.drift_ppm * 1e-6) as i128;
         let stepped: i128 = self.steps.iter().filter(|(when, _)| when.0 <= at.0).map(|(_, by)| i128::from(*by)).sum();
-        i128::from(at.0) + i128::from(self.offset_ns) + gained + stepped
+        (i128::from(at.0) + i128::from(self.offset_ns)).saturating_add(gained).saturating_add(stepped)
     }
 
     /// How far below 0 it may read, in ns.

@@ -22,7 +22,7 @@ impl HostClock {
     /// What the clock reads at a true moment.
     pub(crate) fn reading(&self, at: Instant) -> Instant {
         let Some(clock) = &self.fault else { return at };
-        let reads = ORIGIN + clock.reading_ns(at);
+        let reads = clock.reading_ns(at).saturating_add(ORIGIN);
         Instant(u64::try_from(reads.max(0)).unwrap_or(u64::MAX))
     }
 

@@ -290,7 +290,8 @@ impl Slowest {
             }
             let number = |field| log.input.events.number(*row as usize, field);
             let is_own = number(fields.stream).is_some_and(|stream| flows.contains(&stream_parts(stream).0));
-            *(if is_own { &mut own } else { &mut others }) += number(fields.length).unwrap_or(0).max(0).unsigned_abs();
+            let sum = if is_own { &mut own } else { &mut others };
+            *sum = sum.saturating_add(number(fields.length).unwrap_or(0).max(0).unsigned_abs());
         }
         if ns == 0 {
             return None;

@@ -260,12 +260,12 @@ impl Session {
     fn account(&self, log: &Log<'_>) -> String {
         let lifelines = log.input.lifelines;
         let mut sums: BTreeMap<(&str, &str), (u32, u64)> = BTreeMap::new();
-        let mut all = 0;
+        let mut all = 0_u64;
         let mut add = |from: u32, to: u32, ns: u64| {
             let key = (keyword(log, from), keyword(log, to));
             let sum = sums.entry(key).or_insert((from, 0));
-            sum.1 += ns;
-            all += ns;
+            sum.1 = sum.1.saturating_add(ns);
+            all = all.saturating_add(ns);
         };
         for line in lifelines.lines.iter().filter(|line| line.flow.is_none()) {
             for pair in lifelines.passages_of(line).windows(2) {
@@ -435,9 +435,9 @@ fn transport(log: &Log<'_>, servers: &[&str]) -> Option<TransportSeen> {
             sending_ns += interval;
             window_ns += number("rwnd_limited_ns") as f64;
             buffer_ns += number("sndbuf_limited_ns") as f64;
-            let has_more = number("in_flight_bytes") + number("unsent_bytes") > 0;
+            let has_more = number("in_flight_bytes").saturating_add(number("unsent_bytes")) > 0;
             stalled_ns += if has_more && number("acked_bytes") == 0 { interval } else { 0.0 };
-            seen.retransmits += number("retransmits").unsigned_abs();
+            seen.retransmits = seen.retransmits.saturating_add(number("retransmits").unsigned_abs());
             seen.in_flight_bytes = seen.in_flight_bytes.max(number("in_flight_bytes").unsigned_abs());
             seen.round_trip_ns = seen.round_trip_ns.max(number("rtt_ns").unsigned_abs());
             seen.segment_bytes = seen.segment_bytes.max(number("mss_bytes").unsigned_abs());
