@@ -56,13 +56,24 @@ fn described(index: usize, measurement: &Measurement, parts: &[&Part], outcome: 
     Prediction {
         measurement: index,
         part_index: None,
-        text: measurement.text.clone(),
+        text: label(&measurement.text),
         part: "all".to_string(),
         application: joined(parts.iter().map(|part| part.procedure.name.clone())),
         stack: joined(parts.iter().map(|part| part.stack.to_string())),
         world: measurement.world,
         network: measurement.across.clone(),
         outcome,
+    }
+}
+
+/// Characters of a measurement's text that a prediction keeps: each of its parts has one.
+const LABEL: usize = 1000;
+
+/// A measurement's text, cut where it is long.
+fn label(text: &str) -> String {
+    match text.char_indices().nth(LABEL) {
+        None => text.to_string(),
+        Some((end, _)) => format!("{}...", &text[..end]),
     }
 }
 
