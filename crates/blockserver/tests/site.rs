@@ -311,7 +311,7 @@ fn a_newer_version_is_named() {
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();
     let words = String::from_utf8_lossy(&answer);
-    assert!(words.contains("speaks version 3, the other side 9"), "{words}");
+    assert!(words.contains("speaks version 4, the other side 9"), "{words}");
 }
 
 #[test]
