@@ -97,7 +97,7 @@ fn a_master_with_other_data_destroys_nothing_until_the_disks_are_taken_over() {
     });
     site.servers.push(server::start(options, disks).unwrap());
     site.wait_for(1);
-    assert!(SAID.lock().unwrap().iter().any(|words| words.contains("took over the disk")));
+    until("it is said", || SAID.lock().unwrap().iter().any(|words| words.contains("took over the disk")).then_some(()));
     site.load(&set("b", 100, 1)).unwrap();
     read_back(&site, "b");
     let before = refusals(&directory);
