@@ -66,6 +66,7 @@ fn connection(again: i64, full_ms: u64, quiet_ms: u64, until: &str) -> Table {
 #[test]
 fn a_capture_shows_who_was_waited_for() {
     let found = diagnose(&input(&observed(connection(0, 0, 1500, "responder"), Some("capture"))));
+    assert_eq!(found[0].kind, "observed_quiet");
     assert!(found[0].sentence.ends_with("75 % of their connection, until 10.0.0.2:80 sent: it was waited for"));
     let found = diagnose(&input(&observed(connection(0, 0, 1500, "retransmission"), Some("capture"))));
     assert!(found[0].sentence.ends_with("a loss was waited out"), "{found:?}");
