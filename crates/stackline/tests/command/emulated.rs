@@ -37,7 +37,7 @@ impl Net {
         let host = inside.trim_start_matches("host ").split([',', ';']).next().unwrap().to_string();
         let tried = net.run(&host, &["true"]);
         if tried.status.code() == Some(3) {
-            skip(&said(&tried));
+            skip(said(&tried));
             return None;
         }
         assert_eq!(tried.status.code(), Some(0), "{}", said(&tried));
@@ -368,7 +368,7 @@ fn the_setting_that_forbids_it_is_named() {
     let inside = net.place.path("");
     let ended = Command::new("unshare").args(["-Ur", "sh", "-c", &script]).current_dir(inside).output().unwrap();
     if said(&ended).contains("unshare: ") {
-        return skip(&said(&ended));
+        return skip(said(&ended));
     }
     assert_eq!(ended.status.code(), Some(3), "{}", said(&ended));
     assert!(said(&ended).contains("which sysctl user.max_net_namespaces=0 forbids"), "{}", said(&ended));
@@ -385,7 +385,7 @@ fn root_of_a_user_namespace_with_one_group_may_emulate() {
     let inside = net.place.path("");
     let ended = Command::new("unshare").args(["-Ur", "sh", "-c", &script]).current_dir(inside).output().unwrap();
     if said(&ended).contains("unshare: ") {
-        return skip(&said(&ended));
+        return skip(said(&ended));
     }
     assert_eq!(ended.status.code(), Some(0), "{}", said(&ended));
     net.place.empties();
@@ -407,7 +407,7 @@ fn anybody_may_emulate() {
     command.args(["net", "exec", "-e", &text, "khons", "--", "sh", "-c", "id -u; grep CapAmb /proc/self/status"]);
     let ended = command.uid(65534).gid(65534).current_dir("/").output().unwrap();
     if ended.status.code() == Some(3) {
-        return skip(&said(&ended));
+        return skip(said(&ended));
     }
     let seen = said(&ended);
     assert_eq!(seen.split_whitespace().collect::<Vec<_>>(), ["65534", "CapAmb:", "0000000000003400"], "{seen}");
@@ -430,7 +430,7 @@ fn two_hosts(mtu: u64) -> Network {
 fn a_network_of_ones_own() {
     let open = |mtu| Emulation::private(Path::new(program()), &two_hosts(mtu), Seed::root(1), &Default::default());
     let mut emulation = match open(1500) {
-        Err(refusal) if refusal.blame == Blame::Environment => return skip(&refusal.to_string()),
+        Err(refusal) if refusal.blame == Blame::Environment => return skip(refusal),
         other => other.unwrap(),
     };
     assert_eq!(emulation.hosts().iter().map(|host| host.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);

@@ -105,7 +105,7 @@ fn what_a_network_would_bring_programs_is_told_by_an_experiment() {
     let programs = [WEB, &["client", "--", "python3", "client.py", "8"]].concat();
     let Output { status, stdout, stderr } = place.command(&[&words[..], &programs].concat()).output().unwrap();
     if status.code() == Some(3) {
-        return skip(&String::from_utf8_lossy(&stderr));
+        return skip(String::from_utf8_lossy(&stderr));
     }
     assert_eq!(status.code(), Some(0), "{}", String::from_utf8_lossy(&stderr));
     let answer: serde_json::Value = serde_json::from_slice(&stdout).unwrap();

@@ -87,7 +87,7 @@ fn retransmissions_on_a_lossy_network_are_the_senders_alone() {
     };
     let address = on("a", "getent hosts b | cut -d' ' -f1").output().unwrap();
     if address.status.code() == Some(3) {
-        return skip(&said(&address));
+        return skip(said(&address));
     }
     let address = String::from_utf8_lossy(&address.stdout).trim().to_owned();
     let mut taking = on("b", &watch("b", &format!("python3 -c \"{TAKE}\""))).spawn().unwrap();
