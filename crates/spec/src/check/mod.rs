@@ -23,9 +23,10 @@ mod trace;
 mod varied;
 mod world;
 
-use crate::context::{Context, Overrides, PRELUDE};
+use crate::context::{Context, Overrides};
 use crate::diagnostic::{Diagnostic, Origin, Report, Span};
 use crate::layout::Marked;
+use crate::prelude::PRELUDE;
 use crate::tree::{HostItem, Item, NetworkItem, ProcedureItem, Readable, StackItem, Tree, Value, Word};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
