@@ -4,113 +4,49 @@
 //! Over streams of PUP it is the PUP TELNET: bytes go as they are, and marks say the rest ([`pup`]).
 
 mod door;
+mod failure;
+mod keyboard;
+mod line;
+mod office;
 mod person;
+mod program;
 mod pup;
 mod requests;
 mod typist;
 
+pub use office::Service;
 pub use person::talk;
 
 use crate::address::{self, Address};
 use crate::listener::Listener;
-use crate::server::hear_out;
 use crate::stream::Stream;
 use crate::threads::in_thread;
-use door::{Guest, Knock, Knocking};
-use pty_process::Size;
-use pty_process::blocking::{Command, Pty, open};
+use door::{Guest, Knock, Knocking, Typed};
+use failure::{gone, lost, unopened};
+use line::{Line, PIECE};
+use office::{Office, refused, sent_away};
+use program::{For, Terminal, echo, failed, resize};
+use pty_process::blocking::Pty;
 use requests::Requests;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
-use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
-use stackline_core::error::{Error, Result};
-use stackline_guard::attempts::Attempts;
+use rustix::termios::SpecialCodeIndex;
+use stackline_core::error::Result;
 use stackline_guard::deadline::Deadline;
-use stackline_guard::pool::{Place, Pool};
+use stackline_guard::pool::Place;
 use stackline_guard::secret::Secret;
 use stackline_proto::telnet::{Command as Said, Role, Telnet, TelnetOption, Whose};
 use std::io::{self, Read, Write};
-use std::process::{Child, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 use typist::Typist;
 
-/// Bytes that are read at once.
-const PIECE: usize = 4096;
-/// Terminals at once, and connections that have not said the secret yet: of more the idlest gives way.
-const MOST_TERMINALS: usize = 64;
-const MOST_STRANGERS: usize = 64;
-/// How long one that is refused may take to read why.
-const LAST: Duration = Duration::from_secs(1);
 /// How long a program may take to take what is typed.
 const TYPES: Duration = Duration::from_secs(5);
-/// How long a program may take to end once nobody is there.
-const HANGS_UP: Duration = Duration::from_secs(1);
-
-/// One end of a connection by RFC 854's TELNET: what is said is in the order in which it is sent, whoever says it.
-struct Line {
-    telnet: Mutex<Telnet>,
-    writer: Mutex<Stream>,
-}
-
-impl Line {
-    fn new(telnet: Telnet, writer: Stream) -> Arc<Self> {
-        Arc::new(Self { telnet: Mutex::new(telnet), writer: Mutex::new(writer) })
-    }
-
-    fn telnet(&self) -> MutexGuard<'_, Telnet> {
-        self.telnet.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn writer(&self) -> MutexGuard<'_, Stream> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Sends data. False where the connection is lost.
-    fn send(&self, data: &[u8]) -> bool {
-        let mut writer = self.writer();
-        let bytes = {
-            let mut telnet = self.telnet();
-            telnet.send(data);
-            telnet.output()
-        };
-        bytes.is_empty() || writer.write_all(&bytes).is_ok()
-    }
-
-    /// Sends what there is to be answered.
-    fn flush(&self) -> bool {
-        // Nothing waits for a reader that has nothing to be told.
-        !self.telnet().has_output() || self.send(b"")
-    }
-
-    fn end(&self) {
-        self.writer().end();
-    }
-}
-
-/// What is served on terminals.
-#[derive(Clone, Debug)]
-pub struct Service {
-    /// The program and its arguments.
-    pub program: Vec<String>,
-    /// What the other end has to know, but for programs of this user at a unix socket; without one those alone get a terminal.
-    pub secret: Option<Secret>,
-}
-
-/// Who wants terminals, and who has them.
-struct Office {
-    service: Service,
-    strangers: Arc<Pool>,
-    terminals: Arc<Pool>,
-    attempts: Attempts,
-}
 
 /// Serves terminals for ever: each connection gets the program on one of its own.
 pub fn serve(listener: &Listener, service: Service, say: fn(&str)) {
-    let (strangers, terminals) = (Pool::new(MOST_STRANGERS), Pool::new(MOST_TERMINALS));
-    let office = Arc::new(Office { service, strangers, terminals, attempts: Attempts::default() });
+    let office = Arc::new(Office::new(service));
     loop {
         let Ok(stream) = listener.accept() else {
             // No descriptors, or the like: it may be better in a while.
@@ -126,39 +62,6 @@ pub fn serve(listener: &Listener, service: Service, say: fn(&str)) {
             }
         });
     }
-}
-
-/// Says why there is no terminal. What the other end sent and nobody read would take the words with it.
-fn refused(stream: &mut Stream) -> Error {
-    let words = format!("there are {MOST_TERMINALS} terminals here, which is as many as may be: come again later\r\n");
-    let _ = stream.write_all(words.as_bytes());
-    stream.ends_writing();
-    hear_out(stream, LAST);
-    stream.end();
-    Error::environment(format!("a terminal was refused: there are {MOST_TERMINALS} already"))
-}
-
-/// Why somebody gets no terminal, where there is something to say of it.
-fn sent_away(error: &io::Error, place: &Place) -> Result<()> {
-    match error.kind() {
-        io::ErrorKind::PermissionDenied => Err(Error::environment(format!("a terminal was refused: {error}"))),
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Err(Error::environment(format!(
-            "a terminal was refused: the other end did not say the secret within {} s",
-            door::TIME.as_secs()
-        ))),
-        _ if place.is_lost() => {
-            Err(Error::environment("a terminal was refused: others came while it did not say the secret"))
-        }
-        // Who goes before there is a terminal wanted none.
-        _ => Ok(()),
-    }
-}
-
-/// What was typed, and the commands in it with their places.
-type Typed = (Vec<u8>, Vec<(usize, Said)>);
-
-fn failed(error: &dyn std::fmt::Display) -> Error {
-    Error::environment(format!("no terminal can be made: {error}"))
 }
 
 /// One terminal, until its program or its connection ends.
@@ -192,95 +95,9 @@ fn one(mut stream: Stream, office: &Office, place: Place) -> Result<()> {
     Ok(())
 }
 
-/// Whom a program on a terminal is for.
-#[derive(Clone, Copy)]
-enum For {
-    /// A person sees all that it says.
-    Person,
-    /// Of a display's requests nothing else is part: standard error is ours.
-    Display,
-}
-
-/// A program on a terminal of its own.
-struct Terminal {
-    pty: Arc<Pty>,
-    child: Child,
-}
-
-impl Terminal {
-    /// A program on a terminal of that size (columns and rows, where they are known), which echoes what is typed or not.
-    fn start(program: &[String], whom: For, (size, echoes): (Option<(u16, u16)>, bool)) -> Result<Self> {
-        let (pty, pts) = open().map_err(|error| failed(&error))?;
-        resize(&pty, size);
-        echo(&pty, echoes);
-        let (name, arguments) = program.split_first().ok_or_else(|| Error::input("no program is named"))?;
-        let command = Command::new(name).args(arguments);
-        let command = match whom {
-            For::Person => command,
-            For::Display => command.stderr(Stdio::inherit()),
-        };
-        let child = command.spawn(pts).map_err(|error| {
-            Error::environment(format!("{name} cannot be started on a terminal: {error}")).hint("is it in PATH?")
-        })?;
-        Ok(Self { pty: Arc::new(pty), child })
-    }
-
-    fn typist(&self) -> Result<Typist> {
-        Typist::new(&self.pty).map_err(|error| failed(&error))
-    }
-
-    /// Goes on until program or connection end: `types` brings what is typed until nobody is there, `says` takes what the program says as
-    /// long as there is somebody, `ends` ends the connection.
-    fn run(mut self, types: impl FnOnce() + Send + 'static, mut says: impl FnMut(&[u8]) -> bool, ends: impl FnOnce()) {
-        let group = Pid::from_child(&self.child);
-        let (says_more, is_silent) = channel::<()>();
-        let typed = thread::spawn(move || {
-            types();
-            // Nobody is there any more: the terminal hangs up, and who does not care is ended.
-            let _ = kill_process_group(group, Signal::HUP);
-            let _ = is_silent.recv_timeout(HANGS_UP);
-            let _ = kill_process_group(group, Signal::KILL);
-        });
-        let mut piece = [0; PIECE];
-        loop {
-            let count = typist::read(&self.pty, &mut piece, || has_ended(group));
-            if count == 0 || !says(&piece[..count]) {
-                break;
-            }
-        }
-        drop(says_more);
-        // Its number is its own until it is waited for.
-        let _ = self.child.kill();
-        ends();
-        let _ = typed.join();
-        let _ = self.child.wait();
-    }
-}
-
-/// Whether a program has ended, which nobody has waited for.
-fn has_ended(program: Pid) -> bool {
-    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    waitid(WaitId::Pid(program), options).is_ok_and(|status| status.is_some())
-}
-
-/// A terminal has another size: so many columns and rows.
-fn resize(pty: &Pty, size: Option<(u16, u16)>) {
-    if let Some((columns, rows)) = size {
-        let _ = pty.resize(Size::new(rows, columns));
-    }
-}
-
 /// Whether the other end wants what is typed to be echoed here (RFC 857).
 fn echoes(telnet: &Telnet) -> bool {
     telnet.is_on(TelnetOption::Echo, Whose::Own)
-}
-
-/// A terminal echoes what is typed, or does not.
-fn echo(pty: &Pty, is_on: bool) {
-    if let Ok(mut modes) = tcgetattr(pty) {
-        modes.local_modes.set(LocalModes::ECHO, is_on);
-        let _ = tcsetattr(pty, OptionalActions::Now, &modes);
-    }
 }
 
 /// Whoever wants a terminal answers as TELNET does and says the secret, in time: what was typed behind that.
@@ -419,12 +236,6 @@ fn knock(
     }
 }
 
-/// No terminal is opened there.
-fn unopened(at: &Address, why: &str) -> Error {
-    Error::environment(format!("the terminal at {at} is not opened: {why}"))
-        .hint("its secret is in ~/.config/stackline/terminal.secret of the user who serves it: copy it, or name a file with --secret-file")
-}
-
 /// Brings a display what comes, as it is, and back its answers: one byte a message where they are typed. Returns when either ends.
 ///
 /// # Errors
@@ -490,17 +301,4 @@ fn carry(
         }
         data.clear();
     }
-}
-
-fn lost(error: io::Error) -> Error {
-    match error.kind() {
-        // A server in between has said what is wrong.
-        io::ErrorKind::ConnectionAborted => Error::measurement(error.to_string()),
-        _ => Error::measurement(format!("the program is lost: {error}")),
-    }
-}
-
-fn gone() -> Error {
-    Error::measurement("the display ended the connection")
-        .hint("why stands on the standard error of its `stackline display serve`")
 }

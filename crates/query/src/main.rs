@@ -3,10 +3,12 @@
 //! Tables: `results` (every run's results.parquet) and `events` (every host's file of events), each with the column `run_name`. It
 //! reads plain Parquet and nothing else; the same SQL over the same files goes to a cluster.
 
+mod error;
 mod run;
 mod tables;
 
 use clap::Parser;
+use run::Format;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -32,14 +34,6 @@ struct Flags {
     memory: usize,
 }
 
-/// A form of rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
-    Table,
-    Csv,
-    Json,
-}
-
 fn main() -> ExitCode {
     let flags = Flags::parse();
     let (sql, runs) = flags.words.split_last().expect("clap asks for two words");
@@ -50,20 +44,5 @@ fn main() -> ExitCode {
             eprintln!("error: {}\nhint: {}", error.message, error.hint);
             ExitCode::from(error.code)
         }
-    }
-}
-
-/// Why there is no answer.
-#[derive(Debug)]
-struct Error {
-    message: String,
-    hint: String,
-    /// 1 the query failed, 2 the input is wrong.
-    code: u8,
-}
-
-impl Error {
-    fn input(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: hint.into(), code: 2 }
     }
 }

@@ -1,7 +1,7 @@
 //! Plans a query, carries it out within a limit of memory, prints its rows, as they come where the format permits.
 
+use crate::error::Error;
 use crate::tables::{Run, register};
-use crate::{Error, Format};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::util::pretty::pretty_format_batches;
@@ -13,6 +13,14 @@ use futures::StreamExt;
 use std::io::{Stdout, stdout};
 use std::path::PathBuf;
 use std::sync::Arc;
+
+/// A form of rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    Table,
+    Csv,
+    Json,
+}
 
 /// Carries it out.
 pub(crate) fn run(runs: &[PathBuf], sql: &str, format: Format, memory_mib: usize) -> Result<(), Error> {

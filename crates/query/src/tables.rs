@@ -1,6 +1,6 @@
 //! The tables: Parquet files of runs, found as `stackline` lays them out, under one schema with the run's name beside it.
 
-use crate::Error;
+use crate::error::Error;
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};

@@ -8,6 +8,7 @@
 //! | module | one idea |
 //! | --- | --- |
 //! | [`carry_out`] | start here: one run, from its scene to its records |
+//! | `scene`, `outcome` | what one run needs, what it yielded |
 //! | `engine` | the loop: the network's next delivery, the next timer, which endpoint is polled; how a run goes on |
 //! | `carrier` | what carries packets: links and switches, or IMPs |
 //! | `host_messages` | packets as messages over IMPs |
@@ -39,10 +40,12 @@ mod imp_log;
 pub mod imps;
 mod job;
 pub mod messages;
+mod outcome;
 mod phase;
 pub mod ports;
 mod processor;
 mod records;
+mod scene;
 mod stacks;
 mod trace;
 mod units;
@@ -51,18 +54,15 @@ mod world;
 
 pub use datagram::{Carried, Datagram};
 pub use error::{Error, Result};
+pub use outcome::Outcome;
+pub use scene::{Limits, Scene};
 pub use stacks::catalogue;
 pub use trace::Trace;
 pub use working::Costs;
 
 use stackline_core::catalogue::Capabilities;
-use stackline_core::network::Network;
-use stackline_core::plan::{Measurement, World};
-use stackline_core::random::Seed;
-use stackline_core::record::RunRecord;
-use stackline_core::time::{Duration, Instant};
-use stackline_net::{Counters, Tap};
-use std::sync::atomic::AtomicBool;
+use stackline_core::plan::World;
+use stackline_net::Tap;
 
 /// What the simulated world can do: a host is a clock, an interface and its stacks; its processor takes the time that is said, and it has no files.
 pub const CAPABILITIES: Capabilities = Capabilities {
@@ -76,59 +76,6 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     imps: true,
     ..Capabilities::EVERYTHING
 };
-
-/// What one run needs.
-#[derive(Clone, Copy, Debug)]
-pub struct Scene<'p> {
-    /// The network it runs across.
-    pub network: &'p Network,
-    /// The measurement.
-    pub measurement: &'p Measurement,
-    /// Its index in the plan.
-    pub index: usize,
-    /// Which run of it, from 0.
-    pub run: u32,
-    /// Whether it is one of those that are left out of every total.
-    pub warmup: bool,
-    /// The seed of this run.
-    pub seed: Seed,
-    /// Where it is given up.
-    pub limits: Limits,
-    /// Set from outside to end it early, as interrupted.
-    pub interrupted: Option<&'p AtomicBool>,
-}
-
-/// Where a run is given up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Most virtual time.
-    pub virtual_time: Duration,
-    /// Most packets and steps at one instant: a sender that nothing slows down would go on for ever.
-    pub steps_an_instant: u64,
-}
-
-impl Default for Limits {
-    /// A day of virtual time, and four million steps at an instant.
-    fn default() -> Self {
-        Self { virtual_time: Duration(86_400_000_000_000), steps_an_instant: 4_000_000 }
-    }
-}
-
-/// What one run yielded.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    /// One record a part, as the live world makes them.
-    pub records: Vec<RunRecord>,
-    /// A hash of every event in its order: instant, place, what, size of the packet. Two runs with the same one went the
-    /// same way.
-    pub digest: u64,
-    /// How many events there were: what happened to packets, deliveries, timers.
-    pub events: u64,
-    /// When the last of them was.
-    pub virtual_time: Instant,
-    /// What went through each direction of each link.
-    pub ports: Vec<Counters>,
-}
 
 /// Carries out one run. `tap` receives every event of the network, and is given back.
 ///

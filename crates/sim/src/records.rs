@@ -1,7 +1,7 @@
 //! The records of a run, with what a simulated world cannot know.
 
-use crate::Scene;
 use crate::job::Job;
+use crate::scene::Scene;
 use crate::stacks;
 use stackline_core::record::RunRecord;
 use stackline_endpoint::observation::{Observation, gather};

@@ -7,9 +7,6 @@ use stackline_core::plan::{HostPlan, Plan, World};
 
 pub use stackline_core::catalogue::Available;
 
-/// The standard application types, in the language.
-pub const PRELUDE: &str = include_str!("prelude.stackline");
-
 /// What a text is checked against.
 pub struct Context<'a> {
     /// The worlds there are.

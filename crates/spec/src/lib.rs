@@ -18,14 +18,16 @@ mod format;
 mod layout;
 mod names;
 mod parse;
+mod prelude;
 mod repair;
 mod token;
 mod tree;
 
-pub use context::{Available, Checked, Context, Overrides, PRELUDE};
+pub use context::{Available, Checked, Context, Overrides};
 pub use diagnostic::{Diagnostic, Origin, Severity, nearest};
 pub use factor::{Factor, Level, factor, factors, vary, vary_beside};
 pub use format::format;
+pub use prelude::PRELUDE;
 
 use alloc::string::{String, ToString};
 use diagnostic::Report;

@@ -2,7 +2,7 @@
 //!
 //! It handles spellings only, never what a name stands for.
 
-use crate::context::PRELUDE;
+use crate::prelude::PRELUDE;
 use alloc::string::{String, ToString};
 use stackline_core::distribution::TABLE;
 use stackline_core::program::OPERATIONS;

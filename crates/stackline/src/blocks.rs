@@ -12,6 +12,7 @@ mod list;
 mod load;
 mod picture;
 mod placement;
+mod reading;
 mod replay;
 mod serving;
 mod source;

@@ -2,7 +2,7 @@
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
-use crate::lifelines::{MOST_EVENTS, assembled};
+use crate::lifelines::assembled::{MOST_EVENTS, assembled};
 use crate::loaded::incomplete;
 use crate::output;
 use stackline_analyze::assemble::Options;

@@ -1,6 +1,7 @@
 //! `stackline display`: the structured display served, looked at, measured. What a display is, is `stackline_display`'s; sockets are
 //! `stackline_displayserver`'s.
 
+mod rates;
 mod secrets;
 mod signals;
 mod simulated;
@@ -8,20 +9,20 @@ mod simulated;
 use crate::exit::{Error, Exit, Result};
 use crate::flags::{
     self, DisplayAgent, DisplayBench, DisplayCommand, DisplayExecute, DisplayInternet, DisplayServe, DisplayTelnet,
-    DisplayTerminal, DisplayView, DisplayVserver, PictureFlag,
+    DisplayTerminal, DisplayView, DisplayVserver,
 };
 use crate::output;
 use crate::run::listen_for_ctrl_c;
 use indicatif::{ProgressBar, ProgressDrawTarget};
+use rates::{levels, pictures, rows, show};
 use stackline_display::budget::Budget;
 use stackline_display::pixels;
 use stackline_display::symbols::Limits;
 use stackline_displayserver::address::{Address, Service};
 use stackline_displayserver::agent as agents;
-use stackline_displayserver::bench::{self, Measured, Rate};
+use stackline_displayserver::bench::{self, Rate};
 use stackline_displayserver::client::Client;
 use stackline_displayserver::internet::{self, Served, Serves};
-use stackline_displayserver::level::{Level, Picture};
 use stackline_displayserver::listener::Listener;
 use stackline_displayserver::messages;
 use stackline_displayserver::program;
@@ -450,41 +451,6 @@ fn unless_stopped_or_soon<T: Send + 'static>(
             Err(RecvTimeoutError::Disconnected) => return Err(Error::measurement("its thread broke off")),
         }
     }
-}
-
-/// The levels that are measured.
-fn levels(flags: &DisplayBench) -> Vec<Level> {
-    match flags.level.is_empty() {
-        true => Level::ALL.iter().map(|(_, level)| *level).collect(),
-        false => flags.level.iter().map(|level| (*level).into()).collect(),
-    }
-}
-
-/// The pictures that are sent.
-fn pictures(flags: &DisplayBench) -> Vec<Picture> {
-    let paper = [PictureFlag::Vectors, PictureFlag::Rectangles, PictureFlag::Text];
-    let wanted = if flags.picture.is_empty() { &paper[..] } else { &flags.picture };
-    let is_wanted = |picture: &Picture| wanted.iter().any(|flag| flag.name() == picture.name);
-    bench::pictures().into_iter().filter(is_wanted).collect()
-}
-
-fn show(place: &str, rows: &[stackline_report::display::Row], json: bool) -> Result {
-    match json {
-        true => output::json(&stackline_report::display::display_json(place, rows), false)?,
-        false => output::print(&stackline_report::display::display(place, rows))?,
-    }
-    Ok(Exit::Done)
-}
-
-fn rows(all: &[Measured]) -> Vec<stackline_report::display::Row> {
-    let row = |one: &Measured| stackline_report::display::Row {
-        picture: one.picture,
-        rate: one.rate.name(),
-        unit: one.unit,
-        trials: one.trials.clone(),
-        absent: None,
-    };
-    all.iter().map(row).collect()
 }
 
 /// Writes the only window as it is.

@@ -12,17 +12,19 @@ mod net;
 mod sharing;
 mod shown;
 pub(crate) mod size;
+mod text;
+pub(crate) mod time;
 mod took;
 mod trace;
 mod watch;
 
 use crate::exit::Result;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use stackline_core::plan::ProcessorShare;
-use stackline_core::units;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
+use time::{duration, moment};
 
 pub(crate) use blocks::{
     BlockTransport, Blocks, BlocksCommand, BlocksDelete, BlocksGateway, BlocksGet, BlocksKey, BlocksList, BlocksLoad,
@@ -42,6 +44,7 @@ pub(crate) use manual::{Completions, Man};
 pub(crate) use net::{Net, NetCommand, NetDown, NetExec, NetList, NetSet, NetShow, NetUp};
 pub(crate) use sharing::Sharing;
 pub(crate) use shown::{Notes, Show, Shown};
+pub(crate) use text::{Text, World};
 pub(crate) use took::Took;
 pub(crate) use trace::{See, Trace};
 pub(crate) use watch::{Cipher, Hash, Watch};
@@ -227,47 +230,11 @@ pub(crate) enum Command {
     Measure(Measure),
 }
 
-/// The specification, and what replaces parts of it.
 /// A share written as a percentage.
 fn percent(text: &str) -> Result<f64, String> {
     let number =
         text.trim_end_matches('%').trim().parse::<f64>().ok().filter(|share| share.is_finite() && *share >= 0.0);
     number.map(|share| share / 100.0).ok_or_else(|| format!("`{text}` is not a percentage such as 5%"))
-}
-
-/// The number of a core.
-fn core(text: &str) -> Result<usize, String> {
-    text.parse().map_err(|_| {
-        format!("`{text}` is not the number of a core; two cores are written with a comma, as in `--cpu 0,1`")
-    })
-}
-
-#[derive(Args, Debug, Default)]
-pub(crate) struct Text {
-    /// The specification: a file, or - for standard input
-    #[arg(required_unless_present = "expression", conflicts_with = "expression")]
-    pub(crate) spec: Option<PathBuf>,
-    /// The specification itself
-    #[arg(short = 'e', long, value_name = "TEXT")]
-    pub(crate) expression: Option<String>,
-    /// Stacks instead of those written, such as 'tcp(nodelay), unix'
-    #[arg(long, value_name = "STACKS")]
-    pub(crate) over: Option<String>,
-    /// World instead of the one written
-    #[arg(long = "in", value_name = "WORLD")]
-    pub(crate) world: Option<World>,
-    /// How to reach a host: NAME=local or NAME=ssh:USER@ADDRESS; repeatable
-    #[arg(long = "host", value_name = "NAME=WHERE")]
-    pub(crate) hosts: Vec<String>,
-    /// Root of all randomness instead of the one written
-    #[arg(long, value_name = "NUMBER")]
-    pub(crate) seed: Option<u64>,
-    /// Core to pin both ends to, or two: of initiators and of responders
-    #[arg(long, value_name = "I[,R]", value_delimiter = ',', num_args = 1, value_parser = core)]
-    pub(crate) cpu: Vec<usize>,
-    /// Print JSON on stdout
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Args, Debug)]
@@ -443,16 +410,6 @@ pub(crate) struct Report {
     pub(crate) took: Took,
 }
 
-/// A time with its unit, seconds without one.
-fn moment(text: &str) -> Result<f64, String> {
-    let text = text.trim();
-    let (number, unit) = text.split_at(text.find(|c: char| c.is_alphabetic()).unwrap_or(text.len()));
-    let unit = if unit.is_empty() { "s" } else { unit };
-    let seconds =
-        number.trim().parse().ok().zip(units::factor(units::TIME_UNITS, unit)).map(|(n, f): (f64, f64)| n * f);
-    seconds.filter(|s| (0.0..1e9).contains(s)).ok_or_else(|| "a time from 0 on, as in 0.2, 1.5s or 200ms".to_owned())
-}
-
 #[derive(Args, Debug)]
 pub(crate) struct Open {
     /// A run: a directory, or its name under the runs directory; the newest without it
@@ -569,23 +526,6 @@ pub(crate) struct Ptrace {
     pub(crate) command: Vec<OsString>,
 }
 
-/// `100ms`, `1.5 s`, `2min`.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let form = "a number with its unit: us, ms, s, min or h, as in 100ms";
-    let split = text.find(|letter: char| letter.is_ascii_alphabetic()).ok_or(form)?;
-    let (number, unit) = text.split_at(split);
-    let factor = match unit {
-        "us" => 1e-6,
-        "ms" => 1e-3,
-        "s" => 1.0,
-        "min" => 60.0,
-        "h" => 3_600.0,
-        _ => return Err(form.into()),
-    };
-    let seconds = number.trim().parse::<f64>().map_err(|_| form)? * factor;
-    Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero()).ok_or_else(|| form.into())
-}
-
 fn processor_share(text: &str) -> Result<ProcessorShare, String> {
     let percent = text.strip_suffix('%').unwrap_or(text).parse::<f64>().ok().filter(|it| (1.0..=6400.0).contains(it));
     percent.map(|percent| ProcessorShare((percent * 10.0) as u32)).ok_or_else(|| "from 1% to 6400%, as in 50%".into())
@@ -605,21 +545,4 @@ pub(crate) struct Agent {
     /// The user namespace it enters before that
     #[arg(long, value_name = "PATH", hide = true, requires = "net_namespace")]
     pub(crate) user_namespace: Option<PathBuf>,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum World {
-    Live,
-    Emulated,
-    Simulated,
-}
-
-impl From<World> for stackline_core::plan::World {
-    fn from(world: World) -> Self {
-        match world {
-            World::Live => Self::Live,
-            World::Emulated => Self::Emulated,
-            World::Simulated => Self::Simulated,
-        }
-    }
 }

@@ -1,16 +1,23 @@
 //! `stackline net`: the networks of a specification.
 
+mod declared;
 mod exec;
+mod names;
+mod opened;
+mod running;
 mod set;
 mod up;
 
-pub(crate) use exec::{emulate, is_host, notes, opened};
+pub(crate) use exec::emulate;
+pub(crate) use opened::{is_host, notes, opened};
 pub(crate) use set::link_of_text;
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags::{self, NetCommand};
 use crate::output;
 use crate::source::Source;
+use declared::chosen;
+use running::by_name;
 use stackline_core::network::Network;
 use stackline_core::random::Seed;
 use stackline_net::{self as machine, Node, Payload};
@@ -51,7 +58,7 @@ fn show(flags: &flags::NetShow) -> Result {
 /// The networks that are meant: of a specification, or the one of that name that is up, as it is now.
 fn shown(flags: &flags::NetShow) -> Result<Vec<Network>> {
     let text = flags.text();
-    let up = up::by_name(&text)?.map(|(_, description)| description.network);
+    let up = by_name(&text)?.map(|(_, description)| description.network);
     if let (Some(network), Some(name)) = (&up, &flags.network) {
         let message = format!("--network {name} is of no use: the network {} is up already", network.name);
         return Err(Error::input(message).hint("leave --network out, or name the specification"));
@@ -76,27 +83,6 @@ fn draw(networks: &[&Network], path: &Path) -> Result<()> {
         Error::input(message).hint("leave --svg out; the text and --json have no such limit")
     })?;
     output::file(path, picture)
-}
-
-/// The network of that name, or all of them.
-fn chosen<'n>(networks: &'n [Network], name: Option<&str>, source: &Source) -> Result<Vec<&'n Network>> {
-    let wanted = |network: &&Network| name.is_none_or(|name| network.name == name);
-    let found: Vec<&Network> = networks.iter().filter(wanted).collect();
-    if !found.is_empty() {
-        return Ok(found);
-    }
-    Err(none(networks, name, source))
-}
-
-/// There is no network of that name.
-fn none(networks: &[Network], name: Option<&str>, source: &Source) -> Error {
-    if networks.is_empty() {
-        let hint = "declare one, such as `network wan { host a, b; link a - b 100 Mbit/s 10 ms; }`";
-        return Error::input(format!("{} declares no network", source.name)).hint(hint);
-    }
-    let names: Vec<&str> = networks.iter().map(|network| network.name.as_str()).collect();
-    let message = format!("{} declares no network named {}", source.name, name.unwrap_or_default());
-    Error::input(message).hint(format!("it declares {}", names.join(", ")))
 }
 
 /// Both directions of all pairs of hosts, unless these are too many, as the machine of the simulated and the emulated world goes them.

@@ -7,6 +7,7 @@ mod ptrace;
 mod queues;
 mod recorder;
 mod sources;
+mod threads;
 mod who;
 
 use crate::contents;
@@ -14,7 +15,7 @@ use crate::diagnose;
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::flags::See;
-use crate::net;
+use crate::net::{is_host, link_of_text, opened};
 use crate::output;
 use crate::run::listen_for_ctrl_c;
 use keys::KeyLog;
@@ -38,6 +39,7 @@ use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
+use threads::{own_thread, own_threads};
 
 /// How often what was seen is taken.
 const TAKE: Duration = Duration::from_millis(10);
@@ -70,7 +72,7 @@ pub(crate) fn trace(flags: &flags::Trace) -> Result {
     let mut stage = Stage::of(flags, &programs)?;
     for change in &flags.tries {
         if let Some(network) = &mut stage.network {
-            net::link_of_text(&network.emulation.describe()?.network, change)?;
+            link_of_text(&network.emulation.describe()?.network, change)?;
         }
     }
     let stop = Arc::new(AtomicBool::new(false));
@@ -128,7 +130,7 @@ fn try_again(
 ) -> Result<()> {
     let Some(on) = &mut stage.network else { return Ok(()) };
     let network = on.emulation.describe()?.network;
-    let (link, new) = net::link_of_text(&network, change)?;
+    let (link, new) = link_of_text(&network, change)?;
     on.emulation.change(link, new)?;
     let second = once(flags, stage, programs.to_vec(), stop, &format!("{}-try", flags.name));
     if let Some(on) = &mut stage.network {
@@ -187,16 +189,6 @@ fn is_there(pid: u32) -> bool {
     std::path::Path::new(&format!("/proc/{pid}")).exists()
 }
 
-/// The threads of this process.
-fn own_threads() -> Vec<u32> {
-    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-    tasks.filter_map(|task| task.file_name().to_str()?.parse().ok()).collect()
-}
-
-fn own_thread() -> u32 {
-    nix::unistd::gettid().as_raw().unsigned_abs()
-}
-
 /// Where programs run.
 struct Stage {
     doors: Vec<Door>,
@@ -219,9 +211,9 @@ impl Stage {
                 "stackline trace --on {word} HOST -- COMMAND; `stackline net show {word}` shows the hosts"
             )));
         }
-        let (emulation, network) = net::opened(&text, first)?;
+        let (emulation, network) = opened(&text, first)?;
         for program in programs {
-            net::is_host(&network, &program.host)?;
+            is_host(&network, &program.host)?;
         }
         let network = OnNetwork::uses(word, emulation)?;
         let handles = network.emulation.hosts().to_vec();

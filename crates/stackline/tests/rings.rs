@@ -1,8 +1,10 @@
-//! Files of a crate import downwards: no ring of more than two files, over the paths of their `use` items.
+//! Files of a crate use each other downwards: no ring of more than two files, over the paths of their `use` items and all other paths in
+//! them that begin with `crate`, `super`, `self` or a module of the file, macros included.
 //!
 //! A name that a file only passes on (`pub use`) counts for the file that defines it. Tests may import what they like.
 #![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
 
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +32,8 @@ fn only_for_tests(attributes: &[Attribute]) -> bool {
 
 /// Reads the file of a module and those of its submodules.
 fn read(file: &Path, module: &Names, found: &mut Modules) {
-    let tree = syn::parse_file(&fs::read_to_string(file).unwrap()).unwrap();
+    let text = fs::read_to_string(file).unwrap();
+    let tree = syn::parse_file(&text).unwrap();
     let root = ["lib.rs", "main.rs", "mod.rs"].iter().any(|name| file.ends_with(name));
     let folder = if root { file.parent().unwrap().to_path_buf() } else { file.with_extension("") };
     let mut content = Module::default();
@@ -49,15 +52,16 @@ fn read(file: &Path, module: &Names, found: &mut Modules) {
                 let public = !matches!(taken.vis, Visibility::Inherited);
                 flatten(&taken.tree, &Vec::new(), &mut |path, name| {
                     let Some(path) = from_the_root(path, module, &children) else { return };
-                    match name {
-                        Some(name) if public => drop(content.passed_on.insert(name, path)),
-                        _ => content.uses.push(path),
+                    // The others are found among all paths.
+                    if let (Some(name), true) = (name, public) {
+                        content.passed_on.insert(name, path);
                     }
                 });
             }
             _ => {}
         }
     }
+    inline_paths(text.parse().unwrap(), &mut module.clone(), &children, &mut |path| content.uses.push(path));
     found.insert(module.clone(), content);
     for (name, file) in children {
         let child = [module.as_slice(), &[name]].concat();
@@ -68,6 +72,67 @@ fn read(file: &Path, module: &Names, found: &mut Modules) {
 fn file_of(folder: &Path, name: &str) -> PathBuf {
     let file = folder.join(format!("{name}.rs"));
     if file.exists() { file } else { folder.join(name).join("mod.rs") }
+}
+
+/// Each path in tokens that leads into the crate, as seen from its root. What is for tests alone is passed over.
+fn inline_paths(
+    tokens: TokenStream,
+    module: &mut Names,
+    children: &BTreeMap<String, PathBuf>,
+    each: &mut dyn FnMut(Names),
+) {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let text = |at: usize| tokens.get(at).map(ToString::to_string).unwrap_or_default();
+    let ends_item = |at: usize| match &tokens[at] {
+        TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
+        token => token.to_string() == ";",
+    };
+    let mut at = 0;
+    while at < tokens.len() {
+        let is_for_tests = text(at) == "#" && text(at + 1).replace(' ', "") == "[cfg(test)]";
+        if is_for_tests {
+            at = (at..tokens.len()).find(|at| ends_item(*at)).map_or(tokens.len(), |end| end + 1);
+            continue;
+        }
+        if text(at) == "use" {
+            let end = (at..tokens.len()).find(|at| text(*at) == ";").unwrap_or(tokens.len() - 1);
+            if let Ok(taken) = syn::parse2::<syn::ItemUse>(tokens[at..=end].iter().cloned().collect()) {
+                let public =
+                    matches!(text(at.wrapping_sub(1)).chars().next(), Some('(')) || text(at.wrapping_sub(1)) == "pub";
+                flatten(&taken.tree, &Vec::new(), &mut |path, name| {
+                    // What is passed on counts where it is used.
+                    let used = name.is_none() || !public;
+                    from_the_root(path, module, children).filter(|_| used).into_iter().for_each(&mut *each);
+                });
+            }
+            at = end + 1;
+            continue;
+        }
+        match &tokens[at] {
+            TokenTree::Group(group) => {
+                let inline = at >= 2 && text(at - 2) == "mod" && group.delimiter() == Delimiter::Brace;
+                module.extend(inline.then(|| text(at - 1)));
+                inline_paths(group.stream(), module, children, each);
+                module.truncate(module.len() - usize::from(inline));
+            }
+            TokenTree::Ident(first) if text(at + 1) == ":" && text(at + 2) == ":" => {
+                let goes_on = at >= 1 && [":", "."].contains(&text(at - 1).as_str());
+                let mut path = vec![first.to_string()];
+                while text(at + 1) == ":"
+                    && text(at + 2) == ":"
+                    && matches!(tokens.get(at + 3), Some(TokenTree::Ident(_)))
+                {
+                    at += 3;
+                    path.push(text(at));
+                }
+                if let Some(path) = (!goes_on).then(|| from_the_root(path, module, children)).flatten() {
+                    each(path);
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
 }
 
 /// Each path of a `use`, with the name it gets here; no name for all names of a module (`*`).
@@ -154,8 +219,12 @@ fn no_ring_of_more_than_two_files() {
             })
             .collect();
         for ring in rings(&edges) {
-            let names: Vec<String> = ring.iter().map(|module| module.join("::")).collect();
-            found.push(format!("{}: {}", entry.file_name().display(), names.join(", ")));
+            let within = |from: &Names| {
+                let to = edges[from].intersection(&ring).map(|to| to.join("::")).collect::<Vec<_>>();
+                format!("    {} uses {}", from.join("::"), to.join(", "))
+            };
+            let lines: Vec<String> = ring.iter().map(within).collect();
+            found.push(format!("{}:\n{}", entry.file_name().display(), lines.join("\n")));
         }
     }
     assert!(found.is_empty(), "files that import each other in a ring:\n{}", found.join("\n"));

@@ -1,6 +1,8 @@
 //! Processors at their limit: by the time they took (live, emulated), by what copying costs (simulated), or held back by
 //! their control group.
 
+mod imps;
+
 use super::change::Change;
 use super::finding::{Advice, Evidence, LEAST, percent};
 use super::log::Log;
@@ -13,7 +15,7 @@ use stackline_core::record::RunRecord;
 use stackline_core::units;
 
 /// From this share of the time on, a processor is at its limit; the rest goes when a transfer begins and ends.
-pub(super) const FULL: f64 = 0.85;
+const FULL: f64 = 0.85;
 /// Of response times, from this share on that copying takes.
 const MOST_OF_A_CALL: f64 = 0.15;
 
@@ -41,7 +43,7 @@ pub(crate) fn at_their_limit(measurement: &Measurement<'_>) -> Vec<Processor> {
     if let Some(network) = measurement.network {
         found.extend(network.hosts.iter().filter_map(|host| copying(measurement, host)));
         found.extend(network.hosts.iter().filter_map(|host| working(measurement, host)));
-        found.extend(super::imps::processor(measurement, network));
+        found.extend(imps::processor(measurement, network));
     }
     for part in &measurement.parts {
         found.extend(threads(measurement, part));

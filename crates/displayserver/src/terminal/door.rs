@@ -11,7 +11,7 @@
 //! Over PUP TELNET, which negotiates nothing and which no browser speaks, it begins with the question. Programs of the same user at a unix
 //! socket are asked nothing.
 
-use super::{PIECE, Typed};
+use super::line::PIECE;
 use crate::pup::{Came, Pup};
 use crate::stream::Stream;
 use stackline_guard::attempts::Attempts;
@@ -33,6 +33,9 @@ const TRIES: usize = 3;
 const AHEAD: usize = 4096;
 /// How long all of it may take: a person types the secret.
 pub(super) const TIME: Duration = Duration::from_secs(60);
+
+/// What was typed, and the commands in it with their places.
+pub(super) type Typed = (Vec<u8>, Vec<(usize, Said)>);
 
 /// Somebody who wants a terminal by RFC 854's TELNET.
 pub(super) struct Guest<'g> {

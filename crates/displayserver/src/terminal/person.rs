@@ -1,11 +1,13 @@
 //! A person at the other end of a terminal over TELNET: what is typed goes there, and what comes is shown. It knows no displays.
 
 use super::door::{Knock, Knocking};
-use super::{Line, PIECE, lost, pup, unopened};
+use super::failure::{lost, unopened};
+use super::keyboard::{LEAVES, end, size};
+use super::line::{Line, PIECE};
+use super::pup;
 use crate::address::{Address, Service};
 use crate::raw::Raw;
 use crate::stream::Stream;
-use rustix::termios::tcgetwinsize;
 use stackline_core::error::Result;
 use stackline_guard::secret::Secret;
 use stackline_proto::telnet::{Role, Telnet};
@@ -17,26 +19,8 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-/// What leaves a program that does not end, where keys go as they are typed: Ctrl-], as elsewhere.
-pub(super) const LEAVES: u8 = 0x1d;
 /// How long a server that asks for no secret may say nothing before what is typed goes there.
 const SILENT: Duration = Duration::from_secs(5);
-/// The key that is the end of what is typed, for a program whose terminal gathers lines: Ctrl-D.
-const END: u8 = 4;
-
-/// Columns and rows of the person's terminal, where it is one.
-pub(super) fn size() -> Option<(u16, u16)> {
-    let size = tcgetwinsize(io::stdin()).ok()?;
-    (size.ws_col > 0 && size.ws_row > 0).then_some((size.ws_col, size.ws_row))
-}
-
-/// The keys that end what was typed where that came from no terminal: within a line the first one hands over the line.
-pub(super) fn end(last: Option<&u8>) -> &'static [u8] {
-    match last {
-        None | Some(b'\n') => &[END],
-        Some(_) => &[END, END],
-    }
-}
 
 /// A person at the other end: what is typed here goes there, character by character where the program echoes.
 ///

@@ -2,9 +2,12 @@
 //! interrupt with a mark behind it makes what was typed between them be dropped, and interrupts the program.
 
 use super::door::{self, Knock, Knocking};
-use super::person::{LEAVES, end, size};
+use super::failure::{lost, unopened};
+use super::keyboard::{LEAVES, end, size};
+use super::line::PIECE;
+use super::office::{Office, refused, sent_away};
+use super::program::{For, Terminal};
 use super::typist::Typist;
-use super::{For, Office, PIECE, Terminal, lost, refused, sent_away, unopened};
 use crate::address::Address;
 use crate::pup::{Came, Pup};
 use crate::raw::Raw;

@@ -1,8 +1,10 @@
 //! One run: responders listen, initiators connect and wait at the barrier, loads start, the measured go; nothing is said
 //! until the clocks have stopped.
 
-use super::silence::{answer, silence};
-use super::{Coordinator, LOCAL_INITIATOR, LOCAL_RESPONDER, LOOK, Waiting, silent};
+use super::hosts::{LOCAL_INITIATOR, LOCAL_RESPONDER};
+use super::jobs::{Jobs, RunningJob, note};
+use super::mailbox::{Coordinator, LOOK, Waiting, silent};
+use super::patience::{answer, silence};
 use crate::control::{FromAgent, Task, ToAgent};
 use crate::error::{Blame, Error, Result};
 use crate::launch::Agent;
@@ -13,12 +15,10 @@ use stackline_core::program::{Call, Side};
 use stackline_core::random::Seed;
 use stackline_core::record::RunRecord;
 use stackline_core::schedule::ScheduledRun;
-use stackline_endpoint::observation::SideObservation;
 use stackline_endpoint::records::{Run, records};
 use stackline_endpoint::{self as endpoint};
 use stackline_proto::datagram::Token;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
@@ -34,18 +34,6 @@ const CLEAN_END: Duration = Duration::from_millis(300);
 const FOREVER: Duration = Duration::from_secs(1 << 30);
 /// Nice value of a load beside a part with priority.
 const LOAD_NICE: i32 = 10;
-
-/// A job of the present run.
-pub(super) struct RunningJob {
-    pub(super) host: String,
-    part: usize,
-    side: Side,
-    background: bool,
-    pub(super) observed: Option<SideObservation>,
-    ending: bool,
-}
-
-pub(super) type Jobs = BTreeMap<u64, RunningJob>;
 
 impl Coordinator<'_> {
     /// Makes one run: one record a part.
@@ -310,36 +298,6 @@ fn listens_at(stack: &Stack, port: Option<u16>) -> Stack {
         stack.options.entry("port".into()).or_insert(OptionValue::Number(u64::from(port)));
     }
     stack
-}
-
-pub(super) fn note(jobs: &mut Jobs, message: FromAgent) -> Result<()> {
-    match message {
-        FromAgent::Done { job, observed } => {
-            if let Some(running) = jobs.get_mut(&job) {
-                running.observed = Some(*observed);
-            }
-            Ok(())
-        }
-        // An event of a job of an earlier run says nothing about this one.
-        FromAgent::Failed { job, error } => match jobs.get_mut(&job) {
-            // Its peer may have ended a moment earlier.
-            Some(running) if running.ending && running.background => {
-                running.observed = Some(SideObservation::default());
-                Ok(())
-            }
-            Some(running) => {
-                running.observed = Some(SideObservation::default());
-                Err(error.within(&side_name(running)))
-            }
-            None => Ok(()),
-        },
-        _ => Ok(()),
-    }
-}
-
-fn side_name(running: &RunningJob) -> String {
-    let side = if running.side == Side::Initiator { "initiator" } else { "responder" };
-    if running.host.starts_with('(') { side.to_string() } else { format!("{side} on {}", running.host) }
 }
 
 /// 16 random bytes, the top bit of the eighth set so that no datagram's number looks like it.

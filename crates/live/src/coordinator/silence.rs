@@ -1,27 +1,13 @@
 //! Whether the agents of a run that has no time limit are still there: each is sent a clock query after a while of silence and has as
 //! long to answer. It decides nothing about a run that is under way, and hears everything else meanwhile.
 
-use super::Coordinator;
-use super::run::{Jobs, note};
+use super::jobs::{Jobs, note};
+use super::mailbox::Coordinator;
+use super::patience::{VARIABLE, silence};
 use crate::control::{FromAgent, ToAgent};
 use crate::error::{Error, Result};
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
-
-/// How long agents may be silent, in seconds, where a test or a slow host needs another number.
-const VARIABLE: &str = "STACKLINE_SILENCE_S";
-const USUAL: Duration = Duration::from_secs(60);
-
-/// How long agents may be silent before they are asked, and then take to answer.
-pub(super) fn silence() -> Duration {
-    let given = std::env::var(VARIABLE).ok().and_then(|text| text.parse().ok());
-    given.map_or(USUAL, |seconds: u64| Duration::from_secs(seconds.max(1)))
-}
-
-/// What an agent may take to answer between runs.
-pub(super) fn answer() -> Duration {
-    silence() / 2
-}
+use std::time::Instant;
 
 impl Coordinator<'_> {
     /// Asks every agent that has a job under way for a sign of life.

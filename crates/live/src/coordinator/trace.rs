@@ -1,24 +1,22 @@
 //! A traced run: agents record while it goes on, and hand over what they have when it is over. Before, after, and once a
 //! second during it, clocks that are not the coordinator's are compared with that.
 
-use super::{Coordinator, LOCAL_INITIATOR, LOCAL_RESPONDER};
+use super::clocks::{EVERY, HostClock};
+use super::hosts::{LOCAL_INITIATOR, LOCAL_RESPONDER, names};
+use super::mailbox::Coordinator;
 use crate::clock;
 use crate::control::{FromAgent, MOST_TAPES, Recorded, ToAgent};
 use crate::error::{Error, Result};
-use stackline_core::offset::{Offset, delay_ns};
+use stackline_core::offset::delay_ns;
 use stackline_core::record::RunRecord;
 use stackline_core::schedule::ScheduledRun;
-use stackline_core::trace::{Clock, Exchange, HostTrace, UNNAMED};
+use stackline_core::trace::{Exchange, HostTrace, UNNAMED};
 use stackline_events::{EventLog, clock as events};
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
+use std::collections::BTreeMap;
+use std::time::Instant;
 
 /// Exchanges at a time; the one that was under way for the least time is kept.
 const EXCHANGES: usize = 8;
-
-/// How often clocks are compared during a run, at most: after a minute, whenever another 64th of the run has gone by.
-const EVERY: Duration = Duration::from_secs(1);
-const ENOUGH: u32 = 64;
 
 /// As many bytes of events of one run as an agent may hand over: more than it keeps.
 const MOST_BYTES: u64 = MOST_TAPES + (1 << 30);
@@ -35,26 +33,6 @@ pub struct Traced {
     pub hosts: BTreeMap<String, HostTrace>,
     /// Why events could not be kept, when they could not.
     pub unkept: Option<String>,
-}
-
-/// A host's clock, as far as it is known by now.
-#[derive(Debug, Default)]
-pub(super) struct HostClock {
-    /// It is the coordinator's own; how far readings of it may be apart, ns.
-    same: Option<u64>,
-    offset: Offset,
-    /// Exchanges since the last report.
-    fresh: Vec<Exchange>,
-}
-
-/// Clock queries while a run goes on, answered among its other messages.
-#[derive(Debug, Default)]
-pub(super) struct Asking {
-    /// Since when, and when next; nothing between runs.
-    times: Option<(Instant, Instant)>,
-    hosts: Vec<String>,
-    /// When the open queries were sent, by the coordinator's clock, ns.
-    open: BTreeMap<String, u64>,
 }
 
 /// What the files of a host's events are called.
@@ -200,32 +178,6 @@ impl Coordinator<'_> {
         self.asking.times = Some((now, now + EVERY));
     }
 
-    /// Sends the clock queries that are due.
-    pub(super) fn ask_clocks(&mut self) -> Result<()> {
-        let now = Instant::now();
-        let Some((begun, next)) = &mut self.asking.times else { return Ok(()) };
-        if now < *next {
-            return Ok(());
-        }
-        *next = now + EVERY.max((now - *begun) / ENOUGH);
-        for host in self.asking.hosts.clone() {
-            if !self.asking.open.contains_key(&host) {
-                self.asking.open.insert(host.clone(), events::now_ns());
-                self.send(&host, &ToAgent::Clock)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether a message answers such a query, which is taken then. A host answers in the order of the queries.
-    pub(super) fn is_clock_told(&mut self, host: &str, message: &FromAgent) -> bool {
-        let FromAgent::Clock { heard_ns, answered_ns, returned_ns } = *message else { return false };
-        let Some(asked_ns) = self.asking.open.remove(host) else { return false };
-        let exchange = Exchange { asked_ns, heard_ns, answered_ns, returned_ns };
-        self.clocks.entry(host.to_owned()).or_default().take(exchange);
-        true
-    }
-
     /// An agent whose clock is ours stamps events as we do.
     fn meet(&mut self, host: &str) -> Result<HostClock> {
         let theirs = self.hellos.get(host).and_then(|hello| hello.clock.clone());
@@ -234,7 +186,7 @@ impl Coordinator<'_> {
         }
         let (ahead_ns, (.., error_ns)) = (clock::ahead_of_monotonic_ns(), clock::both());
         self.send(host, &ToAgent::SameClock { ahead_ns })?;
-        Ok(HostClock { same: Some(error_ns), ..HostClock::default() })
+        Ok(HostClock::same(error_ns))
     }
 
     fn exchange(&mut self, host: &str) -> Result<Exchange> {
@@ -246,31 +198,4 @@ impl Coordinator<'_> {
         let (heard_ns, answered_ns, returned_ns) = self.ask_one(host, &ToAgent::Clock, answer)?;
         Ok(Exchange { asked_ns, heard_ns, answered_ns, returned_ns })
     }
-}
-
-impl HostClock {
-    /// An exchange that no clock can have made says nothing.
-    fn take(&mut self, exchange: Exchange) {
-        if self.offset.take(&exchange) {
-            self.fresh.push(exchange);
-        }
-    }
-
-    /// The clock as it is reported: `read` is what the agent reported of its kernel, and how far its stamps may be off.
-    fn report(&mut self, read: &Clock) -> Clock {
-        let clock = match self.same {
-            Some(error_ns) => Clock { error_ns: Some(error_ns), ..Clock::default() },
-            None => self.offset.clock().unwrap_or_default(),
-        };
-        let error_ns = clock.error_ns.map(|error| error.saturating_add(read.error_ns.unwrap_or(0)));
-        Clock { error_ns, kernel: read.kernel.clone(), exchanges: std::mem::take(&mut self.fresh), ..clock }
-    }
-}
-
-/// The agents that a run needs.
-fn names(scheduled: &ScheduledRun<'_>) -> BTreeSet<String> {
-    let buffers = scheduled.measurement.parts.iter().flat_map(|part| {
-        [part.from.as_deref().unwrap_or(LOCAL_INITIATOR), part.to.as_deref().unwrap_or(LOCAL_RESPONDER)]
-    });
-    buffers.map(str::to_owned).collect()
 }

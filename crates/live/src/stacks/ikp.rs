@@ -5,25 +5,28 @@
 //! the operation returns. Where the responder finds a message it does not expect, both sides wait for each other: that is
 //! reported, as nothing else would ever happen.
 
+mod failure;
 mod initiator;
+mod options;
 mod responder;
 
 use super::ip;
-use super::stream::Receive;
 use crate::buffers::Buffers;
 use crate::cancel::Flags;
-use crate::error::{self, Error, Result};
-use crate::stacks::contract::{ConnectParameters, Connection, Connector, Listener, Protocol, vanished};
+use crate::error::{Error, Result};
+use crate::stacks::contract::{ConnectParameters, Connection, Connector, Listener, Protocol};
+use failure::from_transfer;
+use options::options;
+use responder::{Peer, lock, peer_of};
 use stackline_core::catalogue::StackTable;
 use stackline_proto::datagram::Token;
 use stackline_proto::ikp::Options as Machine;
 use stackline_proto::ikp::stack::{self, Answer, Verb};
-use stackline_transfer::ikp::{self, Client, Options, Request, Segments, Server};
-use stackline_transfer::{Interrupt, Waiting};
-use std::collections::BTreeMap;
+use stackline_transfer::Interrupt;
+use stackline_transfer::ikp::{self, Client, Options, Segments, Server};
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// V's message passing.
 pub(super) struct Ikp;
@@ -62,20 +65,8 @@ impl Protocol for Ikp {
     }
 }
 
-fn options(parameters: &ConnectParameters) -> Result<Options> {
-    let machine = stack::options(&parameters.stack, 0).map_err(|what| {
-        Error::input(what).hint("leave the option out, or see `stackline stacks` for what the stack can do")
-    })?;
-    let spins = Receive::of(&parameters.stack) == Receive::Spin;
-    Ok(Options { waiting: if spins { Waiting::Spin } else { Waiting::Block }, ..Options::new(machine) })
-}
-
 /// The flags of the job that uses a server at the time.
 type Present = Arc<Mutex<Option<Arc<Flags>>>>;
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 fn interrupt(flags: &Present) -> Interrupt {
     let flags = Arc::clone(flags);
@@ -90,13 +81,6 @@ struct IkpListener {
     machine: Machine,
     /// Who was connected last.
     last: Option<Peer>,
-}
-
-/// A client: its address and its number.
-type Peer = (SocketAddr, u32);
-
-fn peer_of(request: &Request<'_>) -> Peer {
-    (request.client(), request.number())
 }
 
 impl Listener for IkpListener {
@@ -150,30 +134,5 @@ impl Connector for IkpConnector {
             Err(error) => return Err(from_transfer(error)),
         }
         Ok(Box::new(initiator::Initiator::new(client)))
-    }
-}
-
-fn reading(error: &io::Error) -> Error {
-    error::io("reading the source", error)
-}
-
-fn writing(error: &io::Error) -> Error {
-    error::io("writing the destination", error)
-}
-
-fn settings(machine: &Machine) -> BTreeMap<String, String> {
-    stack::settings(machine).into_iter().map(|(name, value)| (name.to_string(), value)).collect()
-}
-
-/// What an error of message passing means for the run.
-fn from_transfer(error: ikp::Error) -> Error {
-    match error {
-        ikp::Error::Nobody | ikp::Error::Gone => vanished("while a message was on its way"),
-        ikp::Error::Interrupted => Error::interrupted(),
-        ikp::Error::Packet { .. } => Error::input(error.to_string()),
-        ikp::Error::Io(what, error) => error::io(what, &error),
-        ikp::Error::Silent(patience) => Error::measurement(format!("nothing arrived from the peer for {patience}"))
-            .hint("its procedure was busy elsewhere for so long (raise the option `patience`), or the path is gone"),
-        error => Error::measurement(error.to_string()),
     }
 }

@@ -1,7 +1,7 @@
 //! The program that the kernel runs on each packet, in classic BPF: which are kept, and how much of each. It sees no link
 //! header, and never looks behind the second header of IP.
 
-use super::Options;
+use super::options::Options;
 use libc::sock_filter;
 use std::io;
 

@@ -10,13 +10,18 @@
 //! them, up to 64 KiB, not as they are on a wire; checksums may not be filled in yet, and a short packet received by
 //! Ethernet may have padding behind it. A VLAN's tag is not seen.
 
+mod failure;
 mod filter;
 mod namespace;
+mod options;
 #[cfg(test)]
 mod tests;
 mod wall;
 
+pub use options::Options;
+
 use crate::sys::packet_ring::{self, Ring};
+use failure::named;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::socket::{getsockopt, sockopt::SocketError};
@@ -28,28 +33,6 @@ use wall::Wall;
 
 /// What the kernel's timer may be late by.
 const LATE: Duration = Duration::from_millis(20);
-
-/// What is captured.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Bytes that are kept of each packet, from its IP header on: at least 1.
-    pub snaplen: u32,
-    /// Kernel memory for packets that were not read yet, rounded up to blocks of 256 KiB, at least two. A block is over after
-    /// `retire_ms` however few packets it has: 64 blocks of 20 ms last 1.3 s without a reader.
-    pub ring_bytes: usize,
-    /// Longest time until a packet can be read, in ms: packets come in blocks, which are handed over when they are full or so old.
-    pub retire_ms: u32,
-    /// Names of interfaces, as they are when the capture is opened; none for all, also those that come later.
-    pub interfaces: Vec<String>,
-    /// Only TCP and UDP, in IPv6 behind at most one extension header; otherwise all of IP.
-    pub tcp_udp_only: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { snaplen: 65_535, ring_bytes: 16 << 20, retire_ms: 20, interfaces: Vec::new(), tcp_udp_only: true }
-    }
-}
 
 /// A packet, while its bytes are in the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,9 +189,4 @@ impl AsFd for Capture {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
-}
-
-/// The error with what it is about.
-fn named(what: &str, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{what}: {error}"))
 }

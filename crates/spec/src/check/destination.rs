@@ -1,6 +1,6 @@
 //! Destination FILEs: that data comes to them, and that one writer alone has each.
 
-use super::Checker;
+use super::checker::Checker;
 use crate::diagnostic::Diagnostic;
 use crate::tree::{AccessItem, PartItem, Specification, Word};
 use alloc::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Measurements that are possible, but in which a declaration does not do what it is there for: a network that nothing crosses,
 //! marks for stacks that take none. It refuses nothing.
 
-use super::Checker;
+use super::checker::Checker;
 use crate::context::Available;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::tree::{Item, Tree};

@@ -1,8 +1,8 @@
 //! Values with their variables filled in, as whole numbers, sizes and times within bounds; distributions.
 
-use super::Files;
+use super::files::Files;
 use super::series::is_whole;
-use crate::diagnostic::{Diagnostic, Span};
+use crate::diagnostic::Diagnostic;
 use crate::names;
 use crate::tree::{Base, Drawn, Value};
 use alloc::format;
@@ -13,6 +13,8 @@ use stackline_core::time::Duration;
 
 /// Longest time that may be written, in seconds.
 pub(crate) const LONGEST: f64 = 1e6;
+/// Most cores a host is thought to have.
+pub(crate) const MOST_CORES: u64 = 4095;
 
 /// What swept variables stand for just now.
 #[derive(Clone, Copy)]
@@ -121,32 +123,4 @@ impl Bindings<'_> {
 /// An integer in a place where nothing varies.
 pub(crate) fn fixed(value: &Value, what: &str, least: u64, most: u64) -> Result<u64, Diagnostic> {
     Bindings(&[]).whole(value, what, least, most)
-}
-
-/// Largest number of values of an empirical distribution.
-const MOST_VALUES: usize = 65_536;
-
-/// One number on each line; `#` begins a comment.
-pub(crate) fn numbers(text: &str, name: &str, span: Span) -> Result<Vec<f64>, Diagnostic> {
-    let mut values = Vec::new();
-    for (index, line) in text.lines().enumerate() {
-        let line = line.split('#').next().unwrap_or("").trim();
-        if line.is_empty() {
-            continue;
-        }
-        let value: f64 = line.parse().unwrap_or(f64::NAN);
-        if !value.is_finite() || value < 0.0 {
-            let message = format!("line {} of `{name}` is not a number from zero up", index + 1);
-            return Err(Diagnostic::error(span, message, "this file").hint("write one number on each line"));
-        }
-        values.push(value);
-        if values.len() > MOST_VALUES {
-            let message = format!("`{name}` has more than {MOST_VALUES} values");
-            return Err(Diagnostic::error(span, message, "this file"));
-        }
-    }
-    if values.is_empty() {
-        return Err(Diagnostic::error(span, format!("`{name}` holds no value"), "this file"));
-    }
-    Ok(values)
 }

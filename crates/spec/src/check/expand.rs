@@ -1,9 +1,10 @@
 //! A specification to its measurements: one for each combination of swept values and stacks.
 
+use super::checker::{Checker, Instead};
+use super::clauses::over;
 use super::evaluate::Bindings;
-use super::names::over;
-use super::world::{Origin, WrittenPart};
-use super::{Checker, Instead, series, stack};
+use super::origin::{Origin, WrittenPart};
+use super::{series, stack};
 use crate::diagnostic::{Diagnostic, Report, Span};
 use crate::names::application_key;
 use crate::tree::{Specification, StackItem, Sweep, Unit};

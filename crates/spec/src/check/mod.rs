@@ -3,15 +3,20 @@
 //! It reports; it never stops at a first mistake. The only things it reads are the files of empirical distributions
 //! and of traces, through the function it is given.
 
+mod checker;
+mod clauses;
+mod crossing;
 mod defaults;
 mod destination;
 mod doubts;
 mod ending;
 pub(crate) mod evaluate;
 mod expand;
+mod files;
 mod mirror;
 mod names;
 mod network;
+mod origin;
 mod part;
 mod partial;
 mod procedure;
@@ -23,101 +28,26 @@ mod trace;
 mod varied;
 mod world;
 
-use crate::context::{Context, Overrides, PRELUDE};
+pub(crate) use checker::Instead;
+
+use crate::context::{Context, Overrides};
 use crate::diagnostic::{Diagnostic, Origin, Report, Span};
 use crate::layout::Marked;
-use crate::tree::{HostItem, Item, NetworkItem, ProcedureItem, Readable, StackItem, Tree, Value, Word};
+use crate::prelude::PRELUDE;
+use crate::tree::{HostItem, Item, NetworkItem, ProcedureItem, Readable, Tree, Value};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::rc::Rc;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use evaluate::fixed;
+use checker::Checker;
+use evaluate::{MOST_CORES, fixed};
+use files::Files;
 use stackline_core::catalogue::StackTable;
-use stackline_core::network::Network;
 use stackline_core::plan::{HostPlan, Plan, Via};
-use stackline_core::program::Procedure;
 
 /// The seed when none is written.
 const SEED: u64 = 1;
-/// Values that all networks together may take from files.
-const MOST_FILED: usize = 4_000_000;
-/// Most cores a host is thought to have.
-pub(crate) const MOST_CORES: u64 = 4095;
-
-/// Files: of empirical distributions, each read once; of traces.
-pub(crate) struct Files<'f> {
-    read: &'f dyn Fn(&str) -> Result<String, String>,
-    known: BTreeMap<String, Result<Vec<f64>, Diagnostic>>,
-    traces: BTreeMap<String, Result<Vec<u32>, Diagnostic>>,
-    /// Values that networks may still take from files.
-    room: usize,
-}
-
-impl Files<'_> {
-    pub(crate) fn values(&mut self, file: &Word) -> Result<Vec<f64>, Diagnostic> {
-        if let Some(known) = self.known.get(&file.text) {
-            return known.clone();
-        }
-        let values = self.read(file).and_then(|text| evaluate::numbers(&text, &file.text, file.span));
-        self.known.insert(file.text.clone(), values.clone());
-        values
-    }
-
-    /// The moments of a trace.
-    pub(crate) fn moments(&mut self, file: &Word) -> Result<Vec<u32>, Diagnostic> {
-        if let Some(known) = self.traces.get(&file.text) {
-            return known.clone();
-        }
-        let moments = self.read(file).and_then(|text| trace::moments(&text, file));
-        self.traces.insert(file.text.clone(), moments.clone());
-        moments
-    }
-
-    /// Takes room for the values of a file that a network names.
-    pub(crate) fn take_room(&mut self, values: usize, span: Span) -> Result<(), Diagnostic> {
-        if let Some(left) = self.room.checked_sub(values) {
-            self.room = left;
-            return Ok(());
-        }
-        let message = format!("the files that networks name hold more than {MOST_FILED} values");
-        Err(Diagnostic::error(span, message, "too much with this one").hint("use shorter files, or fewer of them"))
-    }
-
-    fn read(&self, file: &Word) -> Result<String, Diagnostic> {
-        (self.read)(&file.text).map_err(|cause| {
-            let message = format!("`{}` cannot be read: {cause}", file.text);
-            Diagnostic::error(file.span, message, "this file")
-        })
-    }
-}
-
-/// Stacks the command line gives instead of the text's, with their own tokens.
-pub(crate) struct Instead<'o> {
-    pub(crate) stacks: Vec<StackItem>,
-    pub(crate) marked: &'o Marked<'o>,
-}
-
-/// Everything a specification may refer to.
-pub(crate) struct Checker<'c> {
-    pub(crate) context: &'c Context<'c>,
-    pub(crate) overrides: &'c Overrides,
-    pub(crate) marked: &'c Marked<'c>,
-    pub(crate) instead: Option<Instead<'c>>,
-    pub(crate) report: &'c mut Report,
-    pub(crate) files: Files<'c>,
-    /// By key; `None`: declared, but with mistakes.
-    pub(crate) procedures: BTreeMap<String, Option<Procedure>>,
-    pub(crate) hosts: BTreeMap<String, HostPlan>,
-    pub(crate) networks: BTreeMap<String, Rc<Network>>,
-    /// Those of them whose figures vary, by the name they are declared with.
-    pub(crate) varied: BTreeMap<String, varied::Varied>,
-    /// What is left of the work a text may ask for.
-    pub(crate) budget: usize,
-    pub(crate) plan: Plan,
-    /// Where each measurement of the plan comes from.
-    pub(crate) origins: Vec<world::Origin>,
-}
 
 /// Checks a tree. The plan is whole only when the report has no error.
 pub(crate) fn check<'c>(
@@ -129,7 +59,7 @@ pub(crate) fn check<'c>(
     report: &'c mut Report,
 ) -> (Plan, Option<String>) {
     let plan = Plan { seed: SEED, hosts: BTreeMap::new(), networks: Vec::new(), measurements: Vec::new() };
-    let files = Files { read: context.read_file, known: BTreeMap::new(), traces: BTreeMap::new(), room: MOST_FILED };
+    let files = Files::new(context.read_file);
     let mut checker = Checker {
         context,
         overrides,

@@ -2,6 +2,7 @@
 
 mod cells;
 mod doubts;
+mod figures;
 mod host;
 pub(super) use host::processor_share;
 mod imp;
@@ -11,23 +12,15 @@ mod rate;
 mod reach;
 mod schedule;
 
-use super::Files;
-use super::evaluate::{Bindings, fixed};
+use super::evaluate::fixed;
+use super::files::Files;
 use crate::diagnostic::{Diagnostic, Report};
 use crate::tree::{LinkItem, NetworkItem, SwitchItem, Value};
 use alloc::collections::BTreeSet;
 use alloc::format;
-use alloc::string::String;
+use figures::{CELL_HEADER, LARGEST_BUFFER, LARGEST_PACKET};
 use stackline_core::network::{Host, Network, Switch};
-use stackline_core::time::Duration;
 
-const LARGEST_BUFFER: u64 = 1 << 40;
-/// Of IP.
-const LARGEST_PACKET: u64 = 65_535;
-/// Of a cell's bytes.
-const CELL_HEADER: u64 = 5;
-/// Longest delay, in seconds.
-const LONGEST_DELAY: f64 = 3600.0;
 /// Hosts and switches of a network.
 const MOST_NODES: usize = 32_768;
 
@@ -104,37 +97,4 @@ fn cell(value: &Value) -> Result<u64, Diagnostic> {
     let message = format!("a cell of {bytes} bytes has no room for data");
     let label = format!("{CELL_HEADER} bytes of every cell are its header");
     Err(Diagnostic::error(value.span, message, label).hint("write `cells 53`, as in ATM"))
-}
-
-/// In its base unit; nothing varies in a network.
-fn number(value: &Value) -> f64 {
-    Bindings(&[]).number(value)
-}
-
-/// A time of at most an hour, perhaps none.
-fn delay(value: &Value, what: &str) -> Result<Duration, Diagnostic> {
-    let seconds = number(value);
-    if seconds <= LONGEST_DELAY {
-        return Ok(Duration::from_seconds(seconds));
-    }
-    let message = format!("{what} may be at most 1 hour");
-    Err(Diagnostic::error(value.span, message, "too long").hint("a number without a unit is in seconds"))
-}
-
-/// Per cent to a probability.
-fn share(value: &Value, what: impl Into<String>) -> Result<f64, Diagnostic> {
-    let percent = number(value);
-    if percent <= 100.0 {
-        return Ok(percent / 100.0);
-    }
-    Err(Diagnostic::error(value.span, what, "expected 0 to 100 per cent").hint("`1%` is one in a hundred"))
-}
-
-/// bit/s above zero.
-fn positive_rate(value: &Value, what: &str, label: &str, hint: &str) -> Result<f64, Diagnostic> {
-    let rate = number(value);
-    if rate > 0.0 {
-        return Ok(rate);
-    }
-    Err(Diagnostic::error(value.span, format!("{what} has to be above zero"), label).hint(hint))
 }

@@ -1,10 +1,11 @@
 //! One part with its variables filled in: sizes, counts, ends, and whether its stack can carry it.
 
-use super::evaluate::Bindings;
+use super::checker::Checker;
+use super::clauses::effective;
+use super::evaluate::{Bindings, MOST_CORES};
 use super::expand::Chosen;
-use super::names::effective;
 use super::procedure::LARGEST_UNIT;
-use super::{Checker, MOST_CORES, ending, stack};
+use super::{ending, stack};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::tree::{AccessItem, Base, ClauseKind, CountItem, DataItem, PartItem, SizeItem, Specification, Unit, Value};
 use alloc::format;

@@ -1,9 +1,10 @@
 //! A specification that could be read in part: what is wrong with the rest, whatever the missing piece may say.
 
+use super::checker::Checker;
+use super::clauses::{across, effective, mentioned};
 use super::evaluate::Bindings;
 use super::expand::firsts;
-use super::names::{across, effective, mentioned};
-use super::{Checker, series};
+use super::series;
 use crate::tree::{CountItem, PartItem, Specification};
 use alloc::vec::Vec;
 

@@ -2,8 +2,8 @@
 //!
 //! Whether the two sides fit together is [`super::mirror`]'s.
 
-use super::Files;
 use super::evaluate::{Bindings, fixed};
+use super::files::Files;
 use super::mirror;
 use super::step::{SpannedStep, StepKind};
 use crate::diagnostic::{Diagnostic, Report, Span};

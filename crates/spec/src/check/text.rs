@@ -2,9 +2,9 @@
 //!
 //! Made from the tokens themselves, in the formatter's spelling, so they can be read again.
 
-use super::Checker;
+use super::checker::Checker;
+use super::clauses::{over, world};
 use super::expand::{Chosen, Offer, Source};
-use super::names::{over, world};
 use crate::layout::Marked;
 use crate::tree::{Clause, PartItem, Specification};
 use alloc::format;

@@ -3,8 +3,8 @@
 //! It compares the settled plan with the world's capabilities, the stacks' tables and the cores that this machine is said to have. What
 //! only the machine can answer (rights, addresses, files) is not known here.
 
-use super::Checker;
-use super::names::{across, effective};
+use super::checker::Checker;
+use super::clauses::{across, effective};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::tree::{AccessItem, ClauseKind, Item, PartItem, Specification, Tree};
 use alloc::collections::BTreeMap;
@@ -16,17 +16,6 @@ use stackline_core::network::{DEFAULT_MTU, Link, MOST_HOPS, MOST_IMP_HOPS, Netwo
 use stackline_core::plan::{Access, Composer, HostPlan, Measurement, Part, Via};
 use stackline_core::program::{Call, Side};
 use stackline_core::routes;
-
-/// Where a measurement of the plan comes from.
-pub(crate) struct Origin {
-    /// Which item of the text.
-    pub(crate) item: usize,
-    /// Its parts.
-    pub(crate) parts: Vec<WrittenPart>,
-}
-
-/// Which part of the item it is, and where its stack is written.
-pub(crate) type WrittenPart = (usize, Option<Span>);
 
 impl Checker<'_> {
     /// Reports what no world can do; of a specification, the first measurement that has any of it.

@@ -1,7 +1,8 @@
 //! Properties of links at a level.
 
 use super::edit::Edit;
-use super::{Level, Written};
+use super::level::Level;
+use super::written::Written;
 use crate::diagnostic::Span;
 use crate::tree::{DelayItem, Item, LinkItem, LinkProperty, LossItem, QueueLimit, RateItem};
 use alloc::format;

@@ -4,22 +4,26 @@
 //! to can run one by hand. Nothing here knows designs.
 
 mod edit;
+mod level;
 mod link;
 mod node;
 mod part;
+mod written;
 
-use self::edit::parsed;
+pub use level::Level;
+
 use crate::Origin;
 use crate::diagnostic::{Diagnostic, Report};
 use crate::layout::Marked;
 use crate::parse;
 use crate::token::lex;
-use crate::tree::{FactorItem, Item, LevelItem, LinkProperty, Tree, Varied};
+use crate::tree::{FactorItem, Item, LevelItem, LinkProperty, Varied};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use edit::{Edit, applied};
 use stackline_core::error::{Error, Result};
+use written::{Written, parsed};
 
 /// What is varied, and its levels.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,27 +33,6 @@ pub struct Factor {
     pub name: String,
     /// At least two.
     pub levels: Vec<Level>,
-}
-
-/// One level.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Level {
-    /// What the specification says.
-    AsWritten,
-    /// So many times that.
-    Times(f64),
-    /// This, written in its place.
-    Text(String),
-}
-
-impl core::fmt::Display for Level {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Self::AsWritten => f.write_str("as it is"),
-            Self::Times(times) => write!(f, "x {times}"),
-            Self::Text(text) => f.write_str(text),
-        }
-    }
 }
 
 impl core::fmt::Display for Factor {
@@ -197,12 +180,6 @@ pub fn vary_beside(
         text = with(&text, factor, level, working)?;
     }
     Ok(text)
-}
-
-/// A text with its tree.
-struct Written<'t> {
-    marked: Marked<'t>,
-    tree: Tree,
 }
 
 fn with(text: &str, factor: &Factor, level: &Level, working: &[&str]) -> Result<String> {

@@ -1,7 +1,8 @@
 //! Processors of hosts and buffers of switches at a level.
 
 use super::edit::Edit;
-use super::{Level, Written};
+use super::level::Level;
+use super::written::Written;
 use crate::token::Kind;
 use crate::tree::{Item, NetworkItem, NodeItem, SwitchItem, Value, Word};
 use alloc::format;

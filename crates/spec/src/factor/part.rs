@@ -1,7 +1,8 @@
 //! What the measured parts of a measurement are at a level: stack, options, sizes, pairs, hosts, variables.
 
 use super::edit::Edit;
-use super::{Level, Written};
+use super::level::Level;
+use super::written::Written;
 use crate::diagnostic::Span;
 use crate::token::Kind;
 use crate::tree::{

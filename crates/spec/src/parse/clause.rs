@@ -1,7 +1,7 @@
 //! A clause of a part or a composer: `over`, `in`, `across`, `on cpu`.
 
+use super::parser::{Parsed, Parser};
 use super::value::Expect;
-use super::{Parsed, Parser};
 use crate::diagnostic::Diagnostic;
 use crate::layout::Role;
 use crate::names;

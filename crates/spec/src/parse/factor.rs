@@ -1,6 +1,6 @@
 //! Factors: what is varied, and its levels.
 
-use super::{Parsed, Parser};
+use super::parser::{Parsed, Parser};
 use crate::diagnostic::Diagnostic;
 use crate::layout::Role;
 use crate::token::Kind;

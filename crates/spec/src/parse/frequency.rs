@@ -2,7 +2,7 @@
 //!
 //! It is read as the interval: `constant` of its reciprocal, or of the time that a data unit takes at that rate.
 
-use super::{Parsed, Parser};
+use super::parser::{Parsed, Parser};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::layout::Role;
 use crate::token::Kind;

@@ -1,7 +1,7 @@
 //! IMPs of a network: `imp BBN 516 { reassembly 10; }`.
 
+use super::parser::{Parsed, Parser};
 use super::value::Expect;
-use super::{Parsed, Parser};
 use crate::layout::Role;
 use crate::token::Kind;
 use crate::tree::{ImpItem, SwitchItem, Word};

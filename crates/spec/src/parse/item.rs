@@ -1,8 +1,8 @@
 //! Items: hosts, the seed, and which item stands here.
 
 use super::network::SHARE;
+use super::parser::{Parsed, Parser};
 use super::value::Expect;
-use super::{Parsed, Parser};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::layout::Role;
 use crate::names;
@@ -57,7 +57,7 @@ impl Parser<'_, '_> {
         tree.items.push(Item::Specification(Box::new(specification)));
     }
 
-    fn no_item(&mut self) -> super::Failed {
+    fn no_item(&mut self) -> super::parser::Failed {
         let found = self.describe();
         let forgot = self.is_application(0)
             || self.is_word(0, names::COMPOSERS)

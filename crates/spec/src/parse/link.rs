@@ -1,7 +1,7 @@
 //! Links: their ends, rates, and the clauses behind them.
 
+use super::parser::{Parsed, Parser};
 use super::value::Expect;
-use super::{Parsed, Parser};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::layout::Role;
 use crate::token::Kind;

@@ -1,7 +1,7 @@
 //! Networks: their hosts with interfaces and clocks, their switches.
 
+use super::parser::{Parsed, Parser};
 use super::value::Expect;
-use super::{Parsed, Parser};
 use crate::diagnostic::Span;
 use crate::layout::Role;
 use crate::token::Kind;

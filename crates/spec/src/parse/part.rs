@@ -1,8 +1,8 @@
 //! A part of a measurement: replicas, hosts, application type, data and timings.
 
+use super::parser::{Failed, Parsed, Parser};
 use super::specification::IN_FLIGHT;
 use super::value::Expect;
-use super::{Failed, Parsed, Parser};
 use crate::diagnostic::Diagnostic;
 use crate::layout::Role;
 use crate::names;

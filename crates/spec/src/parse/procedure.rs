@@ -1,7 +1,7 @@
 //! Procedures: two blocks of statements over communication operations.
 
+use super::parser::{Failed, Parsed, Parser};
 use super::value::Expect;
-use super::{Failed, Parsed, Parser};
 use crate::diagnostic::Diagnostic;
 use crate::layout::Role;
 use crate::names;

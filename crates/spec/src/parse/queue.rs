@@ -1,7 +1,7 @@
 //! Queues: a limit, a discipline with its settings, `ecn`.
 
+use super::parser::{Parsed, Parser};
 use super::value::Expect;
-use super::{Parsed, Parser};
 use crate::diagnostic::Span;
 use crate::layout::Role;
 use crate::token::Kind;

@@ -1,7 +1,7 @@
 //! Specifications: runs, limits, composer, sweeps.
 
+use super::parser::{Failed, Parsed, Parser};
 use super::value::Expect;
-use super::{Failed, Parsed, Parser};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::layout::Role;
 use crate::names;
@@ -39,15 +39,6 @@ pub(crate) fn broken(span: Span, sweeps: Vec<Sweep>) -> Specification {
 }
 
 impl Parser<'_, '_> {
-    /// Whether a specification seems to begin there.
-    pub(crate) fn looks_like_specification(&self, ahead: usize) -> bool {
-        matches!(self.ahead(ahead), Kind::Number(_))
-            && (self.is_application(ahead + 1)
-                || self.is_word(ahead + 1, names::COMPOSERS)
-                || self.is_word(ahead + 1, names::HEADS)
-                || self.is_word(ahead + 1, &["from", "to", "priority"]))
-    }
-
     /// A specification with its sweeps. Behind a mistake it goes on where it can, so that others come out too.
     pub(crate) fn specification(&mut self) -> Specification {
         let first = self.position();

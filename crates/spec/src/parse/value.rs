@@ -1,6 +1,6 @@
 //! Values, units, variables, distributions and stacks.
 
-use super::{Failed, Parsed, Parser};
+use super::parser::{Failed, Parsed, Parser};
 use crate::diagnostic::Diagnostic;
 use crate::layout::Role;
 use crate::names;

@@ -4,7 +4,7 @@
 //! a line of JSON for each file: `{"path":"a/b","bytes":7,"executable":false}`. An empty directory has a path that ends
 //! with `/`. Paths are relative and never lead out of the directory; links, owners and times are not kept.
 
-use super::source::{shorter, unread};
+use super::reading::{shorter, unread};
 use crate::exit::{Error, Result};
 use crate::output;
 use serde::{Deserialize, Serialize};

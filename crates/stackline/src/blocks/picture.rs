@@ -2,17 +2,14 @@
 //! since its crate gives no parts.
 
 mod jpeg;
+mod pixels;
 mod png;
 mod tiff;
 
-use super::cutter::Cutter;
-use crate::exit::{Error, Result};
+use crate::exit::Result;
 use stackline_blocks::pyramid::Pyramid;
 use std::fs::File;
 use std::path::Path;
-
-/// Bytes of a picture that has to be in memory at once, at most.
-const MOST_AT_ONCE: u64 = 1 << 30;
 
 /// The form of a picture's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,26 +44,6 @@ pub(super) fn cut(form: Form, file: File, path: &Path) -> Result<(File, Pyramid)
     }
     .map_err(|error| error.within(&path.display().to_string()))?;
     Ok((cutter.finish()?, about))
-}
-
-/// What a form's reader gives: tiles in the making, with all rows in them.
-type Made = Result<(Cutter, Pyramid)>;
-
-/// That the file is damaged, or of a kind that is not read.
-fn unreadable(cause: impl std::fmt::Display) -> Error {
-    Error::input(format!("the picture cannot be read: {cause}"))
-        .hint("--plain loads the file as it is; `gdal_translate -of GTiff` makes a plain TIFF of most pictures")
-}
-
-/// Appends pixels of that many samples of a byte as red, green, blue: one or two samples are grey (and opacity).
-fn to_rgb(samples: &[u8], a_pixel: usize, rgb: &mut Vec<u8>) {
-    for pixel in samples.chunks_exact(a_pixel) {
-        match *pixel {
-            [grey] | [grey, _] => rgb.extend([grey; 3]),
-            [red, green, blue, ..] => rgb.extend([red, green, blue]),
-            [] => {}
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,22 +1,24 @@
 //! `stackline blocks replay`: a session by the clock, against servers that are there, or with all of it started on the hosts
 //! of a network.
 
+mod demand;
 mod emulated;
 mod flags;
+mod on_network;
 mod shown;
 mod simulated;
 mod watched;
 
 use crate::exit::{Error, Exit, Result};
-use crate::flags::{BlockTransport, Replay, ViewerPath};
+use crate::flags::{BlockTransport, Replay};
 use crate::kept;
 use crate::output;
 use crate::run::listen_for_ctrl_c;
+use demand::{demand, keeps, schedule};
 use flags::Way;
-use shown::Session;
+use shown::{Session, show};
 use stackline_blocks::record::Record;
-use stackline_blocks::replay::{Demand, Schedule};
-use stackline_blocks::viewer::{Path, Viewer};
+use stackline_blocks::replay::Demand;
 use stackline_blocks::wire::message::Transport;
 use stackline_blockserver::client::{Client, Options};
 use stackline_blockserver::ways::{Names, ways};
@@ -44,33 +46,6 @@ pub(crate) fn replay(flags: &Replay) -> Result {
         Way::Simulated => simulated::replay(flags),
         Way::Emulated => emulated::replay(flags),
     }
-}
-
-/// Between lists, and for how long.
-fn schedule(flags: &Replay) -> Schedule {
-    let of = |time: std::time::Duration| Duration(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
-    Schedule { interval: of(flags.interval), duration: of(flags.duration) }
-}
-
-/// What is asked for, where no trace says it.
-fn demand(flags: &Replay) -> Demand {
-    match flags.blocks {
-        Some(blocks) if flags.random => Demand::Random(blocks),
-        Some(blocks) => Demand::Sequential(blocks),
-        None => {
-            let path = match flags.path {
-                ViewerPath::Pan => Path::Pan,
-                ViewerPath::Zoom => Path::Zoom,
-                ViewerPath::Flight => Path::Flight,
-            };
-            Demand::Viewer(Viewer { path, window: flags.window, speed: flags.speed })
-        }
-    }
-}
-
-/// Blocks that are kept: a viewer's some thousand, of lists of so many blocks none.
-fn keeps(flags: &Replay) -> usize {
-    flags.keep.unwrap_or(if flags.blocks.is_some() || flags.trace.is_some() { 0 } else { 4096 })
 }
 
 /// Against a master and servers that are there.
@@ -190,8 +165,4 @@ fn running(record: &Record) {
             rate(last as f64 * 8.0)
         ));
     }
-}
-
-fn show(flags: &Replay, mut session: Session) -> Result<()> {
-    if flags.json { output::json(&session.json(), true) } else { output::print(&session.text()) }
 }

@@ -1,12 +1,13 @@
 //! What is loaded: which kind a source is, and the blocks of one file.
 
+use super::reading::unread;
 use super::{cutter, folder, picture, terrain};
 use crate::exit::{Error, Result};
 use stackline_blocks::limits;
 use stackline_blocks::pyramid::Pyramid;
 use stackline_blockserver::load::Source;
 use std::fs::File;
-use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::io::{Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::Path;
 
@@ -82,21 +83,6 @@ fn block_size(block: Option<u64>) -> Result<u32> {
     })
 }
 
-/// That something cannot be read.
-pub(super) fn unread(path: &Path, error: &std::io::Error) -> Error {
-    let hint = "a source is a file, a directory, a picture or terrain:WIDTHxHEIGHT";
-    match error.kind() {
-        ErrorKind::UnexpectedEof => shorter(path),
-        _ => Error::input(format!("{} cannot be read: {error}", path.display())).hint(hint),
-    }
-}
-
-/// That a file is no longer what it was when the load began.
-pub(super) fn shorter(path: &Path) -> Error {
-    Error::input(format!("{} became shorter while it was loaded", path.display()))
-        .hint("load a copy that nobody changes, under another name or after `stackline blocks delete`")
-}
-
 /// The blocks of a file, one after the other.
 struct FileBlocks {
     file: File,
@@ -118,16 +104,4 @@ impl Source for FileBlocks {
         into.resize(usize::try_from(length).unwrap_or(0), 0);
         self.file.read_exact_at(into, at).map_err(|error| unread(&self.path, &error))
     }
-}
-
-/// All of a small part of a file.
-pub(super) fn read_all(mut file: File, path: &Path, most: u64) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let read = (&mut file).take(most + 1).read_to_end(&mut bytes);
-    read.map_err(|error| unread(path, &error))?;
-    if bytes.len() as u64 > most {
-        let message = format!("{} is larger than {most} bytes, too large for a picture of that form", path.display());
-        return Err(Error::input(message).hint("make a TIFF of it, which is read piece by piece"));
-    }
-    Ok(bytes)
 }

@@ -9,7 +9,7 @@ mod steps;
 
 pub(super) use factors::factors;
 
-use super::{levels, pictures, rows, show};
+use super::rates::{levels, pictures, rows, show};
 use crate::across;
 use crate::exit::{Exit, Result};
 use crate::flags::DisplayBench;
@@ -35,7 +35,7 @@ pub(super) fn bench(flags: &DisplayBench) -> Result {
         return Err(stage::no_rate());
     }
     let place = format!("{}, simulated", stage.place());
-    let rows: Vec<Row> = rows(&all).into_iter().map(|row| explained(row, &stage)).collect();
+    let rows: Vec<Row> = rows(&all).into_iter().map(|row| stage.explained(row)).collect();
     let (Some(name), Some(ways)) = (&own.keep, ways) else { return show(&place, &rows, flags.json) };
     let run = keep((name, own.sharing.access()), &stage, &ways)?;
     if flags.json {
@@ -47,18 +47,6 @@ pub(super) fn bench(flags: &DisplayBench) -> Result {
         output::print(&format!("\nkept in {run}; `stackline lifelines last`, `diagnose last`, `open`\n"))?;
     }
     Ok(Exit::Done)
-}
-
-/// A rate with the reason why it is absent, where it is.
-fn explained(row: Row, stage: &Stage) -> Row {
-    let absent = row.trials.is_empty().then(|| match row.rate {
-        "construction" => {
-            format!("takes no time: its operations, messages and bytes cost host {} none", stage.client())
-        }
-        "display" => "takes no time: nothing that is drawn has a time in --draw".to_owned(),
-        _ => "takes no time: neither hosts, nor drawing, nor what lies between take any".to_owned(),
-    });
-    Row { absent, ..row }
 }
 
 fn measured(flags: &DisplayBench, stage: &Stage, mut ways: Option<&mut Ways>) -> Result<Vec<Measured>> {

@@ -106,7 +106,7 @@ pub(crate) struct DisplayAgent {
     #[arg(long, value_name = "SIZE", value_parser = super::size::size, default_value = "64MiB")]
     pub(crate) memory: u64,
     /// How long a display that is lost is waited for
-    #[arg(long, value_name = "TIME", value_parser = super::duration, default_value = "60s")]
+    #[arg(long, value_name = "TIME", value_parser = super::time::duration, default_value = "60s")]
     pub(crate) patience: Duration,
 }
 
@@ -181,7 +181,7 @@ pub(crate) struct DisplayBench {
     #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub(crate) trials: u16,
     /// Keep the pictures on the display for so long at the end
-    #[arg(long, value_name = "TIME", value_parser = super::duration)]
+    #[arg(long, value_name = "TIME", value_parser = super::time::duration)]
     pub(crate) hold: Option<Duration>,
     /// Write each picture as it was drawn into a directory (with a display of its own)
     #[arg(long, value_name = "DIRECTORY", conflicts_with = "to")]
@@ -298,7 +298,7 @@ fn polls(text: &str) -> Result<Duration, String> {
     if is_none(text) {
         return Err("it is longer than 0, as in 50ms; without --polls what the program wrote is seen at once".into());
     }
-    super::duration(text)
+    super::time::duration(text)
 }
 
 /// At least a byte.
@@ -328,7 +328,7 @@ fn drawing(text: &str) -> Result<Drawing, String> {
                 ));
             }
         };
-        *place = super::duration(&time.replace(' ', ""))?.as_secs_f64() * 1e9;
+        *place = super::time::duration(&time.replace(' ', ""))?.as_secs_f64() * 1e9;
     }
     Ok(drawing)
 }

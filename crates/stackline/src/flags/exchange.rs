@@ -1,6 +1,6 @@
 //! Flags of `import` and `export`.
 
-use super::{duration, moment};
+use super::time::{duration, moment};
 use clap::Args;
 use std::path::PathBuf;
 

@@ -1,6 +1,7 @@
 //! Flags of `stackline factors`. They touch nothing.
 
-use super::{Text, duration};
+use super::Text;
+use super::time::duration;
 use clap::{Args, ValueEnum};
 use stackline_factors::{Scale, Wish};
 use std::ffi::OsString;

@@ -33,7 +33,7 @@ pub(crate) struct Lifelines {
     #[command(flatten)]
     pub(crate) took: Took,
     /// Events that are read at once, some 35 bytes of memory each; of more, those of whole runs are
-    #[arg(long, value_name = "NUMBER", default_value_t = crate::lifelines::MOST_EVENTS)]
+    #[arg(long, value_name = "NUMBER", default_value_t = crate::lifelines::assembled::MOST_EVENTS)]
     pub(crate) most_events: usize,
     /// How many of the slowest units are drawn, each on its lifeline
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]

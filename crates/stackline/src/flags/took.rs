@@ -1,6 +1,6 @@
 //! How long units took that a command is about. It reads no run.
 
-use super::duration;
+use super::time::duration;
 use clap::Args;
 use stackline_analyze::lifelines::{Lifelines, Line};
 use stackline_analyze::segments::took;

@@ -26,7 +26,7 @@ pub(crate) struct Trace {
     #[arg(long, value_name = "PID", num_args = 1.., conflicts_with = "on")]
     pub(crate) pid: Vec<u32>,
     /// How long programs that run already are traced; until Ctrl-C without it
-    #[arg(long = "for", value_name = "TIME", value_parser = crate::flags::duration)]
+    #[arg(long = "for", value_name = "TIME", value_parser = crate::flags::time::duration)]
     pub(crate) duration: Option<std::time::Duration>,
     /// What is looked at beside packets
     #[arg(long, value_enum, default_value_t = See::Calls)]

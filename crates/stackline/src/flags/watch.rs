@@ -1,6 +1,6 @@
 //! Flags of `stackline watch`. They touch nothing.
 
-use super::duration;
+use super::time::duration;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;

@@ -2,7 +2,8 @@
 //!
 //! A mistake is shown in the value that was written. What a network that is up can change, the emulator decides.
 
-use super::up::{joined, link_name, shortened};
+use super::names::{link_name, shortened};
+use super::running::joined;
 use crate::exit::{Error, Exit, Result};
 use crate::flags::NetSet;
 use crate::output;

@@ -2,20 +2,19 @@
 //!
 //! The emulator's own process keeps them; nothing here outlives its command.
 
-use super::exec::{emulated_only, quoted};
-use super::{chosen, none};
+use super::declared::{chosen, emulated_only, none};
+use super::names::{link_name, quoted, shortened};
+use super::running::{described, is_second, named};
 use crate::exit::{Error, Exit, Result};
-use crate::flags::{NetDown, NetList, NetUp, Text};
+use crate::flags::{NetDown, NetList, NetUp};
 use crate::output;
 use crate::source::Source;
 use crate::text::counted;
-use stackline_core::network::{Link, Network};
+use stackline_core::network::Link;
 use stackline_core::random::Seed;
 use stackline_emu::Description;
-use stackline_emu::client::{self, Emulation, UpNetwork};
-use stackline_emu::engine::Options;
+use stackline_emu::client::{self, Emulation};
 use stackline_report::topology::link_changes;
-use std::path::Path;
 
 /// Makes a network, or joins it, and keeps it.
 pub(super) fn up(flags: &NetUp) -> Result {
@@ -51,13 +50,6 @@ pub(super) fn up(flags: &NetUp) -> Result {
         shortened(&hosts)
     ))?;
     Ok(Exit::Done)
-}
-
-/// The first of a list, with the number of the others.
-pub(super) fn shortened(all: &[String]) -> String {
-    const MOST: usize = 8;
-    let shown = all.iter().take(MOST).cloned().collect::<Vec<_>>().join(", ");
-    if all.len() > MOST { format!("{shown} and {} more", all.len() - MOST) } else { shown }
 }
 
 /// Ends a network that is kept, with its last program.
@@ -138,84 +130,4 @@ fn links_set(up: &Description) -> String {
         Some(format!("  link {}: {} (set)\n", link_name(link), link_changes(link, was).join(", ")))
     };
     up.set.iter().filter_map(line).collect()
-}
-
-/// A link by its ends, as the language writes it.
-pub(super) fn link_name(link: &Link) -> String {
-    format!("{} {} {}", link.ends.0, if link.one_way { "->" } else { "-" }, link.ends.1)
-}
-
-/// The network of that name, or that a specification of that name declares, and what it is now.
-pub(super) fn joined(word: &str) -> Result<(Emulation, Description)> {
-    let mut found = Vec::new();
-    for network in named(&client::up()?, word)? {
-        found.extend(described(&network)?);
-    }
-    let several = found.len();
-    match found.pop() {
-        Some(found) if several == 1 => Ok(found),
-        Some((_, description)) => {
-            let message =
-                format!("{several} networks named {} are up, made of different texts", description.network.name);
-            Err(Error::input(message).hint("end one of them: `stackline net list` shows which have programs"))
-        }
-        None => Err(Error::input(format!("no network named {word} is up")).hint("`stackline net up SPEC` makes one")),
-    }
-}
-
-/// The network that is up, where a word that stands for a specification is no file but the name of one.
-pub(super) fn by_name(text: &Text) -> Result<Option<(Emulation, Description)>> {
-    let Some(word) = text.spec.as_deref().filter(|path| *path != Path::new("-") && !path.exists()) else {
-        return Ok(None);
-    };
-    let word = word.to_string_lossy();
-    let up = client::up()?;
-    if up.iter().any(|network| network.is_named(&word)) {
-        return joined(&word).map(Some);
-    }
-    if word.contains(['/', '.', '*', ';', ' ']) {
-        return Ok(None); // It is a file's name, or a text: who reads it says what is wrong.
-    }
-    let near = stackline_spec::nearest(&word, up.iter().map(|network| network.name.as_str()));
-    let hint = near.map_or_else(
-        || "`stackline net list` shows what is up, `stackline net up SPEC` makes one".to_string(),
-        |near| format!("did you mean `{near}`?"),
-    );
-    Err(Error::input(format!("{word} is neither a file nor the name of a network that is up")).hint(hint))
-}
-
-/// Those of the networks that are up which go by that name, or which a specification of that name declares.
-fn named(up: &[UpNetwork], word: &str) -> Result<Vec<UpNetwork>> {
-    let by = |names: &[&str]| -> Vec<UpNetwork> {
-        up.iter().filter(|network| names.iter().any(|name| network.is_named(name))).cloned().collect()
-    };
-    let found = by(&[word]);
-    if !found.is_empty() || !Path::new(word).is_file() {
-        return Ok(found);
-    }
-    let text = Text { spec: Some(word.into()), ..Text::default() };
-    let networks = Source::of(&text)?.declarations(&text)?.networks;
-    Ok(by(&networks.iter().map(|network| network.name.as_str()).collect::<Vec<_>>()))
-}
-
-/// A network that is up, with a lease of it; `None` when it has just ended.
-fn described(network: &UpNetwork) -> Result<Option<(Emulation, Description)>> {
-    let Some(mut emulation) = Emulation::join(network)? else { return Ok(None) };
-    let description = emulation.describe()?;
-    Ok(Some((emulation, description)))
-}
-
-/// A note for whoever makes a second network of a name.
-pub(super) fn is_second(network: &Network, options: &Options) -> Result<Option<String>> {
-    let up = client::up()?;
-    let same_name: Vec<&UpNetwork> = up.iter().filter(|up| up.is_named(&network.name)).collect();
-    if same_name.is_empty() || same_name.iter().any(|up| up.is(&network.name, network, options)) {
-        return Ok(None);
-    }
-    let name = quoted(&network.name);
-    Ok(Some(format!(
-        "note: a network named {} is up already, made of another text, so this is a second one; `net exec {name} HOST` \
-         joins the first, `stackline net down {name}` or the end of its programs ends it",
-        network.name
-    )))
 }

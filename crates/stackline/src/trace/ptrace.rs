@@ -1,6 +1,7 @@
 //! Programs that are stopped at their calls, where the kernel's trace events are not to be had: the command that each is started by,
 //! and what it tells. What is told of several programs is kept apart: each may have process numbers of its own.
 
+use super::threads::own_thread;
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use nix::sys::prctl::set_pdeathsig;
@@ -167,7 +168,7 @@ impl Told {
         let is_first = !std::mem::replace(&mut self.begun, true);
         let first = is_first.then(|| {
             let what = ThreadChange::Forked { child: self.base + thread % NUMBERS, is_process: Some(true) };
-            of_thread(super::own_thread(), what)
+            of_thread(own_thread(), what)
         });
         first.into_iter().chain([news]).collect()
     }

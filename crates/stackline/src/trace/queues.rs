@@ -3,7 +3,7 @@
 
 use super::recorder::Recorder;
 use crate::exit::{Error, Result};
-use crate::net;
+use crate::net::notes;
 use stackline_core::network::Network;
 use stackline_core::random::Seed;
 use stackline_emu::client::Emulation;
@@ -57,7 +57,7 @@ impl OnNetwork {
 
     /// What has to be said of it in the end.
     pub(super) fn notes(&mut self) -> Result<Vec<String>> {
-        Ok(net::notes(&self.emulation.report()?, &self.network))
+        Ok(notes(&self.emulation.report()?, &self.network))
     }
 
     /// Why its queues are not recorded.

@@ -3,6 +3,7 @@
 
 use super::programs::Program;
 use super::ptrace::{self, News, Told};
+use super::threads::own_thread;
 use crate::exit::{Error, Result};
 use crate::flags::See;
 use stackline_guard::scratch::{self, Scratch};
@@ -84,7 +85,7 @@ impl Sources {
     pub(super) fn open(doors: &[Door], see: See, pids: &[u32]) -> Result<Self> {
         let calls = see == See::Calls;
         // Whoever runs already may not be stopped at will.
-        let is_started = pids == [super::own_thread()];
+        let is_started = pids == [own_thread()];
         let is_here = doors.iter().any(|door| door.net.is_none());
         let mut measured = Measured { is_here, ..Measured::default() };
         let (mut absent, mut captures) = (BTreeMap::new(), Vec::new());

@@ -1,6 +1,7 @@
 //! The initiator: the client, whose every operation is a message.
 
-use super::{from_transfer, reading, settings, writing};
+use super::failure::{from_transfer, reading, writing};
+use super::options::settings;
 use crate::buffers::Buffers;
 use crate::error::{Error, Result};
 use crate::stacks::contract::{Connection, vanished};

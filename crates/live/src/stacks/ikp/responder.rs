@@ -1,17 +1,32 @@
 //! The responder: the server, whose every operation is what it does with the client's next message.
 
-use super::{Machine, Peer, from_transfer, lock, peer_of, reading, settings, writing};
+use super::failure::{from_transfer, reading, writing};
+use super::options::settings;
 use crate::buffers::Buffers;
 use crate::error::{Error, Result};
 use crate::stacks::contract::{Connection, vanished};
 use stackline_endpoint::Bulk;
+use stackline_proto::ikp::Options as Machine;
 use stackline_proto::ikp::stack::{Answer, Verb, both_wait};
 use stackline_transfer::ikp::{self, Request, Server, Ticket};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Largest piece of a data unit that it takes at once, in bytes.
 const PIECE: usize = 1 << 20;
+
+/// A client: its address and its number.
+pub(super) type Peer = (SocketAddr, u32);
+
+pub(super) fn peer_of(request: &Request<'_>) -> Peer {
+    (request.client(), request.number())
+}
+
+/// A server, or the flags of who uses it: its listener and its responder share them.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A message of the client that is not replied to yet.
 #[derive(Clone, Copy)]

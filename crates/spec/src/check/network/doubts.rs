@@ -1,6 +1,6 @@
 //! Networks that are possible, but through which no packet of full size would pass.
 
-use super::CELL_HEADER;
+use super::figures::CELL_HEADER;
 use crate::diagnostic::{Diagnostic, Report, Span};
 use crate::tree::{NetworkItem, QueueItem, QueueLimit};
 use alloc::collections::{BTreeMap, BTreeSet};

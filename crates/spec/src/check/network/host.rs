@@ -1,6 +1,6 @@
 //! A host's interface and clock.
 
-use super::{delay, number, positive_rate};
+use super::figures::{delay, number, positive_rate};
 use crate::check::evaluate::{LONGEST, fixed};
 use crate::diagnostic::{Diagnostic, Report};
 use crate::tree::{ClockItem, ClockKind, NodeItem, Value};
@@ -37,7 +37,7 @@ pub(super) fn resolve(item: &NodeItem, report: &mut Report) -> Vec<Host> {
 }
 
 /// A share of a processor in per cent, from 1 to 64 processors.
-pub(in crate::check) fn processor_share(value: &Value) -> Result<ProcessorShare, Diagnostic> {
+pub(crate) fn processor_share(value: &Value) -> Result<ProcessorShare, Diagnostic> {
     let percent = number(value);
     if (1.0..=MOST_SHARE).contains(&percent) {
         return Ok(ProcessorShare((percent * 10.0) as u32));

@@ -1,7 +1,7 @@
 //! Networks of IMPs: what such a network may hold. All its switches are IMPs, its hosts have one interface each, its lines have a rate
 //! and a delay that do not change.
 
-use super::fixed;
+use crate::check::evaluate::fixed;
 use crate::diagnostic::{Diagnostic, Report};
 use crate::tree::{DelayItem, ImpItem, LinkItem, NetworkItem, NodeItem, RateItem, SwitchItem, Word};
 use alloc::format;

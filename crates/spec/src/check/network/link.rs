@@ -1,8 +1,9 @@
 //! A link: delay, losses, jitter, largest packet. Whether its ends exist is checked elsewhere.
 
-use super::{LARGEST_PACKET, delay, number, queue, rate, schedule, share};
-use crate::check::Files;
+use super::figures::{LARGEST_PACKET, delay, number, share};
+use super::{queue, rate, schedule};
 use crate::check::evaluate::{Bindings, fixed};
+use crate::check::files::Files;
 use crate::diagnostic::{Diagnostic, Report};
 use crate::tree::{DelayItem, JitterItem, LinkItem, LossItem, Value};
 use alloc::format;

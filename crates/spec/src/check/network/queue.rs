@@ -1,6 +1,6 @@
 //! A queue: its limit, its discipline with what the RFCs say where nothing is written.
 
-use super::{LARGEST_BUFFER, number};
+use super::figures::{LARGEST_BUFFER, number};
 use crate::check::evaluate::fixed;
 use crate::diagnostic::{Diagnostic, Report, Span};
 use crate::tree::{Base, DisciplineItem, QueueItem, QueueLimit, SettingItem, Unit, Value};

@@ -1,7 +1,8 @@
 //! The rate of a link: constant, a schedule, a trace of moments.
 
-use super::{number, positive_rate, schedule};
-use crate::check::Files;
+use super::figures::{number, positive_rate};
+use super::schedule;
+use crate::check::files::Files;
 use crate::diagnostic::{Diagnostic, Report};
 use crate::tree::{RateItem, ScheduleItem, Value, Word};
 use alloc::format;

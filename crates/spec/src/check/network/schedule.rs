@@ -1,6 +1,6 @@
 //! What changes in steps: times that begin at zero and ascend, and a period behind the last of them.
 
-use super::number;
+use super::figures::number;
 use crate::check::evaluate::LONGEST;
 use crate::diagnostic::{Diagnostic, Report};
 use crate::tree::{ScheduleItem, Value};

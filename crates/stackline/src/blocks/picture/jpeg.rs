@@ -1,8 +1,8 @@
 //! JPEG, at once.
 
-use super::{MOST_AT_ONCE, Made, unreadable};
+use super::pixels::{MOST_AT_ONCE, Made, unreadable};
 use crate::blocks::cutter::{self, Cutter, PIXEL};
-use crate::blocks::source::read_all;
+use crate::blocks::reading::read_all;
 use std::fs::File;
 use std::path::Path;
 use zune_jpeg::JpegDecoder;

@@ -1,6 +1,6 @@
 //! PNG, row by row; where its rows are interlaced, all at once.
 
-use super::{MOST_AT_ONCE, Made, to_rgb, unreadable};
+use super::pixels::{MOST_AT_ONCE, Made, to_rgb, unreadable};
 use crate::blocks::cutter::{self, Cutter};
 use png::{Decoder, Limits, Transformations};
 use std::fs::File;

@@ -1,6 +1,6 @@
 //! TIFF and GeoTIFF (BigTIFF too), one row of strips or tiles after the other. Where the picture lies on earth is not kept.
 
-use super::{MOST_AT_ONCE, Made, to_rgb, unreadable};
+use super::pixels::{MOST_AT_ONCE, Made, to_rgb, unreadable};
 use crate::blocks::cutter::{self, Cutter, PIXEL};
 use crate::exit::Result;
 use std::fs::File;

@@ -3,7 +3,7 @@
 
 use super::super::disk_time;
 use super::super::terrain::Terrain;
-use super::simulated::{Roles, network, set, stack};
+use super::on_network::{Roles, network, set, stack};
 use super::watched;
 use crate::exit::{Error, Exit, Result};
 use crate::flags::{BlockTransport, Replay, ViewerPath};

@@ -1,5 +1,8 @@
 //! What a session got, as text and as JSON. Blocks delivered before they were superseded come first.
 
+use crate::exit::Result;
+use crate::flags::Replay;
+use crate::output;
 use serde_json::{Value, json};
 use stackline_blocks::record::Record;
 use stackline_blocks::score::SEGMENTS;
@@ -159,4 +162,9 @@ impl Session {
             "run": self.run,
         })
     }
+}
+
+/// Prints it.
+pub(super) fn show(flags: &Replay, mut session: Session) -> Result<()> {
+    if flags.json { output::json(&session.json(), true) } else { output::print(&session.text()) }
 }

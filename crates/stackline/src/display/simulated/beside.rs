@@ -1,9 +1,8 @@
 //! `display bench --beside`: a second client draws the same at the same time, and its stream ends at an internet server of another place (the
 //! paper's method of comparing a local with a remote one, section 9.2). It keeps no events.
 
-use super::super::{levels, pictures, rows, show};
-use super::explained;
 use super::stage::{Stage, no_rate};
+use crate::display::rates::{levels, pictures, rows, show};
 use crate::exit::{Error, Exit, Result};
 use crate::flags::DisplayBench;
 use crate::output;
@@ -50,7 +49,7 @@ pub(super) fn bench(flags: &DisplayBench, stage: &Stage, beside: &str) -> Result
 fn told(own: &[Measured], other: &[Measured], stage: &Stage) -> Vec<Row> {
     let row = |(row, other): (Row, &Measured)| {
         if !row.trials.is_empty() || other.trials.is_empty() {
-            return explained(row, stage);
+            return stage.explained(row);
         }
         Row { absent: Some("no trial was over before all of the other client's were".to_owned()), ..row }
     };

@@ -2,7 +2,7 @@
 
 use crate::across;
 use crate::exit::{Error, Result};
-use crate::flags::{duration, size::size};
+use crate::flags::{size::size, time::duration};
 use stackline_core::plan::{Stack, World};
 use stackline_core::time::Duration;
 use stackline_displayserver::simulated::Carrier;

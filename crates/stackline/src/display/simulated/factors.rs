@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 const RUNS: (u32, u32) = (2, 5);
 
 /// Simulates every combination, and reports what each factor brings.
-pub(in super::super) fn factors(flags: &DisplayFactors) -> Result {
+pub(crate) fn factors(flags: &DisplayFactors) -> Result {
     let begun = Instant::now();
     let combinations = read(flags)?;
     let picture = picture(flags)?;

@@ -6,6 +6,7 @@ use crate::flags::{ClassFlag, DisplayScene, ShownFlag};
 use stackline_core::network::Network;
 use stackline_core::random::Seed;
 use stackline_displayserver::simulated::{Class, Drawing, Scene, Shown};
+use stackline_report::display::Row;
 
 /// All that is simulated but the picture.
 pub(super) struct Stage {
@@ -95,6 +96,18 @@ impl Stage {
             Class::Local => "the same host".to_owned(),
             _ => format!("{} from {} over {}", self.to, self.from, self.over),
         }
+    }
+
+    /// A rate with the reason why it is absent, where it is.
+    pub(super) fn explained(&self, row: Row) -> Row {
+        let absent = row.trials.is_empty().then(|| match row.rate {
+            "construction" => {
+                format!("takes no time: its operations, messages and bytes cost host {} none", self.client())
+            }
+            "display" => "takes no time: nothing that is drawn has a time in --draw".to_owned(),
+            _ => "takes no time: neither hosts, nor drawing, nor what lies between take any".to_owned(),
+        });
+        Row { absent, ..row }
     }
 
     /// The display's host and the client's.

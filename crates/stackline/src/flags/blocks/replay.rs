@@ -1,7 +1,7 @@
 //! The command line of `blocks replay`. Nothing here touches the machine.
 
-use super::super::duration;
-use super::super::size::{none_or_size, size};
+use crate::flags::size::{none_or_size, size};
+use crate::flags::time::duration;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use stackline_blocks::limits;

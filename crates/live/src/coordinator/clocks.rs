@@ -1,0 +1,54 @@
+//! Clocks of hosts as far as they are known by now, and the queries that compare them with the coordinator's.
+
+use stackline_core::offset::Offset;
+use stackline_core::trace::{Clock, Exchange};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// How often clocks are compared during a run, at most: after a minute, whenever another 64th of the run has gone by.
+pub(super) const EVERY: Duration = Duration::from_secs(1);
+pub(super) const ENOUGH: u32 = 64;
+
+/// A host's clock, as far as it is known by now.
+#[derive(Debug, Default)]
+pub(super) struct HostClock {
+    /// It is the coordinator's own; how far readings of it may be apart, ns.
+    pub(super) same: Option<u64>,
+    offset: Offset,
+    /// Exchanges since the last report.
+    fresh: Vec<Exchange>,
+}
+
+/// Clock queries while a run goes on, answered among its other messages.
+#[derive(Debug, Default)]
+pub(super) struct Asking {
+    /// Since when, and when next; nothing between runs.
+    pub(super) times: Option<(Instant, Instant)>,
+    pub(super) hosts: Vec<String>,
+    /// When the open queries were sent, by the coordinator's clock, ns.
+    pub(super) open: BTreeMap<String, u64>,
+}
+
+impl HostClock {
+    /// The coordinator's own; how far readings of it may be apart, ns.
+    pub(super) fn same(error_ns: u64) -> Self {
+        Self { same: Some(error_ns), ..Self::default() }
+    }
+
+    /// An exchange that no clock can have made says nothing.
+    pub(super) fn take(&mut self, exchange: Exchange) {
+        if self.offset.take(&exchange) {
+            self.fresh.push(exchange);
+        }
+    }
+
+    /// The clock as it is reported: `read` is what the agent reported of its kernel, and how far its stamps may be off.
+    pub(super) fn report(&mut self, read: &Clock) -> Clock {
+        let clock = match self.same {
+            Some(error_ns) => Clock { error_ns: Some(error_ns), ..Clock::default() },
+            None => self.offset.clock().unwrap_or_default(),
+        };
+        let error_ns = clock.error_ns.map(|error| error.saturating_add(read.error_ns.unwrap_or(0)));
+        Clock { error_ns, kernel: read.kernel.clone(), exchanges: std::mem::take(&mut self.fresh), ..clock }
+    }
+}

@@ -1,0 +1,31 @@
+//! The hosts that a plan or a run needs, by name: those that are named, and the two of this machine where none is.
+
+use stackline_core::plan::{HostPlan, Measurement, Plan};
+use stackline_core::schedule::ScheduledRun;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Name of the agent that initiates when a specification says no FROM.
+pub const LOCAL_INITIATOR: &str = "(local initiator)";
+/// Name of the agent that responds when it says no TO.
+pub const LOCAL_RESPONDER: &str = "(local responder)";
+
+/// Every host that the chosen measurements of a plan use.
+pub fn hosts(plan: &Plan, chosen: impl Fn(&Measurement) -> bool) -> BTreeMap<String, HostPlan> {
+    let mut hosts = BTreeMap::new();
+    let parts = plan.measurements.iter().filter(|measurement| chosen(measurement)).flat_map(|m| &m.parts);
+    for part in parts {
+        for name in [part.from.as_deref().unwrap_or(LOCAL_INITIATOR), part.to.as_deref().unwrap_or(LOCAL_RESPONDER)] {
+            let host = plan.hosts.get(name).cloned().unwrap_or_default();
+            hosts.insert(name.to_string(), host);
+        }
+    }
+    hosts
+}
+
+/// The agents that a run needs.
+pub(super) fn names(scheduled: &ScheduledRun<'_>) -> BTreeSet<String> {
+    let buffers = scheduled.measurement.parts.iter().flat_map(|part| {
+        [part.from.as_deref().unwrap_or(LOCAL_INITIATOR), part.to.as_deref().unwrap_or(LOCAL_RESPONDER)]
+    });
+    buffers.map(str::to_owned).collect()
+}

@@ -1,0 +1,215 @@
+//! The agents and the one mailbox they all write to: messages are sent, received, and waited for; clock queries of a traced run are answered
+//! among them.
+
+use super::clocks::{Asking, ENOUGH, EVERY, HostClock};
+use super::patience;
+use crate::control::{FromAgent, Hello, ToAgent};
+use crate::error::{Blame, Error, Result};
+use crate::launch::{Agent, greeting};
+use stackline_core::plan::HostPlan;
+use stackline_core::trace::Exchange;
+use stackline_events::clock as events;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+/// How often it checks for an interruption.
+pub(super) const LOOK: Duration = Duration::from_millis(100);
+/// Who waits longer than this before the first run is told for what.
+const UNSAID: Duration = Duration::from_secs(2);
+
+/// Agents, and the one mailbox they all write to.
+pub struct Coordinator<'p> {
+    pub(super) hosts: BTreeMap<String, HostPlan>,
+    pub(super) agents: BTreeMap<String, Agent>,
+    pub(super) hellos: BTreeMap<String, Hello>,
+    pub(super) mailbox: Receiver<(String, Mail)>,
+    pub(super) interrupted: &'p AtomicBool,
+    /// Tells a person what is waited for.
+    pub(super) say: fn(&str),
+    /// Until when all questions about machines have to be answered.
+    pub(super) questions: Option<Instant>,
+    pub(super) next_job: u64,
+    /// The first flow of each part, while a run is traced.
+    pub(super) flows: Vec<u32>,
+    /// The first port of each part's responders, where they are chosen.
+    pub(super) ports: Vec<u16>,
+    pub(super) clocks: BTreeMap<String, HostClock>,
+    pub(super) asking: Asking,
+    /// What a run recorded is being taken over.
+    pub(super) taking: bool,
+    /// An agent has died or is mute: nothing explains a failure better, and nothing more is to be had.
+    pub(super) bereft: bool,
+}
+
+/// A wait for agents, of which a person is told when it takes long.
+pub(super) struct Waiting {
+    say: fn(&str),
+    since: Instant,
+    pub(super) until: Instant,
+    said: bool,
+}
+
+impl Waiting {
+    pub(super) fn new(say: fn(&str), until: Instant) -> Self {
+        Self { say, since: Instant::now(), until, said: false }
+    }
+
+    /// Says once what is waited for.
+    pub(super) fn note(&mut self, what: &str) {
+        if self.since.elapsed() > UNSAID && !std::mem::replace(&mut self.said, true) {
+            let most = self.until.saturating_duration_since(self.since).as_secs_f64().round();
+            (self.say)(&format!("waiting for {what}, {most} s at most; Ctrl-C ends it"));
+        }
+    }
+}
+
+pub(super) enum Mail {
+    /// The first of each agent; `None` when there will be none.
+    Greeting(Option<Hello>),
+    Message(Box<FromAgent>),
+    Closed,
+    Unreadable(Error),
+}
+
+impl Coordinator<'_> {
+    pub(super) fn unless_interrupted(&self) -> Result<()> {
+        // What was recorded until then is worth the moment that it takes.
+        if self.interrupted.load(Ordering::Relaxed) && !self.taking {
+            return Err(Error::new(Blame::Interrupted, "interrupted"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn ask_one<T>(
+        &mut self,
+        host: &str,
+        question: &ToAgent,
+        answer: impl Fn(FromAgent) -> Option<T>,
+    ) -> Result<T> {
+        self.send(host, question)?;
+        let until = self.questions.into_iter().fold(Instant::now() + patience::answer(), Instant::min);
+        let mut waiting = Waiting::new(self.say, until);
+        loop {
+            let (from, message) = self.awaited(&mut waiting, &format!("an answer of the agent of {host}"))?;
+            if from == host
+                && let Some(value) = answer(message)
+            {
+                return Ok(value);
+            }
+        }
+    }
+
+    pub(super) fn send(&mut self, host: &str, message: &ToAgent) -> Result<()> {
+        match self.agents.get_mut(host) {
+            Some(agent) => agent.send(message),
+            None => Err(Error::measurement(format!("there is no agent of host {host}"))),
+        }
+    }
+
+    /// The next message of any agent; `None` when none comes until then.
+    pub(super) fn receive(&mut self, until: Instant) -> Result<Option<(String, FromAgent)>> {
+        loop {
+            self.unless_interrupted()?;
+            self.ask_clocks()?;
+            match self.mailbox.recv_timeout(LOOK.min(until.saturating_duration_since(Instant::now()))) {
+                Ok((host, Mail::Message(message))) if self.is_clock_told(&host, &message) => {}
+                Ok((host, Mail::Message(message))) => return Ok(Some((host, *message))),
+                Ok((_, Mail::Greeting(_))) => {}
+                Ok((host, Mail::Closed)) => return Err(self.died(&host)),
+                Ok((host, Mail::Unreadable(error))) => return Err(error.within(&format!("agent of host {host}"))),
+                Err(RecvTimeoutError::Timeout) if Instant::now() < until => {}
+                Err(RecvTimeoutError::Timeout) => return Ok(None),
+                Err(RecvTimeoutError::Disconnected) => return Err(silent()),
+            }
+        }
+    }
+
+    /// The next message of any agent, while no clock runs.
+    pub(super) fn awaited(&mut self, waiting: &mut Waiting, what: &str) -> Result<(String, FromAgent)> {
+        while Instant::now() < waiting.until {
+            waiting.note(what);
+            if let Some(message) = self.receive(waiting.until.min(Instant::now() + LOOK))? {
+                return Ok(message);
+            }
+        }
+        Err(self.mute(silent()))
+    }
+
+    /// An agent does not answer: it is not asked again.
+    pub(super) fn mute(&mut self, error: Error) -> Error {
+        self.bereft = true;
+        error
+    }
+
+    pub(super) fn died(&mut self, host: &str) -> Error {
+        self.bereft = true;
+        match self.agents.get_mut(host) {
+            Some(agent) => agent.died(),
+            None => Error::measurement(format!("the agent of host {host} is gone")),
+        }
+    }
+
+    /// Sends the clock queries that are due.
+    fn ask_clocks(&mut self) -> Result<()> {
+        let now = Instant::now();
+        let Some((begun, next)) = &mut self.asking.times else { return Ok(()) };
+        if now < *next {
+            return Ok(());
+        }
+        *next = now + EVERY.max((now - *begun) / ENOUGH);
+        for host in self.asking.hosts.clone() {
+            if !self.asking.open.contains_key(&host) {
+                self.asking.open.insert(host.clone(), events::now_ns());
+                self.send(&host, &ToAgent::Clock)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a message answers such a query, which is taken then. A host answers in the order of the queries.
+    fn is_clock_told(&mut self, host: &str, message: &FromAgent) -> bool {
+        let FromAgent::Clock { heard_ns, answered_ns, returned_ns } = *message else { return false };
+        let Some(asked_ns) = self.asking.open.remove(host) else { return false };
+        let exchange = Exchange { asked_ns, heard_ns, answered_ns, returned_ns };
+        self.clocks.entry(host.to_owned()).or_default().take(exchange);
+        true
+    }
+}
+
+/// Agents are told all at once to end; then each is waited for.
+impl Drop for Coordinator<'_> {
+    fn drop(&mut self) {
+        self.agents.values_mut().for_each(Agent::quit);
+    }
+}
+
+pub(super) fn read_mail(
+    name: String,
+    mut output: std::io::BufReader<std::process::ChildStdout>,
+    mail: Sender<(String, Mail)>,
+) {
+    std::thread::spawn(move || {
+        let hello = greeting(&mut output);
+        let there = hello.is_some();
+        if mail.send((name.clone(), Mail::Greeting(hello))).is_err() || !there {
+            return;
+        }
+        loop {
+            let letter = match crate::control::read_from_agent(&mut output) {
+                Ok(Some(message)) => Mail::Message(Box::new(message)),
+                Ok(None) => Mail::Closed,
+                Err(error) => Mail::Unreadable(error),
+            };
+            let last = !matches!(letter, Mail::Message(_));
+            if mail.send((name.clone(), letter)).is_err() || last {
+                return;
+            }
+        }
+    });
+}
+
+pub(super) fn silent() -> Error {
+    Error::measurement("an agent does not answer any more").hint("its host is overloaded, suspended or gone")
+}

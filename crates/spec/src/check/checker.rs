@@ -1,0 +1,43 @@
+//! What checking a text has at hand and fills: the context, everything a specification may refer to, and the plan.
+
+use super::files::Files;
+use super::origin::Origin;
+use super::varied::Varied;
+use crate::context::{Context, Overrides};
+use crate::diagnostic::Report;
+use crate::layout::Marked;
+use crate::tree::StackItem;
+use alloc::collections::BTreeMap;
+use alloc::rc::Rc;
+use alloc::string::String;
+use alloc::vec::Vec;
+use stackline_core::network::Network;
+use stackline_core::plan::{HostPlan, Plan};
+use stackline_core::program::Procedure;
+
+/// Stacks the command line gives instead of the text's, with their own tokens.
+pub(crate) struct Instead<'o> {
+    pub(crate) stacks: Vec<StackItem>,
+    pub(crate) marked: &'o Marked<'o>,
+}
+
+/// Everything a specification may refer to.
+pub(crate) struct Checker<'c> {
+    pub(crate) context: &'c Context<'c>,
+    pub(crate) overrides: &'c Overrides,
+    pub(crate) marked: &'c Marked<'c>,
+    pub(crate) instead: Option<Instead<'c>>,
+    pub(crate) report: &'c mut Report,
+    pub(crate) files: Files<'c>,
+    /// By key; `None`: declared, but with mistakes.
+    pub(crate) procedures: BTreeMap<String, Option<Procedure>>,
+    pub(crate) hosts: BTreeMap<String, HostPlan>,
+    pub(crate) networks: BTreeMap<String, Rc<Network>>,
+    /// Those of them whose figures vary, by the name they are declared with.
+    pub(crate) varied: BTreeMap<String, Varied>,
+    /// What is left of the work a text may ask for.
+    pub(crate) budget: usize,
+    pub(crate) plan: Plan,
+    /// Where each measurement of the plan comes from.
+    pub(crate) origins: Vec<Origin>,
+}

@@ -1,0 +1,24 @@
+//! A level of a factor: what the specification says, a multiple of it, or a text in its place.
+
+use alloc::string::String;
+
+/// One level.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Level {
+    /// What the specification says.
+    AsWritten,
+    /// So many times that.
+    Times(f64),
+    /// This, written in its place.
+    Text(String),
+}
+
+impl core::fmt::Display for Level {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::AsWritten => f.write_str("as it is"),
+            Self::Times(times) => write!(f, "x {times}"),
+            Self::Text(text) => f.write_str(text),
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! The parser at a token of a text: what stands ahead, taking it, reporting what was expected, and where to go on behind a mistake.
+
+use crate::diagnostic::{Diagnostic, Report, Span};
+use crate::layout::{Marked, Role};
+use crate::names;
+use crate::token::{Kind, Token};
+use crate::tree::Word;
+use alloc::collections::BTreeSet;
+use alloc::format;
+use alloc::string::{String, ToString};
+
+/// The mistake has been reported; the caller goes on somewhere else.
+#[derive(Debug)]
+pub(crate) struct Failed;
+
+pub(crate) type Parsed<T> = Result<T, Failed>;
+
+pub(crate) struct Parser<'m, 'a> {
+    pub(crate) marked: &'m mut Marked<'a>,
+    pub(crate) report: &'m mut Report,
+    at: usize,
+    /// Keys of the application types that the text or the prelude declares.
+    applications: BTreeSet<String>,
+    /// Names with a `=` behind them somewhere.
+    variables: BTreeSet<String>,
+}
+
+impl<'m, 'a> Parser<'m, 'a> {
+    pub(super) fn new(marked: &'m mut Marked<'a>, report: &'m mut Report) -> Self {
+        let mut applications: BTreeSet<String> = names::prelude().map(ToString::to_string).collect();
+        let mut variables = BTreeSet::new();
+        for index in 0..marked.tokens.list.len() {
+            let is = |index: usize, kind: Kind| marked.token(index).is_some_and(|t| t.kind == kind);
+            if is(index, Kind::Name) && is(index + 1, Kind::Equals) {
+                variables.insert(marked.text(index).to_string());
+            }
+            if is(index, Kind::Name) && is(index + 1, Kind::Name) && names::fold(marked.text(index)) == "procedure" {
+                applications.insert(names::application_key(marked.text(index + 1)));
+            }
+        }
+        Self { marked, report, at: 0, applications, variables }
+    }
+
+    // Looking.
+
+    pub(crate) fn token(&self, ahead: usize) -> Token {
+        let list = &self.marked.tokens.list;
+        let end = Token { kind: Kind::End, span: Span::default(), breaks: 0, line: 1 };
+        list.get(self.at + ahead).or(list.last()).copied().unwrap_or(end)
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        self.token(0).kind
+    }
+
+    pub(crate) fn ahead(&self, ahead: usize) -> Kind {
+        self.token(ahead).kind
+    }
+
+    pub(crate) fn span(&self) -> Span {
+        self.token(0).span
+    }
+
+    /// The span of the token before.
+    pub(crate) fn last_span(&self) -> Span {
+        self.at.checked_sub(1).and_then(|last| self.marked.token(last)).map_or(Span::default(), |t| t.span)
+    }
+
+    /// The token before.
+    pub(crate) fn last_text(&self) -> &'a str {
+        self.at.checked_sub(1).map_or("", |last| self.marked.text(last))
+    }
+
+    pub(crate) fn text(&self, ahead: usize) -> &'a str {
+        self.marked.text(self.at + ahead)
+    }
+
+    /// What stands there in the text.
+    pub(crate) fn written(&self, span: Span) -> &'a str {
+        self.marked.source.get(span.start..span.end).unwrap_or("")
+    }
+
+    /// The word at hand up to white space or what ends a part, whatever signs it has.
+    pub(crate) fn whole_word(&self) -> &'a str {
+        let rest = self.marked.source.get(self.span().start..).unwrap_or("");
+        let ends = |c: char| c.is_whitespace() || matches!(c, ';' | ',' | '|' | '<' | '>' | '}');
+        rest.split(ends).next().unwrap_or("")
+    }
+
+    /// The name ahead in its one spelling, empty when there is none.
+    pub(crate) fn folded(&self, ahead: usize) -> String {
+        if self.ahead(ahead) == Kind::Name { names::fold(self.text(ahead)) } else { String::new() }
+    }
+
+    pub(crate) fn is_word(&self, ahead: usize, words: &[&str]) -> bool {
+        self.ahead(ahead) == Kind::Name && words.contains(&self.folded(ahead).as_str())
+    }
+
+    pub(crate) fn is_application(&self, ahead: usize) -> bool {
+        self.ahead(ahead) == Kind::Name && self.applications.contains(&names::application_key(self.text(ahead)))
+    }
+
+    pub(crate) fn is_swept(&self, ahead: usize) -> bool {
+        self.ahead(ahead) == Kind::Name && self.variables.contains(self.text(ahead))
+    }
+
+    pub(crate) const fn position(&self) -> usize {
+        self.at
+    }
+
+    // Taking.
+
+    /// Takes the token, with a role.
+    pub(crate) fn take(&mut self, role: Role) -> Span {
+        let span = self.span();
+        if let Some(mark) = self.marked.mark_mut(self.at) {
+            mark.role = role;
+        }
+        if self.kind() != Kind::End {
+            self.at += 1;
+        }
+        span
+    }
+
+    pub(crate) fn accept(&mut self, kind: Kind) -> bool {
+        let found = self.kind() == kind;
+        if found {
+            self.take(Role::Plain);
+        }
+        found
+    }
+
+    pub(crate) fn accept_word(&mut self, word: &str) -> bool {
+        let found = self.is_word(0, &[word]);
+        if found {
+            self.take(Role::Keyword);
+        }
+        found
+    }
+
+    pub(crate) fn expect(&mut self, kind: Kind, expected: &str) -> Parsed<Span> {
+        if self.kind() == kind { Ok(self.take(Role::Plain)) } else { Err(self.unexpected(expected, &[])) }
+    }
+
+    pub(crate) fn expect_word(&mut self, word: &str, expected: &str) -> Parsed<Span> {
+        if self.is_word(0, &[word]) { Ok(self.take(Role::Keyword)) } else { Err(self.unexpected(expected, &[word])) }
+    }
+
+    pub(crate) fn name(&mut self, expected: &str) -> Parsed<Word> {
+        if self.kind() != Kind::Name {
+            return Err(self.unexpected(expected, &[]));
+        }
+        let text = self.text(0).to_string();
+        Ok(Word { text, span: self.take(Role::Plain) })
+    }
+
+    /// A name that is being declared, so it may not be a word of the language.
+    pub(crate) fn new_name(&mut self, expected: &str) -> Parsed<Word> {
+        let word = self.name(expected)?;
+        if names::is_reserved(&word.text) {
+            let message = format!("`{}` is a word of the language and cannot be a name", word.text);
+            self.report.push(Diagnostic::error(word.span, message, expected).hint("choose another name"));
+        }
+        Ok(word)
+    }
+
+    /// A quoted text.
+    pub(crate) fn quoted(&mut self, expected: &str) -> Parsed<Word> {
+        if self.kind() != Kind::Text {
+            return Err(self.unexpected(expected, &[]));
+        }
+        let text = self.text(0).trim_matches('"').to_string();
+        Ok(Word { text, span: self.take(Role::Plain) })
+    }
+
+    // Reporting.
+
+    /// Puts the value in its place; one that is there already is a mistake.
+    pub(crate) fn set<T>(&mut self, place: &mut Option<T>, value: T, word: (&str, Span), of: &str) {
+        if place.replace(value).is_some() {
+            let message = format!("`{}` is written twice", word.0);
+            self.report.push(Diagnostic::error(word.1, message, format!("already given for this {of}")));
+        }
+    }
+
+    pub(crate) fn unexpected(&mut self, expected: &str, words: &[&str]) -> Failed {
+        let found = self.describe();
+        let diagnostic = Diagnostic::error(self.span(), format!("unexpected {found}"), expected);
+        let near = if self.kind() == Kind::Name && !self.report.full() {
+            crate::diagnostic::nearest(self.text(0), words.iter().copied())
+        } else {
+            None
+        };
+        let diagnostic = match near {
+            Some(near) => diagnostic.hint(format!("did you mean `{near}`?")),
+            None => diagnostic,
+        };
+        self.fail(diagnostic)
+    }
+
+    pub(crate) fn fail(&mut self, diagnostic: Diagnostic) -> Failed {
+        self.report.push(diagnostic);
+        Failed
+    }
+
+    pub(crate) fn describe(&self) -> String {
+        match self.kind() {
+            Kind::End => "end of the text".to_string(),
+            Kind::Text => "quoted text".to_string(),
+            _ => format!("`{}`", self.text(0)),
+        }
+    }
+
+    // Marking and recovering.
+
+    /// The token at hand begins a line.
+    pub(crate) fn begin_line(&mut self) {
+        if let Some(mark) = self.marked.mark_mut(self.at) {
+            mark.line = true;
+        }
+    }
+
+    /// The token at hand begins a line when its specification is long.
+    pub(crate) fn begin_soft(&mut self) {
+        if let Some(mark) = self.marked.mark_mut(self.at) {
+            mark.soft = true;
+        }
+    }
+
+    /// The token before was to be followed by `;`.
+    pub(crate) fn terminate_last(&mut self) {
+        if let Some(mark) = self.at.checked_sub(1).and_then(|last| self.marked.mark_mut(last)) {
+            mark.terminate = true;
+        }
+    }
+
+    /// `;`, which may be missing before a closing brace.
+    pub(crate) fn statement_end(&mut self, expected: &str, words: &[&str]) -> Parsed<()> {
+        match self.kind() {
+            Kind::Semicolon => {
+                self.take(Role::Terminator);
+                Ok(())
+            }
+            Kind::CloseBrace => {
+                self.terminate_last();
+                Ok(())
+            }
+            _ => Err(self.unexpected(expected, words)),
+        }
+    }
+
+    /// Goes on behind the next `;` of this block, or at its `}`, or at an item.
+    pub(crate) fn skip_statement(&mut self) {
+        let mut depth = 0_usize;
+        loop {
+            match self.kind() {
+                Kind::End => return,
+                Kind::CloseBrace if depth == 0 => return,
+                Kind::Semicolon if depth == 0 => {
+                    self.take(Role::Plain);
+                    return;
+                }
+                _ if self.begins_item() => return,
+                Kind::OpenBrace => depth += 1,
+                Kind::CloseBrace => {
+                    depth -= 1;
+                    if depth == 0 {
+                        self.take(Role::Plain);
+                        return;
+                    }
+                }
+                _ => {}
+            }
+            self.take(Role::Plain);
+        }
+    }
+
+    /// Whether a specification seems to begin there.
+    pub(crate) fn looks_like_specification(&self, ahead: usize) -> bool {
+        matches!(self.ahead(ahead), Kind::Number(_))
+            && (self.is_application(ahead + 1)
+                || self.is_word(ahead + 1, names::COMPOSERS)
+                || self.is_word(ahead + 1, names::HEADS)
+                || self.is_word(ahead + 1, &["from", "to", "priority"]))
+    }
+
+    /// An item's word first on its line, with what has to follow such a word.
+    pub(crate) fn begins_item(&self) -> bool {
+        self.begins_item_at(0)
+    }
+
+    pub(crate) fn begins_item_at(&self, ahead: usize) -> bool {
+        let token = self.token(ahead);
+        let first = self.at + ahead == 0 || token.breaks > 0;
+        // `host a;` is a statement of a network too, but there it is indented less often than not at column one.
+        let column_one = self.marked.source.get(..token.span.start).is_none_or(|t| t.is_empty() || t.ends_with('\n'));
+        let followed = matches!(self.ahead(ahead + 1), Kind::Name | Kind::Number(_));
+        first && column_one && self.is_word(ahead, names::ITEMS) && followed
+    }
+
+    /// Runs `read` for each statement up to the closing brace. Returns whether all could be read.
+    pub(crate) fn block(&mut self, expected: &str, read: &mut dyn FnMut(&mut Self) -> Parsed<()>) -> Parsed<bool> {
+        let open = self.expect(Kind::OpenBrace, expected)?;
+        self.rest_of_block(open, read)
+    }
+
+    /// The same behind its opening brace.
+    pub(crate) fn rest_of_block(&mut self, open: Span, read: &mut dyn FnMut(&mut Self) -> Parsed<()>) -> Parsed<bool> {
+        let mut sound = true;
+        loop {
+            self.begin_line();
+            match self.kind() {
+                Kind::CloseBrace => {
+                    self.take(Role::Plain);
+                    return Ok(sound);
+                }
+                Kind::End => {
+                    return Err(self.fail(Diagnostic::error(
+                        open,
+                        "this `{` is never closed",
+                        "expected a `}` for it",
+                    )));
+                }
+                Kind::Semicolon => {
+                    self.take(Role::Dropped);
+                    continue;
+                }
+                _ => {}
+            }
+            let before = self.at;
+            if read(self).is_err() {
+                sound = false;
+                self.skip_statement();
+                if self.begins_item() {
+                    return Err(Failed);
+                }
+                if self.at == before {
+                    self.take(Role::Plain);
+                }
+            }
+        }
+    }
+
+    /// Goes on behind the terminator, or at an item.
+    pub(crate) fn skip_specification(&mut self) {
+        while self.kind() != Kind::End && !self.begins_item() {
+            let terminator = self.is_terminator(0) || self.kind() == Kind::CloseBrace;
+            self.take(Role::Plain);
+            if terminator {
+                break;
+            }
+        }
+    }
+
+    /// Goes on at the next token of that kind in this specification; stays here and says false when there is none.
+    pub(crate) fn skip_to(&mut self, kind: Kind) -> bool {
+        let mut ahead = 0;
+        while self.ahead(ahead) != kind {
+            let over = matches!(self.ahead(ahead), Kind::End | Kind::OpenBrace | Kind::CloseBrace)
+                || self.is_terminator(ahead)
+                || self.begins_item_at(ahead);
+            if over {
+                return false;
+            }
+            ahead += 1;
+        }
+        for _ in 0..ahead {
+            self.take(Role::Plain);
+        }
+        true
+    }
+
+    fn is_terminator(&self, ahead: usize) -> bool {
+        self.ahead(ahead) == Kind::Semicolon
+            || (self.ahead(ahead) == Kind::Comma && self.looks_like_specification(ahead + 1))
+    }
+}

@@ -1,0 +1,45 @@
+//! The rates of a display as `display bench` measures and prints them: of which pictures, at which levels.
+
+use crate::exit::{Exit, Result};
+use crate::flags::{DisplayBench, PictureFlag};
+use crate::output;
+use stackline_displayserver::bench::{self, Measured};
+use stackline_displayserver::level::{Level, Picture};
+use stackline_report::display::{Row, display, display_json};
+
+/// The levels that are measured.
+pub(super) fn levels(flags: &DisplayBench) -> Vec<Level> {
+    match flags.level.is_empty() {
+        true => Level::ALL.iter().map(|(_, level)| *level).collect(),
+        false => flags.level.iter().map(|level| (*level).into()).collect(),
+    }
+}
+
+/// The pictures that are sent.
+pub(super) fn pictures(flags: &DisplayBench) -> Vec<Picture> {
+    let paper = [PictureFlag::Vectors, PictureFlag::Rectangles, PictureFlag::Text];
+    let wanted = if flags.picture.is_empty() { &paper[..] } else { &flags.picture };
+    let is_wanted = |picture: &Picture| wanted.iter().any(|flag| flag.name() == picture.name);
+    bench::pictures().into_iter().filter(is_wanted).collect()
+}
+
+/// Prints the rates of a display at a place.
+pub(super) fn show(place: &str, rows: &[Row], json: bool) -> Result {
+    match json {
+        true => output::json(&display_json(place, rows), false)?,
+        false => output::print(&display(place, rows))?,
+    }
+    Ok(Exit::Done)
+}
+
+/// The rates as a report has them.
+pub(super) fn rows(all: &[Measured]) -> Vec<Row> {
+    let row = |one: &Measured| Row {
+        picture: one.picture,
+        rate: one.rate.name(),
+        unit: one.unit,
+        trials: one.trials.clone(),
+        absent: None,
+    };
+    all.iter().map(row).collect()
+}
