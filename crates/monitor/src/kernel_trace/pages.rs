@@ -36,7 +36,7 @@ impl Layout {
         };
         let (length, (data, size)) = (field(" commit")?, field(" data")?);
         let valid = matches!(length.1, 4 | 8) && length.0 < 64 && data < 64 && size < 1 << 20;
-        valid.then_some(Self { length, data, page: data + size })
+        valid.then(|| Self { length, data, page: data + size })
     }
 }
 
