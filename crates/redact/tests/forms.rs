@@ -40,6 +40,9 @@ fn kept(kind: &str, input: &[u8]) -> String {
     if let Some((_, dialect)) = DIALECTS.iter().find(|(name, _)| *name == kind) {
         return sql::statement(*dialect, input).kept().to_owned();
     }
+    if let Some((_, dialect)) = DIALECTS.iter().find(|(name, _)| kind.strip_suffix("-cut") == Some(*name)) {
+        return sql::beginning(*dialect, input).kept().to_owned();
+    }
     let text = || String::from_utf8_lossy(input).into_owned();
     let both = |mark: u8| {
         let at = input.iter().position(|byte| *byte == mark).unwrap();
