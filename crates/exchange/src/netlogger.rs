@@ -3,10 +3,11 @@
 //!
 //! A value with blanks is quoted, and `\"` in it is a quotation mark; no other escape exists. The event's data are first what
 //! identifies the unit (the field `id` or `guid`, or the first whose name ends in `id` behind a mark), then the fields as
-//! `name=value`, in their order. What a line does not say stays absent; what is no line of the form is counted.
+//! `name=value`, in their order. The event's name is kept as names of other programs are, their data as they are. What a line does not say stays absent; what is no line of the form is counted.
 
 use crate::{Imported, keyword_of_others, moment};
 use stackline_events::Value;
+use stackline_redact::foreign;
 use std::borrow::Cow;
 
 /// Which of the two.
@@ -78,6 +79,7 @@ fn take(line: &str, form: Form, imported: &mut Imported) -> Result<(), String> {
     let find = |name: &str| fields.iter().find(|field| field.0.eq_ignore_ascii_case(name)).map(|field| &field.1);
     let at = find(date).ok_or_else(|| format!("there is no {date}"))?;
     let name = find(event).filter(|name| !name.is_empty()).ok_or_else(|| format!("there is no {event}"))?;
+    let name = foreign::name(name);
     let moment = match form {
         Form::Ulm => of_digits(at),
         Form::Bp => moment::of_rfc3339(at).or_else(|| of_seconds(at)),
@@ -86,12 +88,15 @@ fn take(line: &str, form: Form, imported: &mut Imported) -> Result<(), String> {
     let at_ns = at_ns.ok_or_else(|| format!("{date}={at} is no moment from 1970 to 2262"))?;
     let host = find("HOST").filter(|host| !host.is_empty()).map_or("unknown", |host| host);
     let unit = fields.iter().find(|field| identifies(field.0)).map_or("", |field| &field.1);
-    let keyword = keyword_of_others(&[name], "", &mut imported.left_out);
+    let keyword = keyword_of_others(&[&name], "", &mut imported.left_out);
     let written = |field: &&Field<'_>| {
-        let is_name = field.0.eq_ignore_ascii_case(event) && field.1 == keyword;
-        !is_name && ![date, "HOST"].iter().any(|name| field.0.eq_ignore_ascii_case(name))
+        let is_name = field.0.eq_ignore_ascii_case(event);
+        !(is_name && name == keyword) && ![date, "HOST"].iter().any(|name| field.0.eq_ignore_ascii_case(name))
     };
-    let rest = fields.iter().filter(written).map(|(name, value)| format!("{name}={value}"));
+    let rest = fields.iter().filter(written).map(|(field, value)| {
+        let value = if field.eq_ignore_ascii_case(event) { Cow::Borrowed(&name[..]) } else { value.clone() };
+        format!("{field}={value}")
+    });
     let data: Vec<String> = std::iter::once(unit.to_owned()).chain(rest).collect();
     let values: Vec<Value<'_>> = data.iter().map(|field| Value::of(field)).collect();
     imported.table.push(&keyword, host, at_ns, &values);

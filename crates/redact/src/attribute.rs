@@ -2,7 +2,7 @@
 //! as [`crate::sql`] and [`crate::http`] keep them, headers, bodies, texts of errors, who is meant and what is called a secret not at
 //! all. Others are kept: a program's author wrote them to be read.
 
-use crate::sql::{Backslash, Dialect, is_verb, masked};
+use crate::sql::{Backslash, Dialect, masked};
 use crate::{LEFT_OUT, LONGEST_TEXT, http, redis, word};
 use std::borrow::Cow;
 
@@ -205,23 +205,6 @@ fn is_personal(parts: &[String]) -> bool {
         let is_harmless = is_pair(at) || at.checked_sub(1).is_some_and(is_pair);
         (is_one(&parts[at], &PERSONAL) || is_one(&parts[at], &SECRETS)) && !is_harmless
     })
-}
-
-/// What is kept of the name of a span or of an event in one: older libraries put targets and statements there.
-#[must_use]
-pub fn name(name: &str) -> Cow<'_, str> {
-    let (first, rest) = name.split_once(' ').unwrap_or((name, ""));
-    let is_method = !first.is_empty() && first.len() <= 8 && first.bytes().all(|byte| byte.is_ascii_uppercase());
-    if is_method && (rest.starts_with('/') || rest.contains("://")) {
-        return format!("{first} {}", http::url(rest)).into();
-    }
-    if is_verb(first) && !rest.is_empty() {
-        return masked(Dialect::Unknown, name.as_bytes()).into();
-    }
-    if name.starts_with('/') {
-        return http::url(name).into();
-    }
-    free(name)
 }
 
 /// What is kept of a statement, of whatever server.
