@@ -3,7 +3,7 @@
 //! all. Others are kept: a program's author wrote them to be read.
 
 use crate::sql::{Backslash, Dialect, masked};
-use crate::{LEFT_OUT, LONGEST_TEXT, http, redis, word};
+use crate::{LEFT_OUT, LONGEST_TEXT, foreign, http, redis, word};
 use std::borrow::Cow;
 
 /// Keys whose value is a statement.
@@ -31,6 +31,19 @@ const TARGETS: [&str; 17] = [
 ];
 /// Keys whose value is a query of a URL.
 const QUERIES: [&str; 2] = ["url.query", "http.query"];
+/// Keys whose value is a name of unknown kind.
+const NAMES: [&str; 10] = [
+    "event",
+    "event.name",
+    "name",
+    "operation",
+    "operation.name",
+    "operation_name",
+    "resource.name",
+    "span.name",
+    "transaction",
+    "transaction.name",
+];
 /// Beginnings of keys whose value is left out.
 const LEFT_OUT_BELOW: [&str; 20] = [
     "http.request.header.",
@@ -165,6 +178,7 @@ pub fn text<'v>(key: &str, value: &'v str, system: &str) -> Cow<'v, str> {
         () if is_one(&key, &STATEMENTS) => statement(value, system).into(),
         () if is_one(&key, &QUERIES) => http::query(value.as_bytes()).into(),
         () if is_one(&key, &TARGETS) => target(value).into(),
+        () if is_one(&key, &NAMES) => foreign::name(value).into(),
         () if is_query(&parts) => http::query(value.as_bytes()).into(),
         () if is_personal(&parts) => LEFT_OUT.to_string().into(),
         () => free(value),
