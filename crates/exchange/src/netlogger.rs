@@ -39,9 +39,9 @@ pub fn recognise(first: &[u8]) -> Option<Form> {
     (names.first()? == &"ts" && has("event")).then_some(Form::Bp)
 }
 
-/// Reads a log. Any bytes will do: what is no line of the form is a mistake.
+/// Reads a log. Any bytes will do: what is no line of the form is a mistake. With `contents` names of events are kept as they are.
 #[must_use]
-pub fn read(bytes: &[u8], form: Form) -> Imported {
+pub fn read(bytes: &[u8], form: Form, contents: bool) -> Imported {
     let mut imported = Imported::default();
     for (number, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
         let text = match std::str::from_utf8(line) {
@@ -56,7 +56,7 @@ pub fn read(bytes: &[u8], form: Form) -> Imported {
             }
         };
         if says_something(text)
-            && let Err(what) = take(text, form, &mut imported)
+            && let Err(what) = take(text, form, contents, &mut imported)
         {
             imported.mistake(format!("line {}: {what}", number + 1));
         }
@@ -70,7 +70,7 @@ fn says_something(line: &str) -> bool {
 }
 
 /// Adds the event of a line.
-fn take(line: &str, form: Form, imported: &mut Imported) -> Result<(), String> {
+fn take(line: &str, form: Form, contents: bool, imported: &mut Imported) -> Result<(), String> {
     let fields = fields(line)?;
     let [date, event] = match form {
         Form::Ulm => ["DATE", "NL.EVNT"],
@@ -79,7 +79,7 @@ fn take(line: &str, form: Form, imported: &mut Imported) -> Result<(), String> {
     let find = |name: &str| fields.iter().find(|field| field.0.eq_ignore_ascii_case(name)).map(|field| &field.1);
     let at = find(date).ok_or_else(|| format!("there is no {date}"))?;
     let name = find(event).filter(|name| !name.is_empty()).ok_or_else(|| format!("there is no {event}"))?;
-    let name = foreign::name(name);
+    let name = if contents { name.clone().into_owned() } else { foreign::name(name) };
     let moment = match form {
         Form::Ulm => of_digits(at),
         Form::Bp => moment::of_rfc3339(at).or_else(|| of_seconds(at)),

@@ -97,8 +97,8 @@ fn names_that_hold_targets_and_statements_show_no_secret() {
         );
         hides(|contents| jaeger::read(trace.as_bytes(), contents).unwrap(), &texts[..1]);
         let line = format!("ts=1271701603 event=\"{name}\" x=1\n");
-        let read = netlogger::read(line.as_bytes(), netlogger::Form::Bp);
-        assert!(!kept(&read).contains("SECRET") && kept(&read).contains(&format!("event={shown}")), "{}", kept(&read));
+        let read = |contents| netlogger::read(line.as_bytes(), netlogger::Form::Bp, contents);
+        hides(read, &[&format!("event={shown}")]);
         let log = format!(
             r#"{{"qlog_version":"0.4","traces":[{{"vantage_point":{{"type":"client"}},"events":[{{"time":1,"name":"{name}"}},
             {{"time":2,"name":"packet_lost","data":{{"trigger":"{name}"}}}}]}}]}}"#
@@ -115,10 +115,14 @@ fn names_that_hold_targets_and_statements_show_no_secret() {
 
 #[test]
 fn messages_quote_no_value() {
-    for text in [r#"{"data": "SECRET"}"#, r#"{"resourceSpans": "SECRET"}"#] {
-        let said = [jaeger::read(text.as_bytes(), false), otlp::read(text.as_bytes(), false)];
-        assert!(said.into_iter().all(|said| !said.unwrap_err().to_string().contains("SECRET")));
-    }
+    let said = [
+        jaeger::read(br#"{"data": "SECRET"}"#, false).unwrap_err().to_string(),
+        otlp::read(br#"{"resourceSpans": "SECRET"}"#, false).unwrap_err().to_string(),
+    ];
+    assert!(
+        said.iter().all(|said| !said.contains("SECRET") && said.contains("a value is of another kind")),
+        "{said:?}"
+    );
 }
 
 #[test]
