@@ -90,8 +90,9 @@ fn take(line: &str, form: Form, contents: bool, imported: &mut Imported) -> Resu
     let unit = fields.iter().find(|field| identifies(field.0)).map_or("", |field| &field.1);
     let keyword = keyword_of_others(&[&name], "", &mut imported.left_out);
     let written = |field: &&Field<'_>| {
-        let is_name = field.0.eq_ignore_ascii_case(event);
-        !(is_name && name == keyword) && ![date, "HOST"].iter().any(|name| field.0.eq_ignore_ascii_case(name))
+        let is = |name: &str| field.0.eq_ignore_ascii_case(name);
+        let is_said = is(event) && name == keyword;
+        !is_said && !is(date) && !is("HOST")
     };
     let rest = fields.iter().filter(written).map(|(field, value)| {
         let value = if field.eq_ignore_ascii_case(event) { Cow::Borrowed(&name[..]) } else { value.clone() };
