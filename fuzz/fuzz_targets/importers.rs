@@ -26,7 +26,7 @@ fuzz_target!(|bytes: &[u8]| {
         }
     }
     for form in [netlogger::Form::Ulm, netlogger::Form::Bp] {
-        whole(&netlogger::read(bytes, form).table);
+        whole(&netlogger::read(bytes, form, false).table);
     }
     let _ = netlogger::recognise(bytes);
     let _ = access::read(bytes);

@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use stackline_redact::sql::{self, Backslash, Dialect};
-use stackline_redact::{LONGEST_NAME, Name, attribute, http, qlog, redis};
+use stackline_redact::{LONGEST_NAME, Name, attribute, foreign, http, qlog, redis};
 
 const SECRET: &str = "SECRET";
 
@@ -31,7 +31,7 @@ fuzz_target!(|bytes: &[u8]| {
     bounded(&http::call(bytes));
     let text = String::from_utf8_lossy(bytes);
     let (key, value) = text.split_once('=').unwrap_or(("", &text));
-    let _ = (attribute::text(key, value, "mysql"), attribute::name(&text), qlog::text(key, value), http::query(bytes));
+    let _ = (attribute::text(key, value, "mysql"), foreign::name(&text), qlog::text(key, value), http::query(bytes));
     for dialect in dialects {
         bounded(&sql::statement(dialect, bytes));
         // Both meanings of a back-slash end such a string at the same quote.

@@ -81,17 +81,54 @@ pub(crate) fn is_outgoing(link: Linktype, data: &[u8]) -> Option<bool> {
     Some(kind == OUTGOING)
 }
 
+/// Why nothing is known of what a packet carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Unread {
+    /// Its kind of link is not known.
+    Link,
+    /// It does not carry IP.
+    NotIp,
+    /// It is a fragment of a packet of IP.
+    Fragment,
+    /// It carries neither TCP nor UDP.
+    Protocol,
+    /// It ends within its headers, or these are damaged.
+    CutOff,
+}
+
 /// What a packet carries of which those bytes were captured, and which had that length.
 pub(crate) fn carried_by(link: Linktype, data: &[u8], length: u64) -> Option<Carried<'_>> {
-    let packet = match link {
-        Linktype::ETHERNET => LaxSlicedPacket::from_ethernet(data).ok()?,
-        Linktype::LINUX_SLL => LaxSlicedPacket::from_ip(data.get(16..)?).ok()?,
-        LINUX_SLL2 => LaxSlicedPacket::from_ip(data.get(20..)?).ok()?,
-        Linktype::NULL | Linktype::LOOP => LaxSlicedPacket::from_ip(data.get(4..)?).ok()?,
-        Linktype::RAW | Linktype::IPV4 | Linktype::IPV6 => LaxSlicedPacket::from_ip(data).ok()?,
-        _ => return None,
+    carried(&sliced(link, data).ok()?, data, length)
+}
+
+/// Why [`carried_by`] finds nothing.
+pub(crate) fn unread(link: Linktype, data: &[u8]) -> Unread {
+    let packet = match sliced(link, data) {
+        Ok(packet) => packet,
+        Err(unread) => return unread,
     };
-    carried(&packet, data, length)
+    match packet.net {
+        _ if packet.stop_err.is_some() => Unread::CutOff,
+        None | Some(LaxNetSlice::Arp(_)) => Unread::NotIp,
+        Some(LaxNetSlice::Ipv4(ip)) if ip.payload().fragmented => Unread::Fragment,
+        Some(LaxNetSlice::Ipv6(ip)) if ip.payload().fragmented => Unread::Fragment,
+        Some(_) => Unread::Protocol,
+    }
+}
+
+/// The headers of a packet, as far as they were captured.
+fn sliced(link: Linktype, data: &[u8]) -> Result<LaxSlicedPacket<'_>, Unread> {
+    let before = match link {
+        Linktype::ETHERNET => return LaxSlicedPacket::from_ethernet(data).map_err(|_| Unread::CutOff),
+        Linktype::LINUX_SLL => 16,
+        LINUX_SLL2 => 20,
+        Linktype::NULL | Linktype::LOOP => 4,
+        Linktype::RAW | Linktype::IPV4 | Linktype::IPV6 => 0,
+        _ => return Err(Unread::Link),
+    };
+    let data = data.get(before..).ok_or(Unread::CutOff)?;
+    let is_ip = data.first().is_none_or(|first| matches!(first >> 4, 4 | 6));
+    LaxSlicedPacket::from_ip(data).map_err(|_| if is_ip { Unread::CutOff } else { Unread::NotIp })
 }
 
 fn carried<'p>(packet: &LaxSlicedPacket<'p>, data: &[u8], length: u64) -> Option<Carried<'p>> {

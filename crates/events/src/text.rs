@@ -54,8 +54,13 @@ impl Event {
     /// What is wrong with it.
     pub fn parse(line: &str) -> Result<Self, Wrong> {
         let line = line.trim_matches(BLANK);
-        let mut fields = line.strip_suffix(';').unwrap_or(line).split(';').map(|field| field.trim_matches(BLANK));
-        let mut next = |what: &'static str| fields.next().filter(|field| !field.is_empty()).ok_or(Wrong::Short(what));
+        let mut fields =
+            line.strip_suffix(';').unwrap_or(line).split(';').map(|field| field.trim_matches(BLANK)).peekable();
+        let mut next = |what: &'static str| match fields.next() {
+            Some(field) if !field.is_empty() => Ok(field),
+            Some(_) if fields.peek().is_some() => Err(Wrong::Empty(what)),
+            _ => Err(Wrong::Short(what)),
+        };
         let (keyword, host) = (plain(next("keyword")?).into_owned(), plain(next("host")?).into_owned());
         let (seconds, nanos) = (number(next("number of seconds")?)?, number(next("number of nanoseconds")?)?);
         if nanos >= NANOS {
@@ -70,8 +75,10 @@ impl Event {
 /// What is wrong with a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// This field is not there.
+    /// The line ends before this field.
     Short(&'static str),
+    /// There is nothing in this field, though others follow it.
+    Empty(&'static str),
     /// This is no number of seconds or nanoseconds.
     Number(String),
     /// So many nanoseconds are a second or more.
@@ -83,7 +90,7 @@ pub enum Wrong {
 impl fmt::Display for Wrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Short(what) => {
+            Self::Short(what) | Self::Empty(what) => {
                 write!(f, "there is no {what}; expected `KEYWORD; host; seconds; nanoseconds; data; ...`")
             }
             Self::Number(text) => write!(f, "`{}` is not a whole number that fits", text.escape_debug()),

@@ -79,7 +79,9 @@ pub fn read(bytes: &[u8], contents: bool) -> Result<Imported, Error> {
             Ok(answer) => {
                 answer.data.into_iter().for_each(|trace| otlp::import(&spans(trace, contents), contents, &mut imported))
             }
-            Err(cause) if imported.table.is_empty() => return Err(Error::new("this is no JSON of Jaeger", cause)),
+            Err(cause) if imported.table.is_empty() => {
+                return Err(Error::new("this is no JSON of Jaeger", crate::json_mistake(&cause)));
+            }
             Err(cause) => {
                 imported.mistake(format!("the rest is no JSON of Jaeger: {}", crate::json_mistake(&cause)));
                 break;

@@ -3,10 +3,11 @@
 //!
 //! A value with blanks is quoted, and `\"` in it is a quotation mark; no other escape exists. The event's data are first what
 //! identifies the unit (the field `id` or `guid`, or the first whose name ends in `id` behind a mark), then the fields as
-//! `name=value`, in their order. What a line does not say stays absent; what is no line of the form is counted.
+//! `name=value`, in their order. The event's name is kept as names of other programs are, their data as they are. What a line does not say stays absent; what is no line of the form is counted.
 
 use crate::{Imported, keyword_of_others, moment};
 use stackline_events::Value;
+use stackline_redact::foreign;
 use std::borrow::Cow;
 
 /// Which of the two.
@@ -38,9 +39,9 @@ pub fn recognise(first: &[u8]) -> Option<Form> {
     (names.first()? == &"ts" && has("event")).then_some(Form::Bp)
 }
 
-/// Reads a log. Any bytes will do: what is no line of the form is a mistake.
+/// Reads a log. Any bytes will do: what is no line of the form is a mistake. With `contents` names of events are kept as they are.
 #[must_use]
-pub fn read(bytes: &[u8], form: Form) -> Imported {
+pub fn read(bytes: &[u8], form: Form, contents: bool) -> Imported {
     let mut imported = Imported::default();
     for (number, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
         let text = match std::str::from_utf8(line) {
@@ -55,7 +56,7 @@ pub fn read(bytes: &[u8], form: Form) -> Imported {
             }
         };
         if says_something(text)
-            && let Err(what) = take(text, form, &mut imported)
+            && let Err(what) = take(text, form, contents, &mut imported)
         {
             imported.mistake(format!("line {}: {what}", number + 1));
         }
@@ -69,7 +70,7 @@ fn says_something(line: &str) -> bool {
 }
 
 /// Adds the event of a line.
-fn take(line: &str, form: Form, imported: &mut Imported) -> Result<(), String> {
+fn take(line: &str, form: Form, contents: bool, imported: &mut Imported) -> Result<(), String> {
     let fields = fields(line)?;
     let [date, event] = match form {
         Form::Ulm => ["DATE", "NL.EVNT"],
@@ -78,6 +79,7 @@ fn take(line: &str, form: Form, imported: &mut Imported) -> Result<(), String> {
     let find = |name: &str| fields.iter().find(|field| field.0.eq_ignore_ascii_case(name)).map(|field| &field.1);
     let at = find(date).ok_or_else(|| format!("there is no {date}"))?;
     let name = find(event).filter(|name| !name.is_empty()).ok_or_else(|| format!("there is no {event}"))?;
+    let name = if contents { name.clone().into_owned() } else { foreign::name(name) };
     let moment = match form {
         Form::Ulm => of_digits(at),
         Form::Bp => moment::of_rfc3339(at).or_else(|| of_seconds(at)),
@@ -86,12 +88,16 @@ fn take(line: &str, form: Form, imported: &mut Imported) -> Result<(), String> {
     let at_ns = at_ns.ok_or_else(|| format!("{date}={at} is no moment from 1970 to 2262"))?;
     let host = find("HOST").filter(|host| !host.is_empty()).map_or("unknown", |host| host);
     let unit = fields.iter().find(|field| identifies(field.0)).map_or("", |field| &field.1);
-    let keyword = keyword_of_others(&[name], "", &mut imported.left_out);
+    let keyword = keyword_of_others(&[&name], "", &mut imported.left_out);
     let written = |field: &&Field<'_>| {
-        let is_name = field.0.eq_ignore_ascii_case(event) && field.1 == keyword;
-        !is_name && ![date, "HOST"].iter().any(|name| field.0.eq_ignore_ascii_case(name))
+        let is = |name: &str| field.0.eq_ignore_ascii_case(name);
+        let is_said = is(event) && name == keyword;
+        !is_said && !is(date) && !is("HOST")
     };
-    let rest = fields.iter().filter(written).map(|(name, value)| format!("{name}={value}"));
+    let rest = fields.iter().filter(written).map(|(field, value)| {
+        let value = if field.eq_ignore_ascii_case(event) { Cow::Borrowed(&name[..]) } else { value.clone() };
+        format!("{field}={value}")
+    });
     let data: Vec<String> = std::iter::once(unit.to_owned()).chain(rest).collect();
     let values: Vec<Value<'_>> = data.iter().map(|field| Value::of(field)).collect();
     imported.table.push(&keyword, host, at_ns, &values);

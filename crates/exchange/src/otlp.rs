@@ -13,7 +13,7 @@ use prost::Message;
 use stackline_analyze::lifelines::{Lifelines, Line, Outcome, Passage};
 use stackline_events::table::FIELDS;
 use stackline_events::{Table, Value, catalogue};
-use stackline_redact::attribute;
+use stackline_redact::{attribute, foreign};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -83,7 +83,9 @@ fn read_json(bytes: &[u8], contents: bool) -> Result<Imported, Error> {
     for data in serde_json::Deserializer::from_slice(bytes).into_iter::<TracesData>() {
         match data {
             Ok(data) => import(&data, contents, &mut imported),
-            Err(cause) if imported.table.is_empty() => return Err(Error::new("this is no OTLP/JSON", cause)),
+            Err(cause) if imported.table.is_empty() => {
+                return Err(Error::new("this is no OTLP/JSON", crate::json_mistake(&cause)));
+            }
             // What cannot be read cannot be passed over: where it ends is not known.
             Err(cause) => {
                 imported.mistake(format!("the rest is not OTLP/JSON: {}", crate::json_mistake(&cause)));
@@ -272,8 +274,8 @@ fn import_ours(span: &Span, host: &str, imported: &mut Imported) {
 
 /// Data of foreign spans: unit (the trace), span, its parent, name, then attributes as `name=value`.
 fn import_span(span: &Span, host: &str, service: &str, contents: bool, imported: &mut Imported) {
-    let name = |name: &str| if contents { name.to_owned() } else { attribute::name(name).into_owned() };
-    let span_name = name(&span.name);
+    let name = |name: &str| if contents { name.to_owned() } else { foreign::name(name) };
+    let (span_name, service) = (name(&span.name), name(service));
     let times = [span.start_time_unix_nano, span.end_time_unix_nano];
     let late = times
         .into_iter()
@@ -297,7 +299,7 @@ fn import_span(span: &Span, host: &str, service: &str, contents: bool, imported:
         Some(format!("{key}={said}"))
     };
     let mut put = |(called, end): (&str, &str), at_ns: u64, attributes: &[KeyValue]| {
-        let keyword = crate::keyword_of_others(&[service, called], end, &mut imported.left_out);
+        let keyword = crate::keyword_of_others(&[&service, called], end, &mut imported.left_out);
         let named = attributes.iter().filter_map(kept);
         let data: Vec<String> = ids.iter().cloned().chain([span_name.clone()]).chain(named).collect();
         let values: Vec<Value<'_>> = data.iter().map(|field| Value::of(field)).collect();

@@ -8,7 +8,7 @@ use crate::{Error, Imported, json_mistake, keyword_of_others, moment};
 use serde_json::Value as Json;
 use stackline_dissect::left_out::Bound;
 use stackline_events::Value;
-use stackline_redact::{LEFT_OUT, qlog as kept};
+use stackline_redact::{LEFT_OUT, foreign, qlog as kept};
 
 /// Begins a record of JSON-SEQ.
 const SEPARATOR: u8 = 0x1e;
@@ -86,6 +86,7 @@ impl Reader {
             imported.mistake("an event has no time or no name".to_owned());
             return;
         };
+        let name = &if self.contents { name.to_owned() } else { foreign::name(name) };
         self.latest_ms = if self.deltas { self.latest_ms + time } else { time };
         let Some(at_ns) = self.at_ns() else {
             imported.mistake(format!("{name} has {time} ms as its time, which is not one"));
@@ -106,9 +107,11 @@ impl Reader {
 
     fn packet(&self, keyword: &str, at_ns: u64, data: &Json, imported: &mut Imported) {
         let header = &data["header"];
+        let shown = |kind: &str| if self.contents { kind.to_owned() } else { foreign::name(kind) };
         let number = Value::from(header["packet_number"].as_u64());
         let kind = header["packet_type"].as_str().or_else(|| data["trigger"].as_str()).unwrap_or_default();
         let kind = if keyword == "QUIC_LOST" { data["trigger"].as_str().unwrap_or(kind) } else { kind };
+        let kind = &shown(kind)[..];
         let frames = data["frames"].as_array().into_iter().flatten();
         let mut carried = false;
         for frame in frames.filter(|frame| frame["frame_type"].as_str() == Some("stream")) {

@@ -2,7 +2,7 @@
 //! where contents are asked for.
 #![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
 
-use stackline_exchange::{Imported, access, jaeger, otlp, qlog};
+use stackline_exchange::{Imported, access, jaeger, netlogger, otlp, qlog};
 
 /// All that a run would keep of what was read, mistakes in words too.
 fn kept(read: &Imported) -> String {
@@ -69,6 +69,60 @@ fn tags_of_jaeger_show_no_secret() {
     let texts =
         ["/cart?key=…; http.url=/cart?key=…; sql.query=SELECT ?", "error=true", "WEB_LOG; ", "event=cache miss"];
     hides(|contents| jaeger::read(trace.as_bytes(), contents).unwrap(), &texts);
+}
+
+#[test]
+fn names_that_hold_targets_and_statements_show_no_secret() {
+    let names = [
+        ("HTTP GET /x?t=SECRET", "HTTP GET /x?t=…", "WEB_HTTP_GET_X_T"),
+        ("fetch https://bob:SECRET@w/a#SECRET", "fetch /a", "WEB_FETCH_A"),
+        ("db: SELECT a FROM t WHERE b = 'SECRET'", "db: SELECT a FROM t WHERE b = ?", "WEB_DB_SELECT_A_FROM_T_WHERE_B"),
+    ];
+    for (name, shown, keyword) in names {
+        let span = format!(
+            r#"{{"traceId":"0af7651916cd43dd8448eb211c80319c","spanId":"b7ad6b7169203331","name":"{name}","startTimeUnixNano":"1",
+            "endTimeUnixNano":"3","events":[{{"timeUnixNano":"2","name":"{name}"}}]}}"#
+        );
+        let spans = format!(
+            r#"{{"resourceSpans":[{{"resource":{{"attributes":[{{"key":"service.name","value":{{"stringValue":"web"}}}}]}},
+            "scopeSpans":[{{"scope":{{"name":"lib"}},"spans":[{span}]}}]}}]}}"#
+        );
+        let [start, event] = [format!("{keyword}_START; "), format!("{keyword}; ")];
+        let texts = [&start[..], &event, shown];
+        hides(|contents| otlp::read(spans.as_bytes(), contents).unwrap(), &texts);
+        let trace = format!(
+            r#"{{"data":[{{"traceID":"e1f2","spans":[{{"traceID":"e1f2","spanID":"a1","operationName":"{name}","startTime":1,"duration":9,
+            "processID":"p1","logs":[{{"timestamp":2,"fields":[{{"key":"event","value":"{name}"}}]}}]}}],
+            "processes":{{"p1":{{"serviceName":"web"}}}}}}]}}"#
+        );
+        hides(|contents| jaeger::read(trace.as_bytes(), contents).unwrap(), &texts[..1]);
+        let line = format!("ts=1271701603 event=\"{name}\" x=1\n");
+        let read = |contents| netlogger::read(line.as_bytes(), netlogger::Form::Bp, contents);
+        hides(read, &[&format!("event={shown}")]);
+        let log = format!(
+            r#"{{"qlog_version":"0.4","traces":[{{"vantage_point":{{"type":"client"}},"events":[{{"time":1,"name":"{name}"}},
+            {{"time":2,"name":"packet_lost","data":{{"trigger":"{name}"}}}}]}}]}}"#
+        );
+        hides(
+            |contents| qlog::read(log.as_bytes(), None, contents).unwrap(),
+            &[&format!("Q{}", &keyword[3..]).replace("Q_", "QLOG_")[..]],
+        );
+    }
+    let service = SPANS.replace("\"cart\"", "\"cart?key=SECRET\"");
+    let read = otlp::read(service.as_bytes(), false).unwrap();
+    assert_eq!(read.table.keyword(0), "CART_KEY_GET_CART_KEY_START", "the name of a service is a name too");
+}
+
+#[test]
+fn messages_quote_no_value() {
+    let said = [
+        jaeger::read(br#"{"data": "SECRET"}"#, false).unwrap_err().to_string(),
+        otlp::read(br#"{"resourceSpans": "SECRET"}"#, false).unwrap_err().to_string(),
+    ];
+    assert!(
+        said.iter().all(|said| !said.contains("SECRET") && said.contains("a value is of another kind")),
+        "{said:?}"
+    );
 }
 
 #[test]

@@ -2,8 +2,8 @@
 //! as [`crate::sql`] and [`crate::http`] keep them, headers, bodies, texts of errors, who is meant and what is called a secret not at
 //! all. Others are kept: a program's author wrote them to be read.
 
-use crate::sql::{Backslash, Dialect, is_verb, masked};
-use crate::{LEFT_OUT, LONGEST_TEXT, http, redis, word};
+use crate::sql::{Backslash, Dialect, masked};
+use crate::{LEFT_OUT, LONGEST_TEXT, foreign, http, redis, word};
 use std::borrow::Cow;
 
 /// Keys whose value is a statement.
@@ -31,6 +31,19 @@ const TARGETS: [&str; 17] = [
 ];
 /// Keys whose value is a query of a URL.
 const QUERIES: [&str; 2] = ["url.query", "http.query"];
+/// Keys whose value is a name of unknown kind.
+const NAMES: [&str; 10] = [
+    "event",
+    "event.name",
+    "name",
+    "operation",
+    "operation.name",
+    "operation_name",
+    "resource.name",
+    "span.name",
+    "transaction",
+    "transaction.name",
+];
 /// Beginnings of keys whose value is left out.
 const LEFT_OUT_BELOW: [&str; 20] = [
     "http.request.header.",
@@ -165,6 +178,7 @@ pub fn text<'v>(key: &str, value: &'v str, system: &str) -> Cow<'v, str> {
         () if is_one(&key, &STATEMENTS) => statement(value, system).into(),
         () if is_one(&key, &QUERIES) => http::query(value.as_bytes()).into(),
         () if is_one(&key, &TARGETS) => target(value).into(),
+        () if is_one(&key, &NAMES) => foreign::name(value).into(),
         () if is_query(&parts) => http::query(value.as_bytes()).into(),
         () if is_personal(&parts) => LEFT_OUT.to_string().into(),
         () => free(value),
@@ -205,23 +219,6 @@ fn is_personal(parts: &[String]) -> bool {
         let is_harmless = is_pair(at) || at.checked_sub(1).is_some_and(is_pair);
         (is_one(&parts[at], &PERSONAL) || is_one(&parts[at], &SECRETS)) && !is_harmless
     })
-}
-
-/// What is kept of the name of a span or of an event in one: older libraries put targets and statements there.
-#[must_use]
-pub fn name(name: &str) -> Cow<'_, str> {
-    let (first, rest) = name.split_once(' ').unwrap_or((name, ""));
-    let is_method = !first.is_empty() && first.len() <= 8 && first.bytes().all(|byte| byte.is_ascii_uppercase());
-    if is_method && (rest.starts_with('/') || rest.contains("://")) {
-        return format!("{first} {}", http::url(rest)).into();
-    }
-    if is_verb(first) && !rest.is_empty() {
-        return masked(Dialect::Unknown, name.as_bytes()).into();
-    }
-    if name.starts_with('/') {
-        return http::url(name).into();
-    }
-    free(name)
 }
 
 /// What is kept of a statement, of whatever server.

@@ -13,9 +13,11 @@
 //! | [`sql`] | statements of PostgreSQL, MySQL and unknown servers |
 //! | [`redis`] | commands, their keys and what answers them |
 //! | [`attribute`] | attributes of spans, by their keys |
+//! | [`foreign`] | names of spans, events and services of unknown kind |
 //! | [`qlog`] | fields of what QUIC stacks log of themselves |
 
 pub mod attribute;
+pub mod foreign;
 pub mod http;
 pub mod name;
 pub mod qlog;

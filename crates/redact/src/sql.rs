@@ -2,7 +2,9 @@
 //! passwords or say how to log in elsewhere give their verb alone, settings their name alone.
 //!
 //! The lexer follows the server's own rules of quoting. Where it does not know them (an unknown server, what a back-slash means) and
-//! they matter, and at anything else that it does not understand, it gives up to `…`: nothing behind that is kept.
+//! they matter, and at anything else that it does not understand, it gives up to `…`: nothing behind that is kept. A whole statement
+//! that ends within quotes or a comment was meant by other rules, so any word of it may be a literal: its verb alone is kept. One that
+//! was cut off may end anywhere, and keeps what is before.
 
 pub mod answer;
 mod lexer;
@@ -37,19 +39,38 @@ pub enum Dialect {
     Unknown,
 }
 
-/// A statement, or several.
+/// A statement, or several, of which all is there.
 #[must_use]
 pub fn statement(dialect: Dialect, text: &[u8]) -> Name {
-    let words = String::from_utf8_lossy(&text[..text.len().min(LONGEST_TEXT)]);
-    let whole = words.split_whitespace().collect::<Vec<_>>().join(" ");
-    Name::of(&masked(dialect, text), &printable(whole.as_bytes()))
+    name(text, &masked(dialect, text))
 }
 
-/// What is kept of it.
+/// The beginning of one, of which the rest was not seen.
+#[must_use]
+pub fn beginning(dialect: Dialect, text: &[u8]) -> Name {
+    let (text, _) = bounded(text);
+    name(text, &kept(dialect, text, true))
+}
+
+fn name(text: &[u8], kept: &str) -> Name {
+    let words = String::from_utf8_lossy(&text[..text.len().min(LONGEST_TEXT)]);
+    let whole = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    Name::of(kept, &printable(whole.as_bytes()))
+}
+
+/// What is kept of a [`statement`].
 #[must_use]
 pub fn masked(dialect: Dialect, text: &[u8]) -> String {
     let (text, cut) = bounded(text);
-    let lexed: Vec<Lexed<'_>> = Lexer::new(dialect, text, cut).collect();
+    kept(dialect, text, cut)
+}
+
+fn kept(dialect: Dialect, text: &[u8], cut: bool) -> String {
+    let mut lexer = Lexer::new(dialect, text, cut);
+    let lexed: Vec<Lexed<'_>> = lexer.by_ref().collect();
+    if lexer.is_misread() {
+        return verb_alone(&lexed);
+    }
     let mut out = String::new();
     let mut statements = lexed.split_inclusive(|lexed| lexed.token == Token::Mark(';'));
     while statements.next().is_some_and(|statement| one(statement, &mut out)) {}
@@ -57,10 +78,20 @@ pub fn masked(dialect: Dialect, text: &[u8]) -> String {
     out
 }
 
+/// What is kept of a text that was not read as it is meant: what is before all quotes.
+fn verb_alone(lexed: &[Lexed<'_>]) -> String {
+    let verb = lexed.get(brackets_before(lexed)).and_then(Lexed::word).filter(|word| is_verb(word));
+    verb.map_or_else(|| LEFT_OUT.to_string(), |verb| format!("{verb} {LEFT_OUT}"))
+}
+
+/// How many brackets are before the first word.
+fn brackets_before(statement: &[Lexed<'_>]) -> usize {
+    statement.iter().take_while(|lexed| matches!(lexed.token, Token::Mark('(' | '{'))).count()
+}
+
 /// A statement up to its semicolon; whether those behind it are looked at.
 fn one(statement: &[Lexed<'_>], out: &mut String) -> bool {
-    let opens = |lexed: &&Lexed<'_>| matches!(lexed.token, Token::Mark('(' | '{'));
-    let before = statement.iter().take_while(opens).count();
+    let before = brackets_before(statement);
     let is_understood = match statement.get(before).map(|lexed| lexed.token) {
         Some(Token::Word(first)) => is_verb(first),
         None | Some(Token::Mark(';')) => true,

@@ -4,7 +4,7 @@
 
 use proptest::prelude::*;
 use stackline_redact::sql::{self, Backslash, Dialect, answer};
-use stackline_redact::{LONGEST_NAME, LONGEST_TEXT, Name, attribute, http, redis};
+use stackline_redact::{LONGEST_NAME, LONGEST_TEXT, Name, attribute, foreign, http, redis};
 
 const FORMS: &str = include_str!("forms.tsv");
 const SECRET: &str = "SECRET";
@@ -40,6 +40,9 @@ fn kept(kind: &str, input: &[u8]) -> String {
     if let Some((_, dialect)) = DIALECTS.iter().find(|(name, _)| *name == kind) {
         return sql::statement(*dialect, input).kept().to_owned();
     }
+    if let Some((_, dialect)) = DIALECTS.iter().find(|(name, _)| kind.strip_suffix("-cut") == Some(*name)) {
+        return sql::beginning(*dialect, input).kept().to_owned();
+    }
     let text = || String::from_utf8_lossy(input).into_owned();
     let both = |mark: u8| {
         let at = input.iter().position(|byte| *byte == mark).unwrap();
@@ -69,7 +72,7 @@ fn kept(kind: &str, input: &[u8]) -> String {
         "greeting" => answer::greeting(input),
         "host" => Name::host("A ", &text(), ""),
         "url" => return http::url(&text()),
-        "span" => return attribute::name(&text()).into_owned(),
+        "span" => return foreign::name(&text()),
         "attribute" => {
             let text = text();
             let [key, system, value] = text.splitn(3, '|').collect::<Vec<_>>()[..] else { panic!("{text}") };
@@ -205,6 +208,20 @@ proptest! {
     }
 
     #[test]
+    fn no_value_of_a_url_within_a_name_shows(before in "[a-zA-Z: ]{0,12}", path in "/[a-z/.]{0,9}", rest in "[ -~]{0,9}") {
+        for name in [
+            format!("{before} {path}?k={SECRET}"),
+            format!("{before} {path}?k={SECRET} {}", rest.replace('&', "")),
+            format!("{before} https://bob:{SECRET}@host{path}"),
+            format!("{before} bob:{SECRET}@host"),
+            format!("{before} x{path}#{SECRET}"),
+            format!("{before} SELECT a FROM t WHERE b = '{SECRET}'"),
+        ] {
+            prop_assert!(!foreign::name(&name).contains(SECRET), "{name}: {}", foreign::name(&name));
+        }
+    }
+
+    #[test]
     fn any_bytes_are_harmless(bytes in proptest::collection::vec(any::<u8>(), 0..300), key in "[a-z._]{0,20}") {
         for (_, dialect) in DIALECTS {
             let _ = sql::statement(dialect, &bytes);
@@ -226,7 +243,7 @@ proptest! {
             prop_assert!(name.kept().len() <= LONGEST_NAME && name.whole().len() <= LONGEST_NAME);
             prop_assert!(!name.kept().contains(char::is_control), "{name:?}");
         }
-        let _ = (attribute::text(&key, &text, "mysql"), attribute::name(&text), http::query(&bytes), redis::key(&bytes));
+        let _ = (attribute::text(&key, &text, "mysql"), foreign::name(&text), http::query(&bytes), redis::key(&bytes));
     }
 
     #[test]

@@ -144,6 +144,17 @@ pub struct Builder {
     secrets: Option<Secrets>,
 }
 
+/// What of a datagram was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OfDatagram {
+    /// A message of DNS.
+    Read,
+    /// Nothing: it is of no port of DNS.
+    NoDns,
+    /// Nothing: it is of a port of DNS, and is no whole message of it.
+    Unreadable,
+}
+
 impl Builder {
     /// Of those hosts.
     #[must_use]
@@ -199,15 +210,10 @@ impl Builder {
     pub fn packet(&mut self, host: usize, outgoing: bool, at_ns: u64, bytes: &[u8], length: u64) {
         match of_ip(bytes, length) {
             Some(Carried::Tcp(segment, data)) => self.segment(host, outgoing, at_ns, &segment, data),
-            Some(Carried::Udp(datagram, data)) => self.datagram(host, outgoing, at_ns, &datagram, data),
+            Some(Carried::Udp(datagram, data)) => {
+                self.datagram(host, outgoing, at_ns, &datagram, data);
+            }
             None => {}
-        }
-    }
-
-    /// A datagram, or whatever else is no segment, at a host's door.
-    pub fn other(&mut self, host: usize, outgoing: bool, at_ns: u64, carried: Option<Carried<'_>>) {
-        if let Some(Carried::Udp(datagram, data)) = carried {
-            self.datagram(host, outgoing, at_ns, &datagram, data);
         }
     }
 
@@ -377,18 +383,30 @@ impl Builder {
 
     // --- names ---
 
-    fn datagram(&mut self, host: usize, outgoing: bool, at_ns: u64, datagram: &Datagram, data: &[u8]) {
+    /// A datagram at a host's door; what of it was read.
+    pub fn datagram(
+        &mut self,
+        host: usize,
+        outgoing: bool,
+        at_ns: u64,
+        datagram: &Datagram,
+        data: &[u8],
+    ) -> OfDatagram {
         let (from, to) = datagram.ends;
         let is_dns = [from, to].iter().any(|end| DNS_PORTS.contains(&end.port()));
         if !is_dns {
-            return;
+            return OfDatagram::NoDns;
         }
         match dns::read(data) {
             Ok(message) if message.response => self.answer(host, outgoing, at_ns, datagram, &message),
             Ok(message) => self.question(host, outgoing, at_ns, datagram, &message),
-            Err(dns::Unread::Pointers) => self.unknown.left_out.add(Bound::Pointers, 1),
-            Err(dns::Unread::Foreign) => {}
+            Err(dns::Unread::Pointers) => {
+                self.unknown.left_out.add(Bound::Pointers, 1);
+                return OfDatagram::Unreadable;
+            }
+            Err(dns::Unread::Foreign) => return OfDatagram::Unreadable,
         }
+        OfDatagram::Read
     }
 
     fn question(&mut self, host: usize, outgoing: bool, at_ns: u64, datagram: &Datagram, message: &dns::Message) {

@@ -20,7 +20,7 @@ pub mod exchange;
 pub mod parents;
 pub mod progress;
 
-pub use builder::{Builder, Door, Host, SocketEvent, Unknown};
+pub use builder::{Builder, Door, Host, OfDatagram, SocketEvent, Unknown};
 pub use exchange::Exchange;
 pub use stackline_dissect::conversation::tls::secrets::Secrets;
 pub use stackline_dissect::left_out::{Bound, LeftOut};

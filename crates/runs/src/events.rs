@@ -24,7 +24,7 @@ mod whole;
 pub use self::parquet::{Reader, Wanted, Writer, read_table, write_table};
 pub use adopt::read_tapes;
 pub use excerpt::{Excerpt, Rows};
-pub use export::{export_tape, export_text};
+pub use export::{TapeWritten, export_tape, export_text};
 pub use import::{Log, begins_tape, import_tape, import_text, rename_hosts};
 pub use index::{read_index, write_index};
 pub use intake::{Intake, Taken};

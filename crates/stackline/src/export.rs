@@ -2,7 +2,7 @@
 
 use crate::exit::{Exit, Result};
 use crate::flags;
-use crate::formats::{Chosen, Exporter, TO};
+use crate::formats::{Chosen, Exported, Exporter, TO};
 use crate::loaded::incomplete;
 use crate::output;
 use stackline_runs::Run;
@@ -20,8 +20,9 @@ pub(crate) fn export(flags: &flags::Export) -> Result {
             Some(None) => to_stdout(format, &run.path, &chosen)?,
             Some(Some(file)) if file.as_os_str() == "-" => to_stdout(format, &run.path, &chosen)?,
             Some(Some(file)) => {
-                let count = to_file(format, (&run.path, &chosen), file)?;
-                output::say(&format_args!("{}: {count} events", file.display()));
+                let Exported { events, left_out } = to_file(format, (&run.path, &chosen), file)?;
+                output::say(&format_args!("{}: {events} events", file.display()));
+                left_out.iter().for_each(output::say);
             }
         }
     }
@@ -32,13 +33,19 @@ pub(crate) fn export(flags: &flags::Export) -> Result {
 fn to_stdout(format: &Exporter, run: &Path, chosen: &Chosen) -> Result<()> {
     if stdout().is_terminal() {
         let mut text = Vec::new();
-        (format.export)(run, chosen, &mut text)?;
-        return output::print(&String::from_utf8_lossy(&text));
+        let exported = (format.export)(run, chosen, &mut text)?;
+        output::print(&String::from_utf8_lossy(&text))?;
+        exported.left_out.iter().for_each(output::say);
+        return Ok(());
     }
     let mut out = Watched { to: stdout().lock(), closed: false };
     match (format.export)(run, chosen, &mut out) {
         Err(error) if !out.closed => Err(error),
-        _ => Ok(()),
+        Err(_) => Ok(()),
+        Ok(exported) => {
+            exported.left_out.iter().for_each(output::say);
+            Ok(())
+        }
     }
 }
 
@@ -61,11 +68,11 @@ impl<W: Write> Write for Watched<W> {
 }
 
 /// Writes beside the file, which gets its name when all is there.
-fn to_file(format: &Exporter, (run, chosen): (&Path, &Chosen), path: &Path) -> Result<u64> {
+fn to_file(format: &Exporter, (run, chosen): (&Path, &Chosen), path: &Path) -> Result<Exported> {
     output::file_by(path, |file| {
         let mut file = BufWriter::new(file);
-        let count = (format.export)(run, chosen, &mut file)?;
+        let exported = (format.export)(run, chosen, &mut file)?;
         file.flush().map_err(|cause| output::unwritten(path.display(), &cause))?;
-        Ok(count)
+        Ok(exported)
     })
 }

@@ -18,7 +18,7 @@ mod text;
 pub(crate) use capture::{Told, tell};
 pub(crate) use chosen::Chosen;
 pub(crate) use foreign::foreign;
-pub(crate) use format::{Exporter, Importer, LOOKED_AT, Shared};
+pub(crate) use format::{Exported, Exporter, Importer, LOOKED_AT, Shared};
 
 /// Every format that is read; the first that recognises a log reads it.
 pub(crate) const FROM: &[Importer] =

@@ -40,6 +40,8 @@ pub struct Http2 {
     sides: [Side; 2],
     /// Exchanges of which a message is not whole, by the numbers of their streams.
     streams: BTreeMap<u32, Stream>,
+    /// The stream that is opened and gets no answer: it waits for its name alone, and the next block begins behind its own.
+    unanswered: Option<Unanswered>,
     next: u64,
     is_grpc: bool,
 }
@@ -76,6 +78,14 @@ struct Stream {
     messages: Option<Messages>,
 }
 
+/// An exchange of which no more than its first block of header fields is looked at.
+#[derive(Debug)]
+struct Unanswered {
+    number: u32,
+    stream: Stream,
+    why: &'static str,
+}
+
 /// What a block of header fields says.
 #[derive(Debug, Default)]
 struct Head {
@@ -89,7 +99,8 @@ struct Head {
 
 impl Default for Http2 {
     fn default() -> Self {
-        Self { sides: [Side::new(true), Side::new(false)], streams: BTreeMap::new(), next: 0, is_grpc: false }
+        let sides = [Side::new(true), Side::new(false)];
+        Self { sides, streams: BTreeMap::new(), unanswered: None, next: 0, is_grpc: false }
     }
 }
 
@@ -120,6 +131,7 @@ impl Dissector for Http2 {
 
     fn end(&mut self, side: Direction, _: u64, found: &mut Vec<Found>) {
         self.sides[side as usize].silent.get_or_insert(ENDED_BEFORE);
+        self.give_up_unanswered(found);
         self.void(found, |stream| match side {
             Direction::There if stream.request_whole => None,
             _ => Some(stream.missing([
@@ -200,9 +212,30 @@ impl Http2 {
             found.push(Found::LeftOut(Bound::Waiting, 1));
         }
         match self.sides[1].silent.or(full) {
-            Some(why) => found.push(Found::Void { exchange: stream.exchange, why }),
+            Some(why) => {
+                self.give_up_unanswered(found);
+                self.unanswered = Some(Unanswered { number, stream, why });
+            }
             None => drop(self.streams.insert(number, stream)),
         }
+    }
+
+    /// The block is whole that names a stream without an answer; whether it is of one. Its request ends there, or is not known further.
+    fn unanswered(&mut self, number: u32, head: Option<&Head>, end: Option<u64>, found: &mut Vec<Found>) -> bool {
+        let Some(Unanswered { stream, .. }) = self.unanswered.as_mut().filter(|stream| stream.number == number) else {
+            return false;
+        };
+        head.into_iter().for_each(|head| stream.request(head, found));
+        self.is_grpc |= stream.is_grpc;
+        let (exchange, role, side) = (stream.exchange, Role::Request, Direction::There);
+        found.extend(end.map(|at| Found::Ends { exchange, role, side, at }));
+        self.give_up_unanswered(found);
+        true
+    }
+
+    fn give_up_unanswered(&mut self, found: &mut Vec<Found>) {
+        let given_up = self.unanswered.take();
+        found.extend(given_up.map(|Unanswered { stream, why, .. }| Found::Void { exchange: stream.exchange, why }));
     }
 
     /// The responder's first block of a stream: interim responses and the final one are one response.
@@ -229,6 +262,9 @@ impl Http2 {
 
     fn promise_ends(&mut self, side: Direction, frame: &Frame, found: &mut Vec<Found>) {
         let head = self.sides[side as usize].head(found);
+        if frame.promised.is_some_and(|number| self.unanswered(number, head.as_ref(), None, found)) {
+            return;
+        }
         let stream = frame.promised.and_then(|number| self.streams.get_mut(&number)).filter(|stream| !stream.asked);
         if let Some((stream, head)) = stream.zip(head) {
             stream.request(&head, found);
@@ -237,6 +273,10 @@ impl Http2 {
 
     fn head_ends(&mut self, side: Direction, frame: &Frame, at: u64, found: &mut Vec<Found>) {
         let head = self.sides[side as usize].head(found);
+        let end = frame.ends_stream.then_some(at);
+        if side == Direction::There && self.unanswered(frame.stream, head.as_ref(), end, found) {
+            return;
+        }
         if let Some(stream) = self.streams.get_mut(&frame.stream) {
             match side {
                 Direction::There if stream.asked => {}
@@ -312,6 +352,7 @@ impl Http2 {
         own.frames.lose();
         (own.fields, own.block) = (None, None);
         own.silent.get_or_insert(why);
+        self.give_up_unanswered(found);
         self.void(found, |_| Some(why));
     }
 

@@ -365,7 +365,8 @@ impl Mysql {
     }
 
     fn name_command(&mut self, found: &mut Vec<Found>) -> Name {
-        let held = self.sides[0].records.held();
+        let records = &self.sides[0].records;
+        let (held, is_whole) = (records.held(), records.is_held_whole() && !self.sides[0].continues);
         let mut fields = Fields(held.get(HEAD + 1..).unwrap_or_default());
         let dialect = Dialect::MySql(self.backslash);
         if !matches!(held.get(HEAD), Some(&(PREPARE | CLOSE | LONG_DATA))) {
@@ -373,9 +374,9 @@ impl Mysql {
         }
         let statement = |fields: &mut Fields<'_>| fields.little(4).unwrap_or(0).to_string();
         match held.get(HEAD).copied().unwrap_or(0) {
-            QUERY => query_text(fields, self.abilities, dialect),
+            QUERY => query_text(fields, self.abilities, dialect, is_whole),
             PREPARE => {
-                let text = sql::statement(dialect, fields.0);
+                let text = text_of(fields, dialect, is_whole);
                 self.texts.learn(LAST_PREPARED, &text, found);
                 let name = text.behind("PREPARE ");
                 if let Some(waiting) = self.waiting.back_mut() {
@@ -503,14 +504,18 @@ fn login_name(mut fields: Fields<'_>, bits: u64) -> Name {
 }
 
 /// The text of a query, which may have attributes before it.
-fn query_text(mut fields: Fields<'_>, abilities: Abilities, dialect: Dialect) -> Name {
+fn query_text(mut fields: Fields<'_>, abilities: Abilities, dialect: Dialect, is_whole: bool) -> Name {
     if abilities.attributes {
         match (number(&mut fields), number(&mut fields)) {
             (Some(0), Some(_)) => {}
             _ => return Name::fixed("query with attributes"),
         }
     }
-    sql::statement(dialect, fields.0)
+    text_of(fields, dialect, is_whole)
+}
+
+fn text_of(fields: Fields<'_>, dialect: Dialect, is_whole: bool) -> Name {
+    if is_whole { sql::statement(dialect, fields.0) } else { sql::beginning(dialect, fields.0) }
 }
 
 fn name_of_command(command: u8) -> Name {

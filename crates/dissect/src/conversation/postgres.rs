@@ -332,7 +332,7 @@ impl Postgres {
         self.settled &= !b"BEFQ".contains(&held[0]);
         match held[0] {
             b'Q' => {
-                self.name(sql::statement(dialect, fields.text()), found);
+                self.name(text_of(&mut fields, dialect), found);
                 self.name(Name::fixed("empty query"), found);
                 self.asked(Until::Ready, end, found);
             }
@@ -341,7 +341,7 @@ impl Postgres {
                 self.asked(Until::Ready, end, found);
             }
             b'P' => {
-                let (statement, text) = (fields.text(), sql::statement(dialect, fields.text()));
+                let (statement, text) = (fields.text(), text_of(&mut fields, dialect));
                 self.texts.learn(statement, &text, found);
                 self.sends(text, found);
             }
@@ -525,6 +525,13 @@ fn error(body: &[u8]) -> Name {
         }
     }
     answer::postgres_error(severity, code)
+}
+
+/// The text of a statement, which ends with a zero byte where all of it was seen and kept.
+fn text_of(fields: &mut Fields<'_>, dialect: Dialect) -> Name {
+    let is_whole = fields.0.contains(&0);
+    let text = fields.text();
+    if is_whole { sql::statement(dialect, text) } else { sql::beginning(dialect, text) }
 }
 
 fn extent(side: Direction, phase: Phase, head: &[u8]) -> Extent {

@@ -94,6 +94,11 @@ impl Records {
         &self.held
     }
 
+    /// Whether all that was taken of it is held.
+    pub(super) fn is_held_whole(&self) -> bool {
+        self.held.len() as u64 == self.taken
+    }
+
     /// Whether no record has begun that is not whole.
     pub(super) fn is_between(&self) -> bool {
         self.stage == Stage::Between

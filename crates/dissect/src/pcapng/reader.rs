@@ -1,7 +1,7 @@
 //! Packets of a capture, pcapng or pcap, however long it is, one at a time.
 
 use crate::left_out::{Bound, LeftOut};
-use crate::segment::{self, Carried, Segment};
+use crate::segment::{self, Carried, Segment, Unread};
 use pcap_parser::traits::PcapReaderIterator;
 use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapError, create_reader};
 use std::io::Read;
@@ -70,6 +70,12 @@ impl Packet<'_> {
     #[must_use]
     pub fn carried(&self) -> Option<Carried<'_>> {
         segment::carried_by(self.link, self.bytes, self.length)
+    }
+
+    /// Why it is not known what it carries, where it is not.
+    #[must_use]
+    pub fn unread(&self) -> Option<Unread> {
+        self.carried().is_none().then(|| segment::unread(self.link, self.bytes))
     }
 
     /// Its TCP segment, where it is one.

@@ -7,12 +7,12 @@ use stackline_core::trace::Flow;
 use stackline_dissect::connections::{Connections, Known};
 use stackline_dissect::left_out::Bound;
 use stackline_dissect::pcapng::{self, Kept, Packet};
-use stackline_dissect::segment::{Carried, Segment};
+use stackline_dissect::segment::{Carried, Segment, Unread};
 use stackline_events::unit::{self, Direction};
 use stackline_events::{Table, Value};
 use stackline_requests::emit::{self, emit};
 use stackline_requests::parents::{Span, parents};
-use stackline_requests::{Builder, Door, Exchange, Secrets, Unknown};
+use stackline_requests::{Builder, Door, Exchange, OfDatagram, Secrets, Unknown};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::Read;
 
@@ -95,12 +95,15 @@ struct Source<'r> {
     accounts: Accounts,
     waiting: VecDeque<(u64, Kept)>,
     ended: bool,
-    /// Packets that are no TCP.
-    others: u64,
+    /// Packets that were not read, by why.
+    others: Others,
     /// It has both copies of what a host sends to itself.
     sees_both: bool,
     ways: Ways,
 }
+
+/// How many packets were not read, by why: `they ...`.
+type Others = BTreeMap<&'static str, u64>;
 
 /// Ends of streams as texts, which are made once: who sends, who receives, and both.
 #[derive(Debug, Default)]
@@ -176,7 +179,7 @@ impl<'r> Reader<'r> {
                 accounts: Accounts::default(),
                 waiting: VecDeque::new(),
                 ended: false,
-                others: 0,
+                others: Others::new(),
                 sees_both: false,
                 ways: Ways::default(),
             })
@@ -268,7 +271,7 @@ struct See<'s> {
     imported: &'s mut Imported,
     connections: &'s mut Connections,
     accounts: &'s mut Accounts,
-    others: &'s mut u64,
+    others: &'s mut Others,
     sees_both: &'s mut bool,
     ways: &'s mut Ways,
 }
@@ -311,15 +314,31 @@ impl Source<'_> {
         for ((from, to), stream) in self.connections.without_beginning() {
             self.imported.mistake(format!("the beginning of {from}>{to} was not captured: its offsets (stream {stream}) count from the first segment seen"));
         }
-        if self.others > 0 {
-            let (others, all) = (self.others, self.from.packets());
-            self.imported
-                .mistake(format!("{others} of {all} packets are no TCP over IP, or are cut off within their headers"));
+        let all = self.from.packets();
+        for (why, count) in &self.others {
+            self.imported.mistake(format!("{count} of {all} packets were not read: they {why}"));
         }
         self.imported.left_out.merge(self.connections.left_out());
         self.imported.left_out.merge(self.from.left_out());
         let Imported { table, left_out, .. } = &mut self.imported;
         std::mem::take(&mut self.accounts).finish(table, left_out);
+    }
+}
+
+impl See<'_> {
+    fn unread(&mut self, why: &'static str) {
+        *self.others.entry(why).or_default() += 1;
+    }
+}
+
+/// Why it is not known what a packet carries.
+fn why_unread(packet: &Packet<'_>) -> &'static str {
+    match packet.unread() {
+        Some(Unread::Link) => "are of a kind of link that is not known",
+        Some(Unread::NotIp) => "do not carry IP",
+        Some(Unread::Fragment) => "are fragments of IP",
+        Some(Unread::Protocol) => "carry neither TCP nor UDP",
+        Some(Unread::CutOff) | None => "are cut off within their headers, or these are damaged",
     }
 }
 
@@ -334,13 +353,15 @@ impl Together<'_> {
         self.now_ns = self.now_ns.max(at_ns);
         match packet.carried() {
             Some(Carried::Tcp(segment, data)) => self.segment(see, (host, at_ns), packet, &segment, data),
-            other => {
-                *see.others += 1;
-                if let Some(Carried::Udp(datagram, _)) = &other {
-                    let outgoing = self.plan.door(host, datagram.ends.0.ip(), datagram.ends.1.ip()) == Door::Leaves;
-                    self.builder.other(host, outgoing, at_ns, other);
+            Some(Carried::Udp(datagram, data)) => {
+                let outgoing = self.plan.door(host, datagram.ends.0.ip(), datagram.ends.1.ip()) == Door::Leaves;
+                match self.builder.datagram(host, outgoing, at_ns, &datagram, data) {
+                    OfDatagram::Read => {}
+                    OfDatagram::NoDns => see.unread("carry UDP that is not DNS"),
+                    OfDatagram::Unreadable => see.unread("are not whole messages of DNS"),
                 }
             }
+            None => see.unread(why_unread(packet)),
         }
     }
 

@@ -96,9 +96,55 @@ fn a_segment_that_was_seen_before_is_a_retransmission() {
         mistakes,
         [
             "the beginning of 10.0.0.2:80>10.0.0.1:5000 was not captured: its offsets (stream 7) count from the first segment seen",
-            "1 of 5 packets are no TCP over IP, or are cut off within their headers",
+            "1 of 5 packets were not read: they do not carry IP",
         ]
     );
+}
+
+/// A datagram as Ethernet carries it.
+fn datagram(port: u16, data: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let builder = PacketBuilder::ethernet2([1; 6], [2; 6]).ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64).udp(5000, port);
+    builder.write(&mut bytes, data).unwrap();
+    bytes
+}
+
+#[test]
+fn packets_that_were_not_read_are_counted_by_kind() {
+    let question = [&[0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1][..], b"a\0", &[0, 1, 0, 1]].concat();
+    let dns = datagram(53, &question);
+    let (_, mistakes) = lines(&pcap(1, &[(1, dns.clone()), (2, dns.clone())]), Some("khons"), Known::default());
+    assert!(mistakes.is_empty(), "{mistakes:?}");
+    let (mut arp, mut icmp, mut fragment) = (vec![0; 60], dns.clone(), dns.clone());
+    arp[12..14].copy_from_slice(&[8, 6]);
+    icmp[14 + 9] = 1;
+    fragment[14 + 6] = 0x20;
+    let packets = [
+        dns.clone(),
+        datagram(53, b"no message"),
+        datagram(443, &question),
+        arp,
+        icmp,
+        fragment,
+        dns[..30].to_vec(),
+        dns[..38].to_vec(),
+        ethernet(true, 100, b"x", false)[..40].to_vec(),
+    ];
+    let packets: Vec<(u32, Vec<u8>)> = (1..).zip(packets).collect();
+    let (_, mistakes) = lines(&pcap(1, &packets), Some("khons"), Known::default());
+    assert_eq!(
+        mistakes,
+        [
+            "3 of 9 packets were not read: they are cut off within their headers, or these are damaged",
+            "1 of 9 packets were not read: they are fragments of IP",
+            "1 of 9 packets were not read: they are not whole messages of DNS",
+            "1 of 9 packets were not read: they carry UDP that is not DNS",
+            "1 of 9 packets were not read: they carry neither TCP nor UDP",
+            "1 of 9 packets were not read: they do not carry IP",
+        ]
+    );
+    let (_, mistakes) = lines(&pcap(147, &[(1, dns)]), Some("khons"), Known::default());
+    assert_eq!(mistakes, ["1 of 1 packets were not read: they are of a kind of link that is not known"]);
 }
 
 #[test]

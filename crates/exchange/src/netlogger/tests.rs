@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 fn events(text: &str) -> (Vec<String>, Vec<String>) {
     let form = recognise(text.as_bytes()).unwrap();
-    let read = read(text.as_bytes(), form);
+    let read = read(text.as_bytes(), form, false);
     ((0..read.table.len()).map(|row| read.table.event(row).to_string()).collect(), read.mistakes.1)
 }
 
@@ -68,7 +68,7 @@ proptest! {
     #[test]
     fn any_lines_are_harmless(text in r#"(DATE=|ts=|NL.EVNT=|event=|HOST=|[0-9T:.\-Z]{1,20}|["\\ \n;=a-z]){0,60}"#) {
         for form in [Form::Ulm, Form::Bp] {
-            let _ = read(text.as_bytes(), form);
+            let _ = read(text.as_bytes(), form, false);
         }
         let _ = recognise(text.as_bytes());
     }

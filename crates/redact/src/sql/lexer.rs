@@ -45,6 +45,8 @@ pub(super) struct Lexer<'t> {
     /// Bytes behind the text are not understood, or not there.
     cut: bool,
     ended: bool,
+    /// Quotes were read in another way than they are meant.
+    misread: bool,
     /// A string in which back-slashes escape goes on in the next string.
     goes_on: bool,
 }
@@ -53,7 +55,9 @@ pub(super) struct Lexer<'t> {
 enum End {
     /// Behind so many bytes, its quote included.
     At(usize),
-    /// Not within the text, or it is not known where.
+    /// Not within the text.
+    Open,
+    /// It is not known where.
     Unknown,
 }
 
@@ -66,7 +70,14 @@ impl<'t> Lexer<'t> {
         };
         let text_end = valid.find('\0').unwrap_or(valid.len());
         let cut = cut || text_end < text.len();
-        Self { dialect, text: &valid[..text_end], cut, ended: false, goes_on: false }
+        Self { dialect, text: &valid[..text_end], cut, ended: false, misread: false, goes_on: false }
+    }
+
+    /// Whether what was read shows that quotes were read in another way than they are meant: all of the statement is there, and yet it
+    /// ends within a string, a quoted identifier or a comment, or a back-slash stands outside of them. Words may be literals then, and
+    /// literals what is between them.
+    pub(super) const fn is_misread(&self) -> bool {
+        self.misread
     }
 
     const fn is_postgres(&self) -> bool {
@@ -138,7 +149,8 @@ impl<'t> Lexer<'t> {
         let is_hint = bytes.get(2) == Some(&b'+') && !self.is_postgres();
         let (mut depth, mut at) = (1_usize, 2);
         while depth > 0 {
-            match (bytes.get(at)?, bytes.get(at + 1)) {
+            let Some(byte) = bytes.get(at) else { return self.open() };
+            match (byte, bytes.get(at + 1)) {
                 (b'*', Some(b'/')) => (depth, at) = (depth - 1, at + 2),
                 (b'/', Some(b'*')) if self.is_postgres() => (depth, at) = (depth + 1, at + 2),
                 (b'/', Some(b'*')) => return None,
@@ -148,6 +160,13 @@ impl<'t> Lexer<'t> {
         }
         self.advance(at);
         Some(())
+    }
+
+    /// The text ends within quotes or a comment, as a text that is cut off may.
+    fn open<T>(&mut self) -> Option<T> {
+        self.misread |= !self.cut;
+        (self.text, self.cut) = ("", true);
+        None
     }
 
     fn token(&mut self) -> Option<Token<'t>> {
@@ -173,6 +192,11 @@ impl<'t> Lexer<'t> {
             | '!' | '@' | '#' | '%' | '^' | '&' | '|' | '?' => {
                 self.advance(1);
                 Token::Mark(letter)
+            }
+            '\\' => {
+                // No server has one outside of quotes, so one that was read as their end was none.
+                self.misread = true;
+                Token::Unknown
             }
             _ => Token::Unknown,
         })
@@ -204,6 +228,7 @@ impl<'t> Lexer<'t> {
                 self.advance(before + end);
                 self.goes_on = self.is_postgres() && backslash == Backslash::Escapes;
             }
+            End::Open => drop(self.open::<()>()),
             // The literal itself is one; nothing behind its quote is.
             End::Unknown => (self.text, self.cut) = ("", true),
         }
@@ -213,7 +238,7 @@ impl<'t> Lexer<'t> {
     fn identifier(&mut self, quote: char) -> Token<'t> {
         match end_of_string(self.text.as_bytes(), Backslash::Plain) {
             End::At(end) => Token::Quoted(quote, &self.advance(end)[1..end - 1]),
-            End::Unknown => Token::Unknown,
+            End::Open | End::Unknown => self.open().unwrap_or(Token::Unknown),
         }
     }
 
@@ -233,7 +258,7 @@ impl<'t> Lexer<'t> {
         let mark = &self.text[..tag.len() + 2];
         match self.text[mark.len()..].find(mark) {
             Some(end) => drop(self.advance(mark.len() + end + mark.len())),
-            None => (self.text, self.cut) = ("", true),
+            None => drop(self.open::<()>()),
         }
         Token::Literal
     }
@@ -318,27 +343,28 @@ impl<'t> Iterator for Lexer<'t> {
 
 /// Whether a back-slash may be a part of the letter before it, where that tells where the text ends.
 fn may_be_letter(bytes: &[u8], at: usize, quote: u8) -> bool {
-    bytes[at - 1] >= 0x80 && bytes.get(at + 1).is_none_or(|next| *next == quote || *next == b'\\')
+    bytes[at - 1] >= 0x80 && bytes.get(at + 1).is_some_and(|next| *next == quote || *next == b'\\')
 }
 
 /// Where a text ends that begins with a quote; two quotes in a row stand for one within.
 fn end_of_string(bytes: &[u8], backslash: Backslash) -> End {
-    let Some(quote) = bytes.first() else { return End::Unknown };
+    let Some(quote) = bytes.first() else { return End::Open };
     let mut at = 1;
     while let Some(byte) = bytes.get(at) {
         let next = bytes.get(at + 1);
         match byte {
+            b'\\' if next.is_none() => return End::Open,
             // In some encodings (GBK, Shift JIS) a back-slash may be the second byte of a letter.
             b'\\' if backslash != Backslash::Plain && may_be_letter(bytes, at, *quote) => return End::Unknown,
             b'\\' if backslash == Backslash::Escapes => at += 1,
             // Both meanings end at the same quote, or it is not known which.
             b'\\' if backslash == Backslash::Unknown && next == Some(&b'\\') => at += 1,
-            b'\\' if backslash == Backslash::Unknown && next.is_none_or(|next| next == quote) => return End::Unknown,
+            b'\\' if backslash == Backslash::Unknown && next == Some(quote) => return End::Unknown,
             byte if byte == quote && next == Some(quote) => at += 1,
             byte if byte == quote => return End::At(at + 1),
             _ => {}
         }
         at += 1;
     }
-    End::Unknown
+    End::Open
 }

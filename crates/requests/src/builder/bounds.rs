@@ -56,7 +56,9 @@ fn connections() {
 fn questions_after_names() {
     Bound::Lookups.is_told(|count| {
         let mut builder = builder();
-        (0..count).for_each(|id| builder.datagram(0, true, id as u64, &datagram(false), &dns(id, false)));
+        for id in 0..count {
+            builder.datagram(0, true, id as u64, &datagram(false), &dns(id, false));
+        }
         let (told, unknown) = builder.finish();
         assert_eq!(told.len(), count, "what gives way is told");
         unknown.left_out

@@ -2,7 +2,8 @@
 
 use super::merged::Merged;
 use crate::Error;
-use stackline_events::{EventLog, Value, keyword, text};
+use stackline_events::event_log::{LONGEST_TEXT, MOST_NAMES, MOST_VALUES};
+use stackline_events::{EventLog, Table, Value, keyword, text};
 use std::collections::BTreeMap;
 use std::io::Write;
 
@@ -32,36 +33,86 @@ pub fn export_text(events: Merged, to: &mut dyn Write) -> Result<u64, Error> {
     Ok(count)
 }
 
-/// Writes them in the binary form. What of it has no room there is left out: fields beyond 16, what of a text is beyond 4096 bytes.
-/// How many.
+/// What was written in the binary form, and what had no room there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TapeWritten {
+    /// Events.
+    pub events: u64,
+    /// Those of which fields beyond [`MOST_VALUES`] were left out.
+    pub fields: u64,
+    /// Texts, keywords and names of hosts that were cut at [`LONGEST_TEXT`] bytes.
+    pub texts: u64,
+    /// Events whose keyword has no number, as there are more than [`MOST_NAMES`].
+    pub keywords: u64,
+}
+
+impl TapeWritten {
+    /// What was left out, a line for each reason.
+    #[must_use]
+    pub fn left_out(&self) -> Vec<String> {
+        let said = [
+            (self.fields, "events without their further fields: they have more than", MOST_VALUES, ""),
+            (self.texts, "texts that were cut: they are longer than", LONGEST_TEXT, " bytes"),
+            (self.keywords, "events with the keyword of another: there are more than", MOST_NAMES, " keywords"),
+        ];
+        let said = said.into_iter().filter(|(count, ..)| *count > 0);
+        said.map(|(count, what, most, unit)| format!("left out: {count} {what} {most}{unit}")).collect()
+    }
+
+    /// An event is written with these values.
+    fn count(&mut self, table: &Table, row: usize, values: &[Value<'_>]) {
+        self.events += 1;
+        let has_more = table.more.binary_search_by_key(&row, |(row, _)| *row as usize).is_ok();
+        self.fields += u64::from(has_more || values.len() > MOST_VALUES);
+        let is_long = |value: &&Value<'_>| matches!(value, Value::Text(text) if text.len() > LONGEST_TEXT);
+        self.texts += values.iter().take(MOST_VALUES).filter(is_long).count() as u64;
+    }
+}
+
+/// Writes them in the binary form. What of it has no room there is left out and counted.
 ///
 /// # Errors
 /// When they cannot be read or written.
-pub fn export_tape(events: Merged, to: &mut dyn Write) -> Result<u64, Error> {
-    let (mut tape, mut count, mut host) = (EventLog::default(), 0, String::new());
-    // A name's number is looked up once.
-    let mut numbers: BTreeMap<String, u32> = BTreeMap::new();
+pub fn export_tape(events: Merged, to: &mut dyn Write) -> Result<TapeWritten, Error> {
+    let (mut tape, mut written, mut host) = (EventLog::default(), TapeWritten::default(), String::new());
+    let mut keywords = Keywords::default();
     events.each(|table, rows| {
         for row in rows.iter().map(|row| *row as usize) {
             if table.host(row) != host {
                 table.host(row).clone_into(&mut host);
                 tape.host(&host);
+                written.texts += u64::from(host.len() > LONGEST_TEXT);
             }
-            let name = table.keyword(row);
-            let number = match numbers.get(name) {
-                Some(number) => *number,
-                None => *numbers.entry(name.to_owned()).or_insert(keyword::intern(name)),
-            };
+            let number = keywords.number(table.keyword(row), &mut written);
             let values: Vec<Value<'_>> = (0..table.data.len()).map(|field| table.value(row, field)).collect();
-            tape.push(number, table.at_ns[row], &values[..present(&values)]);
+            let values = &values[..present(&values)];
+            tape.push(number, table.at_ns[row], values);
+            written.count(table, row, values);
         }
         to.write_all(tape.bytes()).map_err(|cause| unwritten(&cause))?;
         tape.clear();
-        count += rows.len() as u64;
         Ok(())
     })?;
     to.flush().map_err(|cause| unwritten(&cause))?;
-    Ok(count)
+    Ok(written)
+}
+
+/// Numbers of keywords, each of which is looked up once; and whether it is the keyword's own.
+#[derive(Default)]
+struct Keywords(BTreeMap<String, (u32, bool)>);
+
+impl Keywords {
+    fn number(&mut self, name: &str, written: &mut TapeWritten) -> u32 {
+        let (number, is_own) = self.0.get(name).copied().unwrap_or_else(|| {
+            let number = keyword::intern(name);
+            let known = (number, keyword::name(number) == Some(name));
+            self.0.insert(name.to_owned(), known);
+            written.texts += u64::from(name.len() > LONGEST_TEXT);
+            known
+        });
+        written.keywords += u64::from(!is_own);
+        number
+    }
 }
 
 /// How many values there are without the absent ones at the end.
@@ -72,4 +123,43 @@ fn present(values: &[Value<'_>]) -> usize {
 fn unwritten(cause: &std::io::Error) -> Error {
     let hint = "check that the disk is not full and that the reader of a pipe stays";
     Error::new("cannot write what is exported", hint).because(cause)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Intake;
+    use super::*;
+
+    fn exported(fill: impl Fn(&mut Table)) -> TapeWritten {
+        let run = tempfile::tempdir().unwrap();
+        let (mut table, mut intake) = (Table::default(), Intake::begin(run.path()).unwrap());
+        fill(&mut table);
+        intake.push(&table).unwrap();
+        intake.finish().unwrap();
+        export_tape(Merged::of(run.path(), false).unwrap(), &mut Vec::new()).unwrap()
+    }
+
+    #[test]
+    fn what_has_no_room_in_a_tape_is_counted_by_reason() {
+        let text = "x".repeat(LONGEST_TEXT);
+        let longer = format!("{text}x");
+        let fits = exported(|table| table.push("A", "h", 1, &[Value::Text(&text); MOST_VALUES]));
+        assert_eq!(fits, TapeWritten { events: 1, ..TapeWritten::default() });
+        assert!(fits.left_out().is_empty());
+        let cut = exported(|table| {
+            table.push("A", "h", 1, &[Value::from(1); MOST_VALUES + 1]);
+            table.push("A", "h", 2, &[Value::from(1); 40]);
+            table.push("A", "h", 3, &[Value::Text(&longer), Value::from(7), Value::Text(&longer)]);
+            table.push(&longer, "h", 4, &[]);
+            table.push(&longer, "h", 5, &[]);
+        });
+        assert_eq!(cut, TapeWritten { events: 5, fields: 2, texts: 3, keywords: 0 });
+        assert_eq!(
+            cut.left_out(),
+            [
+                "left out: 2 events without their further fields: they have more than 16",
+                "left out: 3 texts that were cut: they are longer than 4096 bytes",
+            ]
+        );
+    }
 }

@@ -37,8 +37,23 @@ pub(crate) struct Shared {
 pub(crate) struct Exporter {
     /// Where it goes: `None`, standard output, or a file.
     pub(crate) flag: fn(&flags::Export) -> Option<&Option<PathBuf>>,
-    /// Writes the chosen events of a run. Returns how many.
-    pub(crate) export: fn(&Path, &Chosen, &mut dyn Write) -> Result<u64>,
+    /// Writes the chosen events of a run.
+    pub(crate) export: fn(&Path, &Chosen, &mut dyn Write) -> Result<Exported>,
+}
+
+/// What was written.
+#[derive(Debug, Default)]
+pub(crate) struct Exported {
+    /// Events.
+    pub(crate) events: u64,
+    /// What of them has no room in the format, a line for each reason.
+    pub(crate) left_out: Vec<String>,
+}
+
+impl From<u64> for Exported {
+    fn from(events: u64) -> Self {
+        Self { events, ..Self::default() }
+    }
 }
 
 /// Puts what another tool's file gave into a run, and reports what became of it.

@@ -9,18 +9,18 @@ use stackline_runs::events::{Intake, Log};
 pub(super) const ULM: Importer = Importer {
     name: "ulm",
     recognises: |_, first| recognise(first) == Some(Form::Ulm),
-    import: |log, into, _| import(Form::Ulm, "ulm", log, into),
+    import: |log, into, shared| import((Form::Ulm, "ulm"), shared.contents, log, into),
 };
 
 pub(super) const BP: Importer = Importer {
     name: "bp",
     recognises: |_, first| recognise(first) == Some(Form::Bp),
-    import: |log, into, _| import(Form::Bp, "bp", log, into),
+    import: |log, into, shared| import((Form::Bp, "bp"), shared.contents, log, into),
 };
 
-fn import(form: Form, name: &str, mut log: Log<'_>, into: &mut Intake) -> Result<Import> {
+fn import((form, name): (Form, &str), contents: bool, mut log: Log<'_>, into: &mut Intake) -> Result<Import> {
     let bytes = whole(&mut log)?;
     let lines = bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
-    let import = take(name, &log, bytes.len() as u64, read(&bytes, form), into)?;
+    let import = take(name, &log, bytes.len() as u64, read(&bytes, form, contents), into)?;
     Ok(Import { lines, ..import })
 }

@@ -26,7 +26,7 @@ pub(super) const PROTOBUF: Exporter = Exporter {
     export: |run, chosen, to| {
         let (data, count) = spans(run, chosen)?;
         to.write_all(&otlp::protobuf(&data)).map_err(unwritten)?;
-        Ok(count)
+        Ok(count.into())
     },
 };
 
@@ -36,7 +36,7 @@ pub(super) const JSON: Exporter = Exporter {
         let (data, count) = spans(run, chosen)?;
         let text = otlp::json(&data).map_err(unwritten)?;
         writeln!(to, "{text}").map_err(unwritten)?;
-        Ok(count)
+        Ok(count.into())
     },
 };
 

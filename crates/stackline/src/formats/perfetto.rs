@@ -1,7 +1,7 @@
 //! A trace for Perfetto's viewer: an archive of a file a host and the manifest that relates them.
 
 use super::chosen::Chosen;
-use super::format::{Exporter, unwritten};
+use super::format::{Exported, Exporter, unwritten};
 use crate::exit::Result;
 use stackline_exchange::perfetto::{MANIFEST, files};
 use std::io::{Result as Io, Write};
@@ -9,7 +9,7 @@ use std::path::Path;
 
 pub(super) const TO: Exporter = Exporter { flag: |flags| flags.perfetto.as_ref(), export };
 
-fn export(run: &Path, chosen: &Chosen, to: &mut dyn Write) -> Result<u64> {
+fn export(run: &Path, chosen: &Chosen, to: &mut dyn Write) -> Result<Exported> {
     let loaded = chosen.loaded(run)?;
     let mut files = files(&loaded.events, &loaded.lifelines, &loaded.index);
     let manifest = files.remove(MANIFEST).unwrap_or_default();
@@ -23,5 +23,5 @@ fn export(run: &Path, chosen: &Chosen, to: &mut dyn Write) -> Result<u64> {
         archive.append_data(&mut header, name, &bytes[..])
     });
     written.and_then(|()| archive.finish()).map_err(unwritten)?;
-    Ok(loaded.events.len() as u64)
+    Ok(Exported::from(loaded.events.len() as u64))
 }

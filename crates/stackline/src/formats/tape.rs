@@ -1,6 +1,6 @@
 //! stackline's binary form, as its clients write it.
 
-use super::format::{Exporter, Importer};
+use super::format::{Exported, Exporter, Importer};
 use stackline_runs::events::{begins_tape, export_tape, import_tape};
 
 pub(super) const FROM: Importer = Importer {
@@ -9,5 +9,10 @@ pub(super) const FROM: Importer = Importer {
     import: |log, into, _| Ok(import_tape(log, into)?),
 };
 
-pub(super) const TO: Exporter =
-    Exporter { flag: |flags| flags.tape.as_ref(), export: |run, chosen, to| Ok(export_tape(chosen.merged(run)?, to)?) };
+pub(super) const TO: Exporter = Exporter {
+    flag: |flags| flags.tape.as_ref(),
+    export: |run, chosen, to| {
+        let written = export_tape(chosen.merged(run)?, to)?;
+        Ok(Exported { events: written.events, left_out: written.left_out() })
+    },
+};

@@ -7,5 +7,7 @@ use stackline_runs::events::{export_text, import_text};
 pub(super) const FROM: Importer =
     Importer { name: "text", recognises: |_, _| true, import: |log, into, _| Ok(import_text(log, into)?) };
 
-pub(super) const TO: Exporter =
-    Exporter { flag: |flags| flags.text.as_ref(), export: |run, chosen, to| Ok(export_text(chosen.merged(run)?, to)?) };
+pub(super) const TO: Exporter = Exporter {
+    flag: |flags| flags.text.as_ref(),
+    export: |run, chosen, to| Ok(export_text(chosen.merged(run)?, to)?.into()),
+};

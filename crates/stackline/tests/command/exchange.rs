@@ -60,6 +60,25 @@ fn exports_are_in_the_order_of_time_in_every_form() {
 }
 
 #[test]
+fn what_has_no_room_in_a_tape_is_counted_by_reason() {
+    let place = Place::new();
+    let (many, long) = (vec!["1"; 20].join("; "), "x".repeat(5000));
+    place.write("a.log", format!("A; h; 1; 0; {many}\nA; h; 2; 0; {long}\nA; h; 3; 0; 1\n"));
+    place.stackline(&["import", "a.log"]).succeeds();
+    let run = place.kept().0;
+    let run = run.to_str().unwrap();
+    let said = [
+        "left out: 1 events without their further fields: they have more than 16\n",
+        "left out: 1 texts that were cut: they are longer than 4096 bytes\n",
+    ];
+    for tape in ["a.tape", "-"] {
+        let done = place.stackline(&["export", run, "--tape", tape]);
+        assert!(done.succeeds().err.ends_with(&said.concat()), "{}", done.err);
+    }
+    assert!(!place.stackline(&["export", run, "--text", "b.log"]).succeeds().err.contains("left out"));
+}
+
+#[test]
 fn a_log_comes_in_once_however_it_is_called() {
     let place = Place::new();
     place.write("a.log", "A; h; 1; 0\n");

@@ -485,6 +485,8 @@ fn a_gap_between_frames_loses_its_side() {
         [
             "0 void: bytes of its connection's frames were not captured",
             "1 request begins > 79",
+            "1 request is GET /3",
+            "1 request ends > 125",
             "1 void: bytes of its connection's frames were not captured",
         ]
     );
@@ -518,6 +520,51 @@ fn streams_that_wait_are_bounded() {
     assert_eq!(fed.http.streams.len(), MOST_WAITING);
     let voids = fed.told().into_iter().filter(|line| line.contains("void")).count();
     assert_eq!(voids, 10);
+}
+
+#[test]
+fn streams_beyond_the_bound_lose_their_answers_and_not_their_names() {
+    let mut fed = Fed::opened();
+    let most = MOST_WAITING as u32;
+    (0..most).for_each(|number| fed.bytes('>', &get(2 * number + 1, "/")));
+    fed.told();
+    let ask = |kind: u8, flags: u8, stream: u32, bytes: &[u8]| frame(kind, flags, stream, bytes);
+    let fields = block(&[(":method", "POST"), (":path", "/with/a/body")]);
+    let first = 2 * most + 1;
+    fed.bytes('>', &get(first, "/alone"));
+    // A head in two frames and a body behind it.
+    fed.bytes('>', &ask(1, 0, first + 2, &fields[..9]));
+    fed.bytes('>', &ask(9, WHOLE, first + 2, &fields[9..]));
+    fed.bytes('>', &data(first + 2, LAST, b"body"));
+    fed.bytes('<', &head(first, LAST, &[(":status", "200")]));
+    let promise = [&[0, 0, 0, 2][..], &block(&[(":method", "GET"), (":path", "/pushed")])].concat();
+    fed.bytes('<', &ask(5, WHOLE, 1, &promise));
+    let told = fed.told();
+    let said: Vec<&str> = told
+        .iter()
+        .filter(|line| [" is ", "void", " response "].iter().any(|w| line.contains(w)))
+        .map(|l| &l[..])
+        .collect();
+    let void = "void: more than 4,096 requests wait on its connection";
+    let [alone, body, pushed] = [most, most + 1, most + 2];
+    let begins = said.iter().position(|line| line.contains("response begins")).unwrap();
+    assert_eq!(
+        [&said[..begins], &said[begins + 1..]].concat(),
+        [
+            format!("{alone} request is GET /alone"),
+            format!("{alone} {void}"),
+            format!("{body} request is POST /with/a/body"),
+            format!("{body} {void}"),
+            format!("{pushed} request is GET /pushed"),
+            format!("{pushed} {void}"),
+        ]
+    );
+    let mut fed = Fed::opened();
+    (0..most).for_each(|number| fed.bytes('>', &get(2 * number + 1, "/")));
+    fed.told();
+    fed.bytes('>', &get(first, "/never/whole")[..20]);
+    fed.http.end(Direction::There, fed.at[0], &mut fed.found);
+    assert_eq!(fed.told().iter().filter(|line| line.starts_with(&format!("{most} void"))).count(), 1, "it is not lost");
 }
 
 #[test]

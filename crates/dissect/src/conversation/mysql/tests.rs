@@ -237,6 +237,32 @@ fn what_is_sent_in_several_packets_is_one_message() {
     );
 }
 
+/// What is kept of the name of a command, of which so many bytes are seen.
+fn kept(command: &[u8], seen: usize) -> String {
+    let (mut mysql, mut found) = logged_in();
+    let (at, seen) = (login(OLD).len() as u64, &command[..seen]);
+    mysql.bytes(Direction::There, at, seen, &mut found);
+    mysql.unseen(Direction::There, at + seen.len() as u64, (command.len() - seen.len()) as u64, &mut found);
+    let name = |found: &Found| match found {
+        Found::Named { name, .. } => Some(name.kept().to_owned()),
+        _ => None,
+    };
+    found.iter().rev().find_map(name).unwrap()
+}
+
+#[test]
+fn a_statement_that_was_cut_keeps_what_is_before_its_literal() {
+    let whole = command(QUERY, b"SELECT a, 'x");
+    assert_eq!(kept(&whole, whole.len()), "SELECT …", "it is whole");
+    let long = format!("INSERT INTO t VALUES ('{}')", "x".repeat(2 * KEEP));
+    for (kind, before) in [(QUERY, ""), (PREPARE, "PREPARE ")] {
+        let long = command(kind, long.as_bytes());
+        assert_eq!(kept(&long, long.len()), format!("{before}INSERT INTO t VALUES (?…"));
+    }
+    let with_hole = command(QUERY, b"SELECT a FROM t WHERE b = 'x' AND c = 'y'");
+    assert_eq!(kept(&with_hole, 33), "SELECT a FROM t WHERE b = ?…", "bytes of it were not seen");
+}
+
 fn logged_in() -> (Mysql, Vec<Found>) {
     let (mut mysql, mut found) = (Mysql::default(), Vec::new());
     mysql.bytes(Direction::Back, 0, &greeting(OLD), &mut found);

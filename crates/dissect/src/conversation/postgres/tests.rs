@@ -286,7 +286,7 @@ fn what_was_not_seen_of_messages_does_no_harm() {
     assert!(found.contains(&Found::Named {
         exchange: 1,
         role: Role::Request,
-        name: sql::statement(Dialect::Postgres(Backslash::Unknown), b"SELECT 1")
+        name: sql::beginning(Dialect::Postgres(Backslash::Unknown), b"SELECT 1")
     }));
     postgres.bytes(Direction::Back, 6, b"D\0\0\x23\x27row", &mut found);
     postgres.unseen(Direction::Back, 14, 8992, &mut found);
@@ -300,6 +300,28 @@ fn what_was_not_seen_of_messages_does_no_harm() {
     postgres.bytes(Direction::There, 5046, &query("SELECT 3"), &mut found);
     postgres.bytes(Direction::Back, 9120, &[complete("SELECT 1"), READY.to_vec()].concat(), &mut found);
     assert!(matches!(found.last(), Some(Found::Ends { exchange: 3, role: Role::Response, .. })), "{found:?}");
+}
+
+#[test]
+fn a_statement_that_was_cut_keeps_what_is_before_its_literal() {
+    let kept = |message: &[u8]| {
+        let (mut postgres, mut found) = (Postgres::default(), Vec::new());
+        postgres.bytes(Direction::There, 0, &startup(), &mut found);
+        postgres.bytes(Direction::Back, 0, READY, &mut found);
+        found.clear();
+        postgres.bytes(Direction::There, 32, &[message, SYNC].concat(), &mut found);
+        let name = |found: &Found| match found {
+            Found::Named { name, .. } => Some(name.kept().to_owned()),
+            _ => None,
+        };
+        found.iter().find_map(name).unwrap()
+    };
+    assert_eq!(kept(&query("SELECT a, 'x")), "SELECT …", "it is whole");
+    assert_eq!(kept(&parse("s", "SELECT a, 'x")), "SELECT …", "it is whole");
+    let long = format!("INSERT INTO t VALUES ('{}')", "x".repeat(2 * KEEP));
+    for message in [query(&long), parse("s", &long)] {
+        assert_eq!(kept(&message), "INSERT INTO t VALUES (?…");
+    }
 }
 
 #[test]

@@ -132,10 +132,12 @@ fn unusual(line: &[u8], table: &mut Table, met: &mut Met) {
 }
 
 /// Causes as they are counted.
-const fn cause(wrong: &Wrong) -> &'static str {
+fn cause(wrong: &Wrong) -> &'static str {
     match wrong {
         Wrong::Short(_) => "cut short",
-        Wrong::Number(_) => "no time",
+        Wrong::Empty("keyword") => "no keyword",
+        Wrong::Empty("host") => "no host",
+        Wrong::Number(_) | Wrong::Empty(_) => "no time",
         Wrong::Nanoseconds(_) | Wrong::Seconds(_) => "time out of range",
     }
 }
@@ -313,6 +315,16 @@ mod tests {
         );
         assert_eq!(met.first[0].0, 4);
         assert!(met.first[0].1.starts_with("there is no number of nanoseconds"));
+    }
+
+    #[test]
+    fn what_a_line_lacks_is_counted_apart_from_lines_that_are_cut() {
+        let lines = "; h; 1795289216; 1; 1\n ;h;1;1\nX; ; 1795289216; 1; 1\nX;;1;1\nX; h; ; 1\nX; h; 1; ; 1\n";
+        let cut = "X\nX;\nX; h\nX; h;\nX; ;\nX; h; 1\nX; h; 1;\n;\n";
+        let (table, met) = parsed(format!("{lines}{cut}").as_bytes());
+        let causes: Vec<_> = met.refused.into_iter().collect();
+        assert_eq!(causes, [("cut short", 8), ("no host", 2), ("no keyword", 2), ("no time", 2)]);
+        assert!(table.is_empty() && met.first[0].1.starts_with("there is no keyword"), "{:?}", met.first);
     }
 
     #[test]
